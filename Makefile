@@ -1,0 +1,65 @@
+PYTHON ?= python3
+UV ?= uv
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+PACKAGE := $(PIP) --no-index --no-deps --no-build-isolation --editable .
+COMPILE := $(UV) pip compile -q --upgrade --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
+	--custom-compile-command "make lock" pyproject.toml
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install demo test test-long bench lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: .venv/.run ## create .venv with firstclick and what it needs to run
+
+demo: .venv/.run ## install, then run the demonstration
+	@$(BIN)/firstclick demo
+
+test: .venv/.all ## install the tools too, then lint, type check and test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+test-long: .venv/.all ## the tests that take minutes
+	$(BIN)/pytest -m long
+
+bench: .venv/.all ## measure the speed of the learners
+	@$(BIN)/python benchmarks/speed.py
+
+lock: ## pin the newest versions again (needs uv)
+	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=/path/to/uv" >&2; exit 1; }
+	$(COMPILE) --group dev -o requirements.txt
+	$(COMPILE) --group build -c requirements.txt -o requirements-run.txt
+
+clean: ## remove .venv, caches and build products
+	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: a second make does nothing, a changed pin or pyproject.toml installs again.
+# requirements.txt contains all of requirements-run.txt, so .all stands for both.
+
+.venv/.run: .venv/.made requirements-run.txt pyproject.toml
+	@echo "installing what firstclick needs into .venv (under a minute on a fast line) ..."
+	@$(PIP) --require-hashes -r requirements-run.txt
+	@$(PACKAGE)
+	@touch $@
+
+.venv/.all: .venv/.made requirements.txt pyproject.toml
+	@echo "installing firstclick's requirements and development tools into .venv (about a minute on a fast line) ..."
+	@$(PIP) --require-hashes -r requirements.txt
+	@$(PACKAGE)
+	@touch .venv/.run $@
+
+.venv/.made:
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: firstclick needs Python 3.11 or newer; try make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "firstclick needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1 | cut -d" " -f2); try make PYTHON=python3.12" >&2; exit 1; }
+	@echo "setting up .venv with $$($(PYTHON) -V) ..."
+	@$(PYTHON) -m venv --clear .venv
+	@touch $@

@@ -1,0 +1,36 @@
+"""firstclick: learn what to recommend from the first click."""
+
+from firstclick.catalog import Catalog
+from firstclick.declaration import param
+from firstclick.errors import FirstclickError, InvalidInput, UnknownName, WorkFailed
+from firstclick.protocol import Policy, Scenario, Stage, World
+from firstclick.ranker import Ranker, Slate
+from firstclick.registry import make_policy, make_world, policy_classes, world_classes
+from firstclick.simulate import PolicyResult, Results, simulate
+from firstclick.theory import confidence_width, regret_bound
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Catalog",
+    "FirstclickError",
+    "InvalidInput",
+    "Policy",
+    "PolicyResult",
+    "Ranker",
+    "Results",
+    "Scenario",
+    "Slate",
+    "Stage",
+    "UnknownName",
+    "WorkFailed",
+    "World",
+    "confidence_width",
+    "make_policy",
+    "make_world",
+    "param",
+    "policy_classes",
+    "regret_bound",
+    "simulate",
+    "world_classes",
+]

@@ -1,0 +1,3 @@
+from firstclick.cli import main
+
+main()

@@ -1,0 +1,117 @@
+"""The catalog: item ids, their features, and which of them are withdrawn."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.errors import InvalidInput, UnknownName
+from firstclick.protocol import catalog_arrays, check_features
+
+ItemId = str | int
+
+
+def _item_id(item: object) -> ItemId:
+    if isinstance(item, np.integer):
+        return int(item)
+    if isinstance(item, str | int) and not isinstance(item, bool):
+        return item
+    raise InvalidInput(f"an item id must be a text or a whole number, got {item!r}")
+
+
+class Catalog:
+    """Items in rows. A row, once given, keeps its item and its features for ever.
+
+    A withdrawn item leaves its row behind, hidden; added again, it gets a new one. So whatever
+    was shown can still be learned from, with the features it was shown with.
+    """
+
+    def __init__(self, items: Iterable[ItemId], features: ArrayLike | None = None) -> None:
+        self.items: list[ItemId] = []
+        self.hidden = np.empty(0, np.uint8)
+        self._row_of: dict[ItemId, int] = {}
+        self._features: NDArray[np.float64] | None = None
+        self._append(items, features)
+
+    def __len__(self) -> int:
+        """The number of items that can be shown."""
+        return len(self.items) - int(self.hidden.sum())
+
+    @property
+    def n_features(self) -> int | None:
+        """The number of features of each item, or None for a catalog without features."""
+        return None if self._features is None else self._features.shape[1]
+
+    @property
+    def features(self) -> NDArray[np.float64] | None:
+        """The features of every row, withdrawn ones included."""
+        return self._features
+
+    def add(self, items: Iterable[ItemId], features: ArrayLike | None = None) -> None:
+        """Add items that are not in the catalog now; all of them, or none and an error."""
+        if (features is None) != (self._features is None):
+            has = "no features" if self._features is None else f"{self.n_features} features an item"
+            raise InvalidInput(f"the catalog has {has}; added items must be the same")
+        self._append(items, features)
+
+    def withdraw(self, items: Iterable[ItemId]) -> None:
+        """Never show these items again; all of them, or none and an error."""
+        rows = [self._shown_row(_item_id(item)) for item in items]
+        self.hidden[rows] = 1
+
+    def rows(self, items: Iterable[ItemId]) -> NDArray[np.int64]:
+        """The rows of the given items, each once; withdrawn ones are left out, unknown ones refused."""
+        rows: dict[int, None] = {}
+        for item in items:
+            row = self._row_of.get(_item_id(item))
+            if row is None:
+                raise UnknownName(f"no item {item!r} in the catalog")
+            if not self.hidden[row]:
+                rows[row] = None
+        return np.fromiter(rows, np.int64, len(rows))
+
+    def known_rows(self, items: Iterable[ItemId]) -> list[int]:
+        """The rows of those of the given items that the catalog has."""
+        return [row for item in items if (row := self._row_of.get(_item_id(item))) is not None]
+
+    def _shown_row(self, item: ItemId) -> int:
+        row = self._row_of.get(item)
+        if row is None or self.hidden[row]:
+            raise UnknownName(f"no item {item!r} in the catalog")
+        return row
+
+    def _append(self, items: Iterable[ItemId], features: ArrayLike | None) -> None:
+        ids = [_item_id(item) for item in items]
+        if not ids:
+            raise InvalidInput("no items given")
+        for item in ids:
+            row = self._row_of.get(item)
+            if row is not None and not self.hidden[row]:
+                raise InvalidInput(f"item {item!r} is in the catalog already")
+        if len(set(ids)) < len(ids):
+            twice = next(item for item in ids if ids.count(item) > 1)
+            raise InvalidInput(f"item {twice!r} is given twice")
+        rows = None if features is None else check_features(features, len(ids))
+        if rows is not None and self._features is not None:
+            if rows.shape[1] != self.n_features:
+                raise InvalidInput(f"items must have {self.n_features} features, got {rows.shape[1]}")
+            rows = np.concatenate([self._features, rows])
+        self._row_of.update((item, len(self.items) + i) for i, item in enumerate(ids))
+        self.items += ids
+        self.hidden = np.concatenate([self.hidden, np.zeros(len(ids), np.uint8)])
+        self._features = rows
+        self.arrays = catalog_arrays(rows, len(self.items))
+
+    @classmethod
+    def restored(
+        cls, items: Sequence[ItemId], features: NDArray[np.float64] | None, hidden: NDArray[np.uint8]
+    ) -> "Catalog":
+        """A catalog as it was saved, row by row."""
+        catalog = cls.__new__(cls)
+        catalog.items = [_item_id(item) for item in items]
+        catalog.hidden = hidden
+        # A later row of the same id stands for it: earlier ones were withdrawn.
+        catalog._row_of = {item: row for row, item in enumerate(catalog.items)}
+        catalog._features = features
+        catalog.arrays = catalog_arrays(features, len(catalog.items))
+        return catalog

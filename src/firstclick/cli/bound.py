@@ -1,0 +1,37 @@
+"""`firstclick bound`: Theorem 1 in numbers."""
+
+from typing import Annotated
+
+from typer import Option
+
+from firstclick.cli.console import print_json
+from firstclick.theory import confidence_width, regret_bound
+
+
+def bound(
+    features: Annotated[int, Option(help="Number of features d.")] = 20,
+    k: Annotated[int, Option(help="Number of recommended items K.")] = 4,
+    steps: Annotated[int, Option(help="Number of steps n.")] = 100_000,
+    sigma: Annotated[float, Option(help="Learning rate of CascadeLinUCB.")] = 1.0,
+    theta_norm: Annotated[float, Option(help="Bound on the norm of the true theta.")] = 1.0,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Theorem 1 of Zong et al. 2016: the width c that CascadeLinUCB needs, and its regret bound.
+
+    Example: firstclick bound --features 20 --k 4 --steps 100000 --sigma 1 --theta-norm 1
+    """
+    given = {"n_features": features, "k": k, "steps": steps}
+    c = confidence_width(**given, sigma=sigma, theta_norm=theta_norm)
+    regret = regret_bound(**given, sigma=sigma, theta_norm=theta_norm)
+    if json:
+        print_json(
+            {**given, "sigma": sigma, "theta_norm": theta_norm, "c": c, "regret_bound": regret,
+             "says_something": regret < steps}
+        )  # fmt: skip
+        return
+    print(f"c             {c:.6g}")
+    print(f"regret bound  {regret:.6g}")
+    if regret < steps:
+        print(f"At most {regret / steps:.2g} clicks lost a step, over {steps:,} steps.")
+    else:
+        print(f"The bound exceeds n = {steps:,}, what any learner can lose at most: it says nothing here.")

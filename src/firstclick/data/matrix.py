@@ -1,0 +1,35 @@
+"""The feedback matrix: users x items, 1 where the item attracted the user."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from firstclick.data.interactions import Interactions
+from firstclick.whole_number import whole_number
+from firstclick.worlds.matrix import check_matrix
+
+
+def feedback_matrix(interactions: Interactions) -> sparse.csr_matrix:
+    """Entry (u, e) is 1 if any interaction of user u with item e attracted, else 0.
+
+    Shape (n_users, n_items), uint8, canonical CSR. Users and items without attraction keep empty rows and
+    columns: leaving them out would raise every attraction.
+    """
+    n_users, n_items = len(interactions.user_ids), len(interactions.item_ids)
+    users = interactions.users[interactions.attracted].astype(np.int64)
+    # Pairs are made unique before they become entries: summing duplicates in uint8 turns 256 into 0.
+    pairs = np.unique(users * n_items + interactions.items[interactions.attracted])
+    indptr = np.searchsorted(pairs, np.arange(n_users + 1, dtype=np.int64) * n_items)
+    ones = np.ones(len(pairs), dtype=np.uint8)
+    return sparse.csr_matrix((ones, pairs % n_items, indptr), shape=(n_users, n_items))
+
+
+def most_attractive(matrix: Any, n: int) -> NDArray[np.int64]:
+    """The n columns with most attracted users, falling; among equals the lower column comes first."""
+    entries = check_matrix(matrix)
+    n_items = entries.shape[1]
+    n = whole_number("number of items", n, at_least=1, at_most=n_items, because=", the columns there are")
+    counts = np.bincount(entries.indices, minlength=n_items)
+    return np.argsort(-counts, kind="stable")[:n].astype(np.int64)

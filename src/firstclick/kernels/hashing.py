@@ -1,0 +1,93 @@
+"""Random numbers as a pure function of a key: uniform, normal and Beta.
+
+A kernel never draws. It hashes a 64-bit key with an item or a counter, so that the same key gives
+the same number wherever, whenever and in whatever order it is asked for.
+"""
+
+from math import cos, log, pi, sin, sqrt
+
+import numpy as np
+
+from firstclick.kernels.compiling import kernel
+
+# Numba turns uint64 combined with a plain int into a float: every constant is a uint64.
+_STRIDE = np.uint64(0x9E3779B97F4A7C15)
+_FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
+_FACTOR_2 = np.uint64(0x94D049BB133111EB)
+_ONE = np.uint64(1)
+_S11, _S27, _S30, _S31, _S32 = (np.uint64(s) for s in (11, 27, 30, 31, 32))
+# Uses of one key that must not share numbers start far apart.
+_NOISE, _USER, _FIRST, _SECOND = (np.uint64(s << 56) for s in (1, 2, 3, 4))
+
+
+@kernel
+def mix(key, number):  # type: ignore[no-untyped-def]
+    """The `number`-th output of SplitMix64 started at `key` (both uint64)."""
+    z = key + (number + _ONE) * _STRIDE
+    z = (z ^ (z >> _S30)) * _FACTOR_1
+    z = (z ^ (z >> _S27)) * _FACTOR_2
+    return z ^ (z >> _S31)
+
+
+@kernel
+def uniform(key, number):  # type: ignore[no-untyped-def]
+    """A number in the open interval (0, 1): never 0, so that its logarithm exists."""
+    return (np.float64(mix(key, number) >> _S11) + 0.5) * (1.0 / 9007199254740992.0)
+
+
+@kernel
+def user_of(key, n_users):  # type: ignore[no-untyped-def]
+    """A user number below `n_users`, itself below 2^32, each equally likely to within 2^-32."""
+    return np.int64(((mix(key, _USER) >> _S32) * np.uint64(n_users)) >> _S32)
+
+
+@kernel
+def normal(key, number):  # type: ignore[no-untyped-def]
+    """A standard normal number (Box-Muller, one of the pair)."""
+    twice = number + number
+    return sqrt(-2.0 * log(uniform(key, twice))) * cos(2.0 * pi * uniform(key, twice + _ONE))
+
+
+@kernel
+def fill_normal(key, noise):  # type: ignore[no-untyped-def]
+    """Fill `noise` with independent standard normal numbers (Box-Muller, both of each pair)."""
+    noise_key = mix(key, _NOISE)
+    size = len(noise)
+    for i in range(0, size, 2):
+        number = np.uint64(i)
+        radius = sqrt(-2.0 * log(uniform(noise_key, number)))
+        angle = 2.0 * pi * uniform(noise_key, number + _ONE)
+        noise[i] = radius * cos(angle)
+        if i + 1 < size:
+            noise[i + 1] = radius * sin(angle)
+
+
+@kernel
+def gamma(key, shape):  # type: ignore[no-untyped-def]
+    """A Gamma(shape, 1) number (Marsaglia and Tsang 2000), for any shape above 0."""
+    # Below 1 the method starts from shape + 1 and multiplies by a power of a uniform number.
+    boost = 1.0
+    if shape < 1.0:
+        boost = uniform(key, _FIRST) ** (1.0 / shape)
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / sqrt(9.0 * d)
+    counter = np.uint64(0)
+    while True:
+        x = normal(key, counter)
+        v = 1.0 + c * x
+        if v > 0.0:
+            v = v * v * v
+            u = uniform(key, _SECOND + counter)
+            if log(u) < 0.5 * x * x + d - d * v + d * log(v):
+                return boost * d * v
+        counter += _ONE
+
+
+@kernel
+def beta(key, number, a, b):  # type: ignore[no-untyped-def]
+    """A Beta(a, b) number that belongs to (key, number)."""
+    own = mix(key, number)
+    x = gamma(mix(own, _FIRST), a)
+    y = gamma(mix(own, _SECOND), b)
+    return x / (x + y)

@@ -1,0 +1,145 @@
+"""The Gaussian posterior of linear learners, held as a precision matrix and its Cholesky factor.
+
+    M = I + sigma^-2 sum x x',   B = sum x w,   mean = sigma^-2 M^-1 B         (Zong et al. 2016)
+
+`factor` is the upper triangular R with R'R = M: its rows are contiguous, and it gives mean, sample
+and width by triangular solves. No inverse is kept, because Sherman-Morrison loses its digits.
+"""
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.kernels.compiling import kernel
+
+# Rounding of the rank-one updates is wiped out after this many observations: a count, never a
+# clock or a restart, so that a resumed run equals an uninterrupted one bit for bit.
+REFRESH = 1000
+
+
+class LinearState(NamedTuple):
+    """What a linear learner knows. A ranked learner has one of each per position, stacked."""
+
+    precision: NDArray[np.float64]
+    moment: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    observations: NDArray[np.int64]
+    time: NDArray[np.int64]
+
+
+@kernel
+def factorise(precision, factor):  # type: ignore[no-untyped-def]
+    """Set `factor` to the upper triangular R with R'R = precision."""
+    d = len(precision)
+    for i in range(d):
+        row = factor[i]
+        row[:i] = 0.0
+        row[i:] = precision[i, i:]
+        for j in range(i):
+            above = factor[j]
+            weight = above[i]
+            for m in range(i, d):
+                row[m] -= weight * above[m]
+        pivot = sqrt(row[i])
+        row[i] = pivot
+        for m in range(i + 1, d):
+            row[m] /= pivot
+
+
+@kernel
+def observe(precision, moment, factor, observations, x, attracted, sigma, scale):  # type: ignore[no-untyped-def]
+    """Learn that an item with features `scale * x` was examined, and whether it attracted."""
+    d = len(x)
+    v = np.empty(d)
+    for i in range(d):
+        v[i] = scale * x[i] / sigma
+    for i in range(d):
+        row = precision[i]
+        vi = v[i]
+        for j in range(d):
+            row[j] += vi * v[j]
+    if attracted:
+        for i in range(d):
+            moment[i] += scale * x[i]
+    observations[0] += 1
+    if observations[0] % REFRESH == 0:
+        factorise(precision, factor)
+    else:
+        _add_to_factor(factor, v)
+
+
+@kernel
+def observe_slate(state, catalog, slate, examined, clicks, sigma, scale):  # type: ignore[no-untyped-def]
+    """Learn from the examined positions of one slate (Algorithm 3)."""
+    for position in range(examined):
+        x = catalog.features[slate[position]]
+        observe(
+            state.precision, state.moment, state.factor, state.observations,
+            x, clicks[position], sigma, scale,
+        )  # fmt: skip
+    state.time[0] += 1
+
+
+@kernel
+def _add_to_factor(factor, v):  # type: ignore[no-untyped-def]
+    """Make `factor` that of R'R + vv' by Givens rotations (LINPACK dchud); `v` is used up."""
+    d = len(v)
+    for j in range(d):
+        if v[j] == 0.0:
+            continue
+        row = factor[j]
+        old = row[j]
+        new = sqrt(old * old + v[j] * v[j])
+        c = old / new
+        s = v[j] / new
+        row[j] = new
+        for i in range(j + 1, d):
+            r = row[i]
+            row[i] = c * r + s * v[i]
+            v[i] = c * v[i] - s * r
+
+
+@kernel
+def solve_transposed(factor, y):  # type: ignore[no-untyped-def]
+    """Replace `y` by the solution of R'z = y."""
+    d = len(y)
+    for j in range(d):
+        row = factor[j]
+        yj = y[j] / row[j]
+        y[j] = yj
+        for i in range(j + 1, d):
+            y[i] -= row[i] * yj
+
+
+@kernel
+def solve(factor, y):  # type: ignore[no-untyped-def]
+    """Replace `y` by the solution of Rz = y."""
+    d = len(y)
+    for i in range(d - 1, -1, -1):
+        row = factor[i]
+        total = y[i]
+        for j in range(i + 1, d):
+            total -= row[j] * y[j]
+        y[i] = total / row[i]
+
+
+@kernel
+def mean(moment, factor, sigma):  # type: ignore[no-untyped-def]
+    """The posterior mean of theta."""
+    theta = moment / (sigma * sigma)
+    solve_transposed(factor, theta)
+    solve(factor, theta)
+    return theta
+
+
+@kernel
+def sample(moment, factor, sigma, noise):  # type: ignore[no-untyped-def]
+    """One theta from N(mean, M^-1), made of the standard normal numbers `noise`."""
+    theta = moment / (sigma * sigma)
+    solve_transposed(factor, theta)
+    for i in range(len(theta)):
+        theta[i] += noise[i]
+    solve(factor, theta)
+    return theta

@@ -1,0 +1,58 @@
+"""What learners without features share: counts per item, and the start of confidence bounds."""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.declaration import param
+from firstclick.kernels.bounds import CountState, count
+from firstclick.protocol import Policy
+
+STARTS = ("sample", "first", "pessimistic")
+PESSIMISTIC = STARTS.index("pessimistic")
+
+
+class CountPolicy(Policy):
+    """A learner that counts, for each item, how often it was examined and how often it attracted."""
+
+    needs_features: ClassVar[bool] = False
+
+    def initial_state(self, n_items: int, n_features: int, k: int) -> CountState:
+        return CountState(np.zeros(n_items, np.int64), np.zeros(n_items, np.int64), np.zeros(1, np.int64))
+
+    def grow(self, state: CountState, n_items: int) -> CountState:
+        more = np.zeros(n_items - len(state.examined), np.int64)
+        return CountState(
+            np.concatenate([state.examined, more]), np.concatenate([state.hits, more]), state.time
+        )
+
+    def merge(self, first: CountState, second: CountState) -> CountState:
+        return CountState(*(a + b for a, b in zip(first, second, strict=True)))
+
+    @staticmethod
+    def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        count(state, slate, examined, clicks)
+
+
+class ConfidencePolicy(CountPolicy):
+    """A learner that ranks by an upper confidence bound, which needs a rule for unseen items.
+
+    Only what was really observed is in the state, so that states can be merged: the pretended
+    observation of `pessimistic` is added when an index is computed.
+    """
+
+    start: str = param(
+        "sample",
+        "unseen items: 'sample' takes one free row from the world where there is one, else as 'first'; "
+        "'first' ranks them first; 'pessimistic' pretends one observation without attraction",
+        words=STARTS,
+    )
+
+    @property
+    def learns_row(self) -> bool:
+        return self.start == "sample"
+
+    def learn_row(self, state: CountState, row: NDArray[np.uint8]) -> None:
+        state.examined[:] += 1
+        state.hits[:] += row

@@ -1,0 +1,42 @@
+"""What linear learners share: the Gaussian posterior of theta, or one per position."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from firstclick.declaration import param
+from firstclick.kernels.posterior import LinearState
+from firstclick.protocol import Policy
+
+
+class LinearPolicy(Policy):
+    """A learner that holds x'theta for an item's attraction, with a Gaussian posterior of theta."""
+
+    needs_features: ClassVar[bool] = True
+
+    sigma: float = param(1.0, "standard deviation of the noise: how fast it learns", above=0)
+
+    def initial_state(self, n_items: int, n_features: int, k: int) -> LinearState:
+        return self._prior((), n_features)
+
+    def _prior(self, stack: tuple[int, ...], n_features: int) -> LinearState:
+        identity = np.zeros((*stack, n_features, n_features))
+        identity[..., range(n_features), range(n_features)] = 1.0
+        return LinearState(
+            precision=identity,
+            moment=np.zeros((*stack, n_features)),
+            factor=identity.copy(),
+            observations=np.zeros(stack or 1, np.int64),
+            time=np.zeros(1, np.int64),
+        )
+
+    def merge(self, first: LinearState, second: LinearState) -> LinearState:
+        prior = np.eye(first.precision.shape[-1])
+        precision = first.precision + second.precision - prior
+        return LinearState(
+            precision=precision,
+            moment=first.moment + second.moment,
+            factor=np.ascontiguousarray(np.linalg.cholesky(precision).swapaxes(-1, -2)),
+            observations=first.observations + second.observations,
+            time=first.time + second.time,
+        )

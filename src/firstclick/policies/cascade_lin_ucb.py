@@ -1,0 +1,81 @@
+"""CascadeLinUCB."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.declaration import param
+from firstclick.errors import InvalidInput
+from firstclick.kernels.posterior import observe_slate
+from firstclick.kernels.ranking import rank_by_bound
+from firstclick.policies._linear import LinearPolicy
+from firstclick.protocol import Numbers, longest_norm
+from firstclick.theory import confidence_width
+
+
+class CascadeLinUCB(LinearPolicy):
+    """Rank items by the upper confidence bound of x'theta.
+
+    U(e) = min(x'mean + c sqrt(x'M^-1 x), 1). Items at the clip of 1 are ordered by the value
+    before the clip, so that the clip never changes a slate. With c=theory, c is the value of
+    Theorem 1 for `horizon` steps, and the features are rescaled to norms of at most 1.
+    """
+
+    name = "cascade-lin-ucb"
+    paper = "Zong et al. 2016, Algorithms 2 and 3"
+    derived = ("scale",)
+    c: float | str = param(
+        1.0, "width of the confidence interval, or 'theory' for Theorem 1", above=0, words=("theory",)
+    )
+    horizon: int | None = param(None, "steps that c=theory holds for", kind=int, at_least=1)
+    theta_norm: float = param(1.0, "bound on |theta| for c=theory", at_least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.c == "theory" and self.horizon is None:
+            raise InvalidInput(
+                f"{self.name}: c=theory needs a horizon, the number of steps; say c=theory,horizon=100000"
+            )
+        if self.c != "theory" and self.horizon is not None:
+            raise InvalidInput(f"{self.name}: horizon only goes with c=theory, got c={self.c:g}")
+
+    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+        if not isinstance(self.c, str):
+            return self._pack(scale=1.0)
+        assert self.horizon is not None
+        return self._pack(
+            c=confidence_width(
+                n_features=features.shape[1],
+                k=k,
+                steps=self.horizon,
+                sigma=self.sigma,
+                theta_norm=self.theta_norm,
+            ),
+            scale=1.0 / max(longest_norm(features), 1.0),
+        )
+
+    def admit(self, numbers: Numbers, features: NDArray[np.float64]) -> None:
+        longest = longest_norm(features) * numbers.scale
+        if self.c == "theory" and longest > 1 + 1e-12:
+            raise InvalidInput(
+                f"{self.name}: c=theory was set up for features of norm at most {1 / numbers.scale:.4g}, "
+                f"got {longest / numbers.scale:.4g}; start a new ranker with these items"
+            )
+
+    def notes(self, numbers: Numbers) -> tuple[str, ...]:
+        if self.c != "theory":
+            return ()
+        told = f"{self.name}: Theorem 1 gives c = {numbers.c:.4g}"
+        if numbers.scale < 1.0:
+            told += f"; features multiplied by {numbers.scale:.4g} so that no norm exceeds 1"
+        return (told,)
+
+    @staticmethod
+    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+        # A common scale multiplies mean and width alike: it changes no order, and is left out.
+        return rank_by_bound(
+            state.moment, state.factor, numbers.sigma, numbers.c, catalog, request, key, slate
+        )
+
+    @staticmethod
+    def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        observe_slate(state, catalog, slate, examined, clicks, numbers.sigma, numbers.scale)

@@ -1,0 +1,182 @@
+"""The whole vocabulary: Catalog, Policy, State, World, Stage and Scenario."""
+
+import sys
+from abc import ABC, abstractmethod
+from collections import namedtuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.declaration import Declared
+from firstclick.errors import InvalidInput
+from firstclick.kernels.attraction import WorldArrays
+from firstclick.kernels.compiling import POLICY_OF_NUMBERS
+from firstclick.kernels.ranking import CatalogArrays, Request
+
+State = Any  # A NamedTuple of plain arrays; each policy has its own type of it.
+Numbers = Any  # A NamedTuple of a policy's parameters as plain numbers, for its kernels.
+
+EVERYTHING = Request(np.empty(0, np.int64), np.empty(0, np.uint8))
+
+
+def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[np.float64]:
+    """The features as a finite float64 array of one row per item, contiguous."""
+    try:
+        array = np.ascontiguousarray(features, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("features must be numbers, one row per item") from None
+    if array.ndim != 2:
+        raise InvalidInput(f"features must have two dimensions (items x features), got {array.ndim}")
+    if n_items is not None and len(array) != n_items:
+        raise InvalidInput(f"features must have one row for each of the {n_items} items, got {len(array)}")
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise InvalidInput(f"features must be finite, got {array[row, column]} in row {row}, column {column}")
+    return array
+
+
+def longest_norm(features: NDArray[np.float64]) -> float:
+    """The largest Euclidean norm of a row."""
+    return float(np.sqrt((features**2).sum(axis=1).max(initial=0.0)))
+
+
+def catalog_arrays(
+    features: NDArray[np.float64] | None, n_items: int, labels: ArrayLike | None = None
+) -> CatalogArrays:
+    """The items for kernels. `labels` are what ties and Beta draws hash, the row number by default."""
+    rows = np.empty((n_items, 0)) if features is None else features
+    names = np.arange(n_items, dtype=np.uint64) if labels is None else np.asarray(labels, np.uint64)
+    return CatalogArrays(rows, np.ascontiguousarray(rows.T), names)
+
+
+class Policy(Declared, ABC):
+    """A learner's rule and its parameters; what it has learned is a separate `State`.
+
+    A subclass declares its parameters with `param` and gives `initial_state` and two kernels,
+    `recommend` and `learn`, as static methods that Numba compiles. See CONTRIBUTING.md.
+    """
+
+    paper: ClassVar[str] = ""
+    needs_features: ClassVar[bool] = False
+    # What the conformance checks may expect (firstclick.testing).
+    mergeable: ClassVar[bool] = True
+    order_free: ClassVar[bool] = True
+    learns: ClassVar[bool] = True
+    # Numbers that kernels need and nobody declares, because they follow from the catalog.
+    derived: ClassVar[tuple[str, ...]] = ()
+    numbers_type: ClassVar[Any] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.name:
+            return
+        # Numba's cache finds a type again by module and name: it has to be a real attribute.
+        type_name = f"{cls.__name__}Numbers"
+        fields = (*cls.rules(), *cls.derived)
+        cls.numbers_type = namedtuple(type_name, fields, module=cls.__module__)  # type: ignore[misc]
+        module = sys.modules.get(cls.__module__)
+        if module is not None:
+            setattr(module, type_name, cls.numbers_type)
+        POLICY_OF_NUMBERS[cls.numbers_type] = cls
+
+    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+        """The parameters as plain numbers, for this k and these features."""
+        return self._pack()
+
+    def _pack(self, **computed: float) -> Numbers:
+        """The declared parameters as numbers (a word is its place in the list), then `computed`."""
+        values: dict[str, Any] = {}
+        for name, rule in self.rules().items():
+            value = getattr(self, name)
+            values[name] = rule.words.index(value) if isinstance(value, str) else value or rule.kind()
+        return self.numbers_type(**{**values, **computed})
+
+    def notes(self, numbers: Numbers) -> tuple[str, ...]:
+        """What the user should be told about these numbers, if anything."""
+        return ()
+
+    @abstractmethod
+    def initial_state(self, n_items: int, n_features: int, k: int) -> State:
+        """What is known before the first click."""
+
+    def noise_size(self, k: int, n_features: int) -> int:
+        """How many standard normal numbers `recommend` uses."""
+        return 0
+
+    @property
+    def learns_row(self) -> bool:
+        """Whether it starts from one free observation of every item, where there is a world to give it."""
+        return False
+
+    def learn_row(self, state: State, row: NDArray[np.uint8]) -> None:
+        """Learn from one free observation of every item."""
+
+    def grow(self, state: State, n_items: int) -> State:
+        """The state with room for items that were added to the catalog."""
+        return state
+
+    def admit(self, numbers: Numbers, features: NDArray[np.float64]) -> None:
+        """Refuse items added later that `numbers`, computed without them, do not allow for."""
+
+    def merge(self, first: State, second: State) -> State:
+        """What is known from both logs together."""
+        raise InvalidInput(f"{self.name}: states of this policy cannot be merged")
+
+    @staticmethod
+    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+        """Kernel: fill `slate` with rows of the catalog, best first; return how many were found."""
+        raise NotImplementedError
+
+    @staticmethod
+    def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        """Kernel: update `state` with the first `examined` positions of `slate` and their `clicks`."""
+        raise NotImplementedError
+
+
+class World(ABC):
+    """What answers with clicks."""
+
+    n_items: int
+
+    @abstractmethod
+    def arrays(self) -> WorldArrays:
+        """The world for kernels."""
+
+    @abstractmethod
+    def optimal_slate(self, k: int) -> NDArray[np.int64]:
+        """The slate that regret is measured against."""
+
+    @abstractmethod
+    def click_probability(self, slate: Sequence[int] | NDArray[np.int64]) -> float:
+        """The exact probability that a user clicks something in the slate."""
+
+    @property
+    def features(self) -> NDArray[np.float64] | None:
+        """The features that belong to this world, if it has any."""
+        return None
+
+
+class WorldSpec(Declared, ABC):
+    """A world that can be asked for by name, as in `--world blb:n_items=16,k=2,p=0.2,gap=0.15`."""
+
+    @abstractmethod
+    def build(self, seed: int) -> World:
+        """The world; what is random in it depends on the seed alone."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one run is played on: a world, the features of its items, and their names."""
+
+    world: World
+    features: NDArray[np.float64] | None
+    item_names: Sequence[str]
+
+
+class Scenario(Protocol):
+    """What gives each run its stage, the same for all policies of the run."""
+
+    def stage(self, seed: int, run: int) -> Stage: ...

@@ -1,0 +1,182 @@
+"""Everything about one simulation on one page that needs nothing else."""
+
+import json
+import os
+import platform
+from collections.abc import Iterable
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+import firstclick
+from firstclick.errors import InvalidInput
+from firstclick.report.figures import GRID, INK, caption, regret_figure
+from firstclick.report.headline import headline, leaders, ranked
+from firstclick.report.inline_svg import inline_svg
+from firstclick.report.rounding import microseconds, percent, rounded, whole
+from firstclick.report.style import LineStyle, line_styles
+from firstclick.report.tables import final_with_error, share_of_best
+from firstclick.simulate.results import PolicyResult, Results, Shown
+
+FIGURES = (("expected_regret", "linear"), ("expected_regret", "log"), ("reward", "linear"))
+
+
+def html_report(
+    results: Results, *, title: str, command: str | None = None, subtitle: str | None = None
+) -> str:
+    """The report as one HTML page: who won, the table, the figures, the slates, how to repeat it.
+
+    It loads nothing from anywhere and runs no script. Same results on the same installation, same text.
+    """
+    order, lead = ranked(results), {result.policy for result in leaders(results)}
+    styles = line_styles(result.policy for result in results.results)
+    best_items = {shown.item for shown in results.optimal_items}
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = files("firstclick.report").joinpath("report.html").read_text(encoding="utf-8")
+    return environment.from_string(template).render(
+        title=title,
+        subtitle=subtitle,
+        command=command,
+        headline=headline(results),
+        facts=_facts(results),
+        hues={_variable(style.color): style for style in styles.values()},
+        rows=[
+            _row(result, styles[result.policy], leads=result.policy in lead, alone=len(lead) == 1)
+            for result in order
+        ],
+        compared=results.runs > 1 and len(order) > 1,
+        runs=results.runs,
+        figures=[_figure(results, measure, scale, styles.values()) for measure, scale in FIGURES],
+        best=_slate(results.optimal_items, results.k, best_items),
+        slates=[
+            {
+                "policy": result.policy,
+                "swatch": _swatch(styles[result.policy]),
+                "slate": _slate(result.shown, results.k, best_items),
+            }
+            for result in order
+        ],
+        notes=results.notes,
+        settings=[*_sizes(results), *((name, _plain(value)) for name, value in results.settings.items())],
+        versions=_versions(),
+    )
+
+
+def write_report(
+    results: Results,
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+    command: str | None = None,
+    subtitle: str | None = None,
+) -> Path:
+    """Write `html_report` to a file; an older file is replaced whole. Returns the path."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InvalidInput(f"{target}: there is no folder {target.parent}")
+    page = html_report(results, title=title, command=command, subtitle=subtitle)
+    draft = target.with_name(target.name + ".part")
+    try:
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return target
+
+
+def _facts(results: Results) -> list[str]:
+    runs = "1 run" if results.runs == 1 else f"{whole(results.runs)} runs"
+    learners = "1 learner" if len(results.results) == 1 else f"{len(results.results)} learners"
+    return [
+        f"{whole(results.n_items)} items",
+        f"slates of {results.k}",
+        f"{whole(results.steps)} steps",
+        runs,
+        learners,
+    ]
+
+
+def _row(result: PolicyResult, style: LineStyle, *, leads: bool, alone: bool) -> dict[str, Any]:
+    return {
+        "policy": result.policy,
+        "swatch": _swatch(style),
+        "badge": ("lowest" if alone else "tied for lowest") if leads else "",
+        "regrets": [
+            rounded(float(result.mean(measure)[-1]), float(result.stderr(measure)[-1]))
+            for measure in ("expected_regret", "regret")
+        ],
+        "share": percent(share_of_best(result)),
+        "time": microseconds(result.seconds_per_step),
+    }
+
+
+def _figure(results: Results, measure: str, scale: str, styles: Iterable[LineStyle]) -> dict[str, Any]:
+    kind = {"expected_regret": "Expected regret", "regret": "Realised regret", "reward": "Clicks per step"}
+    axes = "logarithmic axes" if scale == "log" else "linear axes"
+    ends = "; ".join(f"{end.policy} {final_with_error(end, measure)}" for end in ranked(results))
+    what = "clicks" if measure == "reward" else "regret"
+    colors = {style.color: f"var({_variable(style.color)})" for style in styles}
+    return {
+        "svg": inline_svg(
+            regret_figure(results, measure=measure, scale=scale),
+            prefix=f"{measure}-{scale}-",
+            label=f"{kind[measure]} against step, {axes}. Total {what} after the last step: {ends}.",
+            colors=colors | {INK: "var(--muted)", GRID: "var(--line)", "#ffffff": "none"},
+        ),
+        "caption": caption(results, measure=measure, scale=scale),
+    }
+
+
+def _slate(shown: tuple[Shown, ...], k: int, best: set[str]) -> dict[str, Any]:
+    entries = [
+        {
+            "item": entry.item,
+            "share": percent(entry.share),
+            "width": f"{100 * min(max(entry.share, 0.0), 1.0):.1f}",
+            "best": entry.item in best,
+        }
+        for entry in shown
+    ]
+    return {"first": entries[:k], "rest": entries[k:]}
+
+
+def _swatch(style: LineStyle) -> Markup:
+    """A short piece of the policy's line."""
+    dash = " ".join(f"{2 * part:g}" for part in style.dash)
+    return Markup(
+        '<svg class="swatch" viewBox="0 0 26 8" aria-hidden="true">'
+        '<path d="M0 4H26" style="stroke:var({});stroke-dasharray:{}"/></svg>'
+    ).format(_variable(style.color), dash or "none")
+
+
+def _variable(color: str) -> str:
+    return "--c" + color.removeprefix("#")
+
+
+def _sizes(results: Results) -> list[tuple[str, str]]:
+    known = ("k", "steps", "runs", "seed", "n_items")
+    return [(name, str(getattr(results, name))) for name in known if name not in results.settings]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(part) for part in value)
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _versions() -> list[tuple[str, str]]:
+    return [
+        ("firstclick", firstclick.__version__),
+        ("numpy", version("numpy")),
+        ("numba", version("numba")),
+        ("python", platform.python_version()),
+        ("platform", f"{platform.system()} {platform.machine()}"),
+    ]

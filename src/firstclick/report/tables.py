@@ -1,0 +1,40 @@
+"""The results as a table for the terminal."""
+
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+from firstclick.report.headline import leaders, ranked
+from firstclick.report.rounding import microseconds, percent, with_error
+from firstclick.simulate.results import PolicyResult, Results
+
+
+def results_table(results: Results) -> Table:
+    """One row per policy, least expected regret first, those that lead in bold; fits 80 columns."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("policy", overflow="fold")
+    for heading in ("expected regret", "realised regret", "of best", "µs/step"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    lead = {result.policy for result in leaders(results)}
+    for result in ranked(results):
+        table.add_row(
+            Text(result.policy),  # Text, not markup: a label may hold brackets
+            final_with_error(result, "expected_regret"),
+            final_with_error(result, "regret"),
+            percent(share_of_best(result)),
+            microseconds(result.seconds_per_step),
+            style="bold" if result.policy in lead else None,
+        )
+    return table
+
+
+def final_with_error(result: PolicyResult, measure: str) -> str:
+    """'812 ± 31': a measure after the last step."""
+    return with_error(float(result.mean(measure)[-1]), float(result.stderr(measure)[-1]))
+
+
+def share_of_best(result: PolicyResult) -> float:
+    """The policy's clicks over those the best fixed slate got from the same users; NaN if it got none."""
+    clicks = float(np.sum(result.reward[:, -1]))
+    best = clicks + float(np.sum(result.regret[:, -1]))
+    return clicks / best if best > 0 else float("nan")

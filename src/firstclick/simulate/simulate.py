@@ -1,0 +1,142 @@
+"""`simulate`: any number of policies on the same users, many runs, one result."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.errors import InvalidInput
+from firstclick.protocol import Policy, Scenario, Stage, World, check_features
+from firstclick.registry import make_policy
+from firstclick.simulate.engine import Task, importable, play_here, play_in_processes
+from firstclick.simulate.loop import log_spaced
+from firstclick.simulate.results import Results, gather
+from firstclick.whole_number import whole_number
+
+
+@dataclass(frozen=True)
+class FixedScenario:
+    """The same world and features in every run."""
+
+    world: World
+    features: NDArray[np.float64] | None
+
+    def stage(self, seed: int, run: int) -> Stage:
+        return Stage(self.world, self.features, [f"item {item}" for item in range(self.world.n_items)])
+
+
+def simulate(
+    policies: Sequence[Policy | str],
+    world: World | Scenario,
+    features: ArrayLike | None = None,
+    *,
+    k: int,
+    steps: int,
+    runs: int = 1,
+    seed: int = 0,
+    jobs: int = 1,
+    points: int = 100,
+    progress: Callable[[int, int], Any] | None = None,
+    settings: dict[str, Any] | None = None,
+) -> Results:
+    """Play every policy for `steps` steps in each of `runs` runs, all on the same users.
+
+    `world` is a World (its own features are used unless others are given) or a Scenario, which
+    gives each run its own world and features. Same seed, same result, bit for bit, whatever
+    `jobs` is. `progress(done, total)` is called with steps, about ten times a second; 0 done may
+    come several times while kernels compile. `settings` are kept in the result as they are.
+    """
+    whole_number("k", k, at_least=1)
+    whole_number("steps", steps, at_least=1)
+    whole_number("runs", runs, at_least=1)
+    whole_number("jobs", jobs, at_least=1)
+    whole_number("points", points, at_least=2)
+    whole_number("seed", seed, at_least=0)
+    made = [make_policy(policy) for policy in policies]
+    labels = [policy.label for policy in made]
+    if not made:
+        raise InvalidInput("no policy given; name at least one, such as 'cascade-lin-ts'")
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InvalidInput(f"policy {label!r} is given twice")
+    scenario = _scenario(world, features)
+    record = log_spaced(steps, points)
+    stages = _Stages(scenario, made, k, seed)
+    stages[0]  # What is wrong with the first stage is said before anything starts.
+
+    total = steps * runs * len(made)
+    done = 0
+
+    def report(more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(done, total)
+
+    def tasks() -> Iterator[Task]:
+        for run in range(runs):
+            for index, policy in enumerate(made):
+                yield Task(policy, index, stages[run], stages.optimal[run], run, record, seed)
+
+    report(0)
+    jobs = min(jobs, runs * len(made))
+    if jobs == 1 or not all(map(importable, made)):
+        traces = list(play_here(tasks(), report))
+    else:
+        traces = list(play_in_processes(tasks(), report, jobs))
+    return gather(
+        traces,
+        labels,
+        item_names=stages.item_names,
+        optimal=stages.optimal,
+        optimal_reward=float(np.mean(stages.optimal_reward)),
+        record=record,
+        seed=seed,
+        n_items=stages.n_items,
+        settings=settings or {},
+    )
+
+
+def _scenario(world: World | Scenario, features: ArrayLike | None) -> Scenario:
+    if not isinstance(world, World):
+        if features is not None:
+            raise InvalidInput("a scenario brings its own features; give features only with a world")
+        return world
+    if features is None:
+        return FixedScenario(world, world.features)
+    return FixedScenario(world, check_features(features, world.n_items))
+
+
+class _Stages:
+    """The stage of each run, made when its turn comes; only the latest is kept."""
+
+    def __init__(self, scenario: Scenario, policies: Sequence[Policy], k: int, seed: int) -> None:
+        self._scenario, self._policies, self._k, self._seed = scenario, policies, k, seed
+        self._latest: tuple[int, Stage] | None = None
+        self.item_names: list[Sequence[str]] = []
+        self.optimal: list[NDArray[np.int64]] = []
+        self.optimal_reward: list[float] = []
+        self.n_items = 0
+
+    def __getitem__(self, run: int) -> Stage:
+        if self._latest is None or self._latest[0] != run:
+            stage = self._scenario.stage(self._seed, run)
+            self._check(stage)
+            self._latest = run, stage
+            self.n_items = stage.world.n_items
+            self.item_names.append(stage.item_names)
+            self.optimal.append(stage.world.optimal_slate(self._k))
+            self.optimal_reward.append(stage.world.click_probability(self.optimal[run]))
+        return self._latest[1]
+
+    def _check(self, stage: Stage) -> None:
+        if self._k > stage.world.n_items:
+            raise InvalidInput(f"k must be at most the number of items, {stage.world.n_items}, got {self._k}")
+        for policy in self._policies:
+            if policy.needs_features and stage.features is None:
+                raise InvalidInput(
+                    f"{policy.name} needs features, and this world has none; give features, or take a "
+                    "world that has them, such as linear"
+                )

@@ -1,0 +1,81 @@
+"""Worlds in which items attract independently, each with its own probability."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.declaration import param
+from firstclick.errors import InvalidInput
+from firstclick.kernels.attraction import INDEPENDENT, WorldArrays
+from firstclick.protocol import World, WorldSpec
+
+
+class BernoulliWorld(World):
+    """Item e attracts a user with probability attractions[e], whatever else is shown."""
+
+    def __init__(self, attractions: ArrayLike) -> None:
+        self.attractions = np.array(attractions, dtype=np.float64)
+        if self.attractions.ndim != 1 or len(self.attractions) == 0:
+            raise InvalidInput("attractions must be a list of at least one probability")
+        wrong = ~((self.attractions >= 0) & (self.attractions <= 1))
+        if wrong.any():
+            item = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"attractions must lie in [0, 1], got {self.attractions[item]:g} for item {item}"
+            )
+        self.n_items = len(self.attractions)
+
+    def arrays(self) -> WorldArrays:
+        return WorldArrays(
+            kind=INDEPENDENT,
+            attraction=self.attractions,
+            n_users=1,
+            bitmap_of=np.empty(0, np.int64),
+            bitmaps=np.empty((0, 0), np.uint64),
+            list_start=np.empty(0, np.int64),
+            list_users=np.empty(0, np.int32),
+        )
+
+    def optimal_slate(self, k: int) -> NDArray[np.int64]:
+        """The k most attractive items: optimal because items attract independently."""
+        return np.argsort(-self.attractions, kind="stable")[:k]
+
+    def click_probability(self, slate: Sequence[int] | NDArray[np.int64]) -> float:
+        return float(1.0 - np.prod(1.0 - self.attractions[np.asarray(slate, np.int64)]))
+
+
+class Bernoulli(WorldSpec):
+    """Items with given attractions."""
+
+    name = "bernoulli"
+    attractions: tuple[float, ...] = param(
+        (0.5, 0.4, 0.3, 0.2, 0.1), "attractions separated by /", at_least=0, at_most=1
+    )
+
+    def build(self, seed: int) -> BernoulliWorld:
+        return BernoulliWorld(self.attractions)
+
+
+class BLB(WorldSpec):
+    """B_LB(L, K, p, gap) of Kveton et al. 2015: k items attract with p, all others with p - gap."""
+
+    name = "blb"
+    n_items: int = param(16, "number of items", at_least=1)
+    k: int = param(2, "number of attractive items", at_least=1)
+    p: float = param(0.2, "attraction of the attractive items", at_least=0, at_most=1)
+    gap: float = param(0.15, "how much less the other items attract", at_least=0, at_most=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k > self.n_items:
+            raise InvalidInput(
+                f"{self.name}: k must be at most n_items, got k={self.k}, n_items={self.n_items}"
+            )
+        if self.gap > self.p:
+            raise InvalidInput(f"{self.name}: gap must be at most p, got gap={self.gap:g}, p={self.p:g}")
+
+    def build(self, seed: int) -> BernoulliWorld:
+        attractions = np.full(self.n_items, self.p - self.gap)
+        attractions[: self.k] = self.p
+        return BernoulliWorld(attractions)

@@ -1,0 +1,59 @@
+"""Worlds in which the paper's assumption is true: attraction is linear in an item's features."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.declaration import param
+from firstclick.errors import InvalidInput
+from firstclick.protocol import WorldSpec, check_features, longest_norm
+from firstclick.streams import stream
+from firstclick.worlds.bernoulli import BernoulliWorld
+
+# Rows scaled to norm 1 may exceed it by rounding.
+_ROUNDING = 1e-12
+
+
+class LinearWorld(BernoulliWorld):
+    """Item e attracts with probability x_e'theta; norms of features are at most 1, as in Theorem 1."""
+
+    def __init__(self, features: ArrayLike, theta: ArrayLike) -> None:
+        rows = check_features(features)
+        self.theta = np.array(theta, dtype=np.float64)
+        if self.theta.shape != (rows.shape[1],):
+            raise InvalidInput(
+                f"theta must have one number for each of {rows.shape[1]} features, got {self.theta.shape}"
+            )
+        longest = longest_norm(rows)
+        if longest > 1 + _ROUNDING:
+            raise InvalidInput(
+                f"a linear world needs features of norm at most 1, got {longest:g}; "
+                "divide all features by the largest norm"
+            )
+        super().__init__(rows @ self.theta)
+        self._features = rows
+
+    @property
+    def features(self) -> NDArray[np.float64]:
+        return self._features
+
+
+class Linear(WorldSpec):
+    """A random linear world.
+
+    Features and theta have no negative coordinate and features have norm at most 1, so every
+    attraction lies between 0 and `best` without clipping.
+    """
+
+    name = "linear"
+    n_items: int = param(100, "number of items", at_least=1)
+    n_features: int = param(5, "number of features", at_least=1)
+    best: float = param(0.5, "attraction of the most attractive item", above=0, at_most=1)
+
+    def build(self, seed: int) -> LinearWorld:
+        draw = stream(seed, "world", self.name)
+        features = np.abs(draw.standard_normal((self.n_items, self.n_features)))
+        features /= np.sqrt((features**2).sum(axis=1, keepdims=True))
+        features *= draw.uniform(0.2, 1.0, (self.n_items, 1))
+        theta = np.abs(draw.standard_normal(self.n_features))
+        theta *= self.best / (features @ theta).max()
+        return LinearWorld(features, theta)

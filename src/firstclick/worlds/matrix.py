@@ -1,0 +1,108 @@
+"""The world of the paper's experiments: a user is a row of a 0/1 matrix, drawn uniformly."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from firstclick.errors import InvalidInput
+from firstclick.kernels.attraction import BITMAP_SHARE, MATRIX, WorldArrays
+from firstclick.protocol import World
+
+
+class MatrixWorld(World):
+    """A user attracted by the items of one row; attractions are correlated as the data has them.
+
+    `matrix` is users x items with entries 0 and 1, sparse or dense. Empty rows stay: users whom
+    nothing attracts belong to the truth.
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = check_matrix(matrix)
+        self.n_users, self.n_items = self.matrix.shape
+
+    def arrays(self) -> WorldArrays:
+        columns = self.matrix.tocsc()
+        counts = np.diff(columns.indptr)
+        in_bitmap = counts >= max(BITMAP_SHARE * self.n_users, 1)
+        bitmap_of = np.where(in_bitmap, np.cumsum(in_bitmap) - 1, -1)
+        bitmaps = np.zeros((int(in_bitmap.sum()), (self.n_users + 63) // 64), np.uint64)
+        for item in np.flatnonzero(in_bitmap):
+            users = columns.indices[columns.indptr[item] : columns.indptr[item + 1]]
+            bits = np.zeros(bitmaps.shape[1] * 64, np.uint8)
+            bits[users] = 1
+            bitmaps[bitmap_of[item]] = np.packbits(bits, bitorder="little").view("<u8")
+        listed = np.repeat(~in_bitmap, counts)
+        return WorldArrays(
+            kind=MATRIX,
+            attraction=np.empty(0),
+            n_users=self.n_users,
+            bitmap_of=bitmap_of,
+            bitmaps=bitmaps,
+            list_start=np.concatenate([[0], np.cumsum(np.where(in_bitmap, 0, counts))]).astype(np.int64),
+            list_users=columns.indices[listed].astype(np.int32),
+        )
+
+    def optimal_slate(self, k: int) -> NDArray[np.int64]:
+        """The greedy cover: again and again the item that attracts most users not yet attracted.
+
+        The best cover is NP-hard; this one reaches at least 1 - 1/e of it. Of equal items the one
+        that attracts more users in all comes first, then the lower number; once everybody is
+        covered these rules fill the slate.
+        """
+        columns = self.matrix.tocsc()
+        popular = np.diff(columns.indptr).astype(np.int64)
+        uncovered = np.ones(self.n_users, np.int64)
+        slate: list[int] = []
+        for _ in range(k):
+            gain = uncovered @ self.matrix
+            order = np.lexsort((np.arange(self.n_items), -popular, -gain))
+            item = next(int(e) for e in order if e not in slate)
+            slate.append(item)
+            uncovered[columns.indices[columns.indptr[item] : columns.indptr[item + 1]]] = 0
+        return np.array(slate, np.int64)
+
+    def click_probability(self, slate: Sequence[int] | NDArray[np.int64]) -> float:
+        shown = self.matrix[:, np.asarray(slate, np.int64)]
+        return int(np.count_nonzero(shown.sum(axis=1))) / self.n_users
+
+
+def check_matrix(matrix: Any) -> sparse.csr_matrix:
+    """The matrix as canonical CSR of uint8 ones, if it is 2-D with entries 0 and 1; else InvalidInput.
+
+    Takes a sparse matrix or array of any format, or whatever NumPy reads as a 2-D array. The given matrix
+    is left as it is. Sparse duplicates add up, as everywhere in SciPy, and so are refused unless bool.
+    """
+    if not sparse.issparse(matrix):
+        try:
+            matrix = np.asarray(matrix)
+        except ValueError as error:
+            raise InvalidInput(f"feedback matrix: not an array ({error})") from None
+    if matrix.ndim != 2 or 0 in matrix.shape:
+        raise InvalidInput(
+            f"feedback matrix: expected users x items with at least one of each, got shape {matrix.shape}"
+        )
+    if matrix.dtype.kind not in "biuf":
+        raise InvalidInput(f"feedback matrix: entries must be numbers 0 or 1, got type {matrix.dtype}")
+    if matrix.dtype != np.bool_:
+        # Wide enough that duplicates in small integers do not wrap around to 0 or 1.
+        matrix = matrix.astype(np.float64)
+    if sparse.issparse(matrix):
+        entries = matrix.tocsr(copy=True)
+        entries.sum_duplicates()
+        entries.eliminate_zeros()
+    else:
+        entries = sparse.csr_matrix(matrix)
+    wrong = np.flatnonzero(entries.data != 1)
+    if len(wrong):
+        first = int(wrong[0])
+        user = int(np.searchsorted(entries.indptr, first, side="right")) - 1
+        raise InvalidInput(
+            f"feedback matrix: entries must be 0 or 1, got {entries.data[first]:g} "
+            f"at row {user}, column {entries.indices[first]}"
+        )
+    ones = np.ones(entries.nnz, dtype=np.uint8)
+    # Built anew from its parts, because the constructor brings indices to 32 bits where they fit.
+    return sparse.csr_matrix((ones, entries.indices, entries.indptr), shape=entries.shape)

@@ -1,0 +1,374 @@
+import csv
+import os
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstclick.data import Interactions, feedback_matrix, read_interactions
+from firstclick.errors import InvalidInput, UnknownName
+
+# 4 users and 5 items, ids with gaps; user 30 and item 9 are never liked, (7, 100) is rated twice.
+RATINGS = [
+    ("7", "100", "5"),
+    ("30", "9", "3"),
+    ("7", "100", "1"),
+    ("2", "20", "4"),
+    ("11", "3", "4"),
+    ("2", "1000", "5"),
+    ("7", "20", "2"),
+]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="ratings.dat", encoding="utf-8"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode(encoding))
+        return path
+
+    return write
+
+
+def lines(separator, rows=RATINGS, end="\n"):
+    return "".join(separator.join(row) + end for row in rows)
+
+
+def liked(interactions):
+    """The set of (user id, item id) that attracted, whatever the codes are."""
+    return {
+        (interactions.user_ids[user], interactions.item_ids[item])
+        for user, item, yes in zip(
+            interactions.users, interactions.items, interactions.attracted, strict=True
+        )
+        if yes
+    }
+
+
+LIKED = {("7", "100"), ("2", "20"), ("11", "3"), ("2", "1000")}
+
+
+def refusal(path, **options):
+    with pytest.raises((InvalidInput, UnknownName)) as caught:
+        read_interactions(path, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("separator", ["::", "\t", ",", ";"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_separator_is_found_in_the_first_line(write, separator, end):
+    read = read_interactions(write(lines(separator, end=end)), value_column=2, above=3)
+    assert liked(read) == LIKED
+    assert read.user_ids == ("2", "7", "11", "30")
+    assert read.item_ids == ("3", "9", "20", "100", "1000")
+    assert len(read.users) == len(read.items) == len(read.attracted) == len(RATINGS)
+
+
+def test_double_colons_win_over_tabs_and_tabs_over_commas(write):
+    assert read_interactions(write("a,b::c\td\n")).user_ids == ("a,b",)
+    assert read_interactions(write("a,b\tc\n")).user_ids == ("a,b",)
+    assert read_interactions(write("a;b,c\n")).user_ids == ("a;b",)
+
+
+def test_a_given_separator_wins(write):
+    assert liked(read_interactions(write("a,b|c\n"), separator="|")) == {("a,b", "c")}
+
+
+def test_columns_may_be_named_and_in_any_order(write):
+    text = "rating,item,user\n" + lines(",", [row[::-1] for row in RATINGS])
+    path = write(text)
+    named = read_interactions(path, user_column="user", item_column="item", value_column="rating", above=3)
+    numbered = read_interactions(path, user_column="2", item_column=1, value_column="0", above=3, header=True)
+    mixed = read_interactions(path, user_column="user", item_column=1, value_column=0, above=3)
+    assert liked(named) == liked(numbered) == liked(mixed) == LIKED
+
+
+def test_blanks_around_column_names_are_dropped(write):
+    path = write("user, item\nann,x\n")
+    assert liked(read_interactions(path, user_column="user", item_column="item")) == {("ann", "x")}
+
+
+@pytest.mark.parametrize("separator", ["::", ","])
+def test_no_kind_of_line_end_gets_into_a_field(write, separator):
+    for end in ("\n", "\r\n", "\r"):
+        path = write(lines(separator, end=end) + separator.join(["1", "2", "abc"]) + end)
+        message = refusal(path, value_column=2)
+        assert message == "ratings.dat line 8: value 'abc' in column 2 is not a number"
+
+
+def test_quoted_fields_hold_separators_quotes_and_line_ends(write):
+    path = write('user,item\nann,"Hello, ""World""\nagain"\nbob,x\n')
+    read = read_interactions(path, user_column="user", item_column="item")
+    assert liked(read) == {("ann", 'Hello, "World"\nagain'), ("bob", "x")}
+
+
+def test_quotes_mean_nothing_between_tabs(write):
+    assert liked(read_interactions(write('u\t12" vinyl\nv\t"x\n'))) == {("u", '12" vinyl'), ("v", '"x')}
+
+
+def test_lines_are_counted_through_quoted_line_ends(write):
+    path = write('u,"a\nb",1\nv,c,1\nw,d\n')
+    assert refusal(path) == "ratings.dat line 4: expected 3 fields, got 2"
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_column(write):
+    path = write("user,item\nann,x\n", encoding="utf-8-sig")
+    assert liked(read_interactions(path, user_column="user", item_column="item")) == {("ann", "x")}
+
+
+def test_without_a_value_column_every_row_attracts(write):
+    read = read_interactions(write(lines("::")))
+    assert read.attracted.all()
+    assert read.attracted.dtype == np.bool_
+
+
+def test_a_value_column_alone_means_above_zero(write):
+    read = read_interactions(write("u,a,0\nu,b,1\nu,c,-2\nu,d,0.5\n"), value_column=2)
+    assert liked(read) == {("u", "b"), ("u", "d")}
+
+
+def test_above_is_strict(write):
+    read = read_interactions(write("u,a,3\nu,b,3.5\n"), value_column=2, above=3)
+    assert liked(read) == {("u", "b")}
+
+
+def test_users_and_items_never_attracted_still_count(write):
+    read = read_interactions(write(lines("::")), value_column=2, above=3)
+    matrix = feedback_matrix(read)
+    assert matrix.shape == (4, 5)
+    assert matrix[read.user_ids.index("30")].nnz == 0
+    assert matrix[:, read.item_ids.index("9")].nnz == 0
+
+
+def test_ids_that_are_not_all_integers_sort_as_text(write):
+    read = read_interactions(write("10,b2\n9,b10\n1x,a\n"))
+    assert read.user_ids == ("10", "1x", "9")
+    assert read.item_ids == ("a", "b10", "b2")
+
+
+def test_negative_and_zero_padded_ids_sort_as_numbers_and_stay_apart(write):
+    assert read_interactions(write("7,1\n-3,1\n007,1\n10,1\n")).user_ids == ("-3", "007", "7", "10")
+
+
+def test_blanks_around_ids_are_dropped(write):
+    assert liked(read_interactions(write("u, a\n u,a\nu ,b\n"))) == {("u", "a"), ("u", "b")}
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_order_of_lines_does_not_matter(tmp_path_factory, chance: random.Random):
+    folder = tmp_path_factory.mktemp("order")
+    rows = RATINGS.copy()
+    chance.shuffle(rows)
+    first, second = folder / "a.csv", folder / "b.csv"
+    first.write_text(lines(","))
+    second.write_text(lines(",", rows))
+    a, b = (read_interactions(path, value_column=2, above=3) for path in (first, second))
+    assert (a.user_ids, a.item_ids) == (b.user_ids, b.item_ids)
+    assert (feedback_matrix(a) != feedback_matrix(b)).nnz == 0
+
+
+id_text = st.text(
+    st.characters(exclude_categories=["Cs", "Cc", "Z"], exclude_characters="\ufeff"), min_size=1, max_size=5
+)
+
+
+@given(st.lists(st.tuples(id_text, id_text, st.booleans()), min_size=1, max_size=20))
+def test_whatever_the_csv_module_writes_is_read_back(tmp_path_factory, rows):
+    path = tmp_path_factory.mktemp("csv") / "log.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("user", "item", "value"), *rows_as_numbers(rows)])
+    read = read_interactions(
+        path, user_column="user", item_column="item", value_column="value", separator=","
+    )
+    assert liked(read) == {(user, item) for user, item, yes in rows if yes}
+    assert set(read.user_ids) == {user for user, _, _ in rows}
+    assert set(read.item_ids) == {item for _, item, _ in rows}
+
+
+def rows_as_numbers(rows):
+    return [(user, item, int(yes)) for user, item, yes in rows]
+
+
+def test_blank_lines_at_the_end_are_fine(write):
+    assert len(read_interactions(write(lines("::") + "\n  \n\r\n")).users) == len(RATINGS)
+    assert len(read_interactions(write(lines(",") + "\n  \n\r\n")).users) == len(RATINGS)
+
+
+@pytest.mark.parametrize("separator", ["::", ","])
+def test_blank_lines_elsewhere_are_refused(write, separator):
+    text = lines(separator)
+    assert refusal(write(text + "\n\n" + text)) == "ratings.dat line 8 is blank, but rows follow it"
+    assert refusal(write("\n" + text)) == "ratings.dat line 1 is blank, but rows follow it"
+
+
+def test_a_line_with_missing_or_extra_fields_is_named(write):
+    text = lines("::")
+    assert refusal(write(text + "1::2\n")) == "ratings.dat line 8: expected 3 fields, got 2"
+    assert refusal(write(text + "1::2::3::4\n")) == "ratings.dat line 8: expected 3 fields, got 4"
+    assert refusal(write(lines(",") + "1\n")) == "ratings.dat line 8: expected 3 fields, got 1"
+
+
+@pytest.mark.parametrize("value", ["abc", "nan", "inf", "-Infinity", "", "1_000", "3,5"])
+def test_a_value_that_is_no_number_is_refused(write, value):
+    path = write(lines("::") + f"1::2::{value}\n")
+    assert refusal(path, value_column=2) == f"ratings.dat line 8: value {value!r} in column 2 is not a number"
+
+
+def test_a_value_in_a_named_column_is_refused_by_that_name(write):
+    path = write("u,i,stars\na,b,5\na,c,many\n")
+    message = refusal(path, user_column="u", item_column="i", value_column="stars")
+    assert message == "ratings.dat line 3: value 'many' in column stars is not a number"
+
+
+def test_a_header_met_as_a_value_is_suspected(write):
+    path = write("user,item,rating\na,b,5\n")
+    assert refusal(path, value_column=2) == (
+        "ratings.dat line 1: value 'rating' in column 2 is not a number; "
+        "if line 1 is a header, name the columns or pass header=True"
+    )
+
+
+def test_an_empty_id_is_refused(write):
+    assert refusal(write("u,a\n ,b\n")) == "ratings.dat line 2: empty user id in column 0"
+    assert refusal(write("u::a\nv::\n")) == "ratings.dat line 2: empty item id in column 1"
+    path = write("who,what\nu,a\nv,\n")
+    message = refusal(path, user_column="who", item_column="what")
+    assert message == "ratings.dat line 3: empty item id in column what"
+
+
+def test_a_missing_column_is_refused_with_those_there_are(write):
+    path = write("user,item,rating\na,b,5\n")
+    assert refusal(path, user_column="usr", item_column="item") == (
+        "ratings.dat has no column 'usr'; did you mean 'user'? its columns are user, item, rating"
+    )
+    assert refusal(path, user_column="zzz", item_column="item") == (
+        "ratings.dat has no column 'zzz'; its columns are user, item, rating"
+    )
+    assert refusal(path, item_column="3") == "ratings.dat has no column 3; its columns are 0 to 2"
+    assert refusal(path, item_column=-1) == "ratings.dat has no column -1; its columns are 0 to 2"
+
+
+def test_a_column_name_that_occurs_twice_is_refused(write):
+    path = write("id,item,id\na,b,c\n")
+    message = refusal(path, user_column="id", item_column="item")
+    assert message == "ratings.dat has 2 columns 'id'; give the number of one"
+
+
+def test_users_and_items_cannot_be_one_column(write):
+    path = write("user,item\na,b\n")
+    message = refusal(path, user_column="item", item_column="item")
+    assert message == "ratings.dat: user_column and item_column are both column 'item'"
+
+
+def test_contradicting_options_are_refused(write):
+    path = write("user,item\na,b\n")
+    assert refusal(path, above=3) == "above=3 needs a value_column to compare with"
+    assert refusal(path, value_column=1, above=float("nan")) == "above must be a number, got nan"
+    assert refusal(path, user_column="user", header=False) == (
+        "column 'user' is a name, but header=False says that ratings.dat has none"
+    )
+    assert refusal(path, separator="") == "separator must be text without quotes and line ends, got ''"
+
+
+def test_a_file_without_rows_is_refused(write):
+    assert refusal(write("")) == "ratings.dat is empty"
+    assert refusal(write("\n \n")) == "ratings.dat is empty"
+    assert refusal(write("user,item\n"), header=True) == "ratings.dat has a header but no rows"
+
+
+def test_a_file_without_known_separator_is_refused(write):
+    message = refusal(write("1 2 3\n"))
+    assert message == "ratings.dat line 1: no '::', tab, comma or semicolon; pass the separator"
+
+
+def test_a_quote_that_never_ends_is_refused_where_it_begins(write):
+    message = refusal(write('u,a\nv,"b\nw,c\n'))
+    assert message == "ratings.dat line 2: badly quoted field (unexpected end of data)"
+
+
+def test_a_path_without_readable_file_is_refused(write, tmp_path, monkeypatch):
+    missing = tmp_path / "no.dat"
+    assert refusal(missing) == f"{missing}: no such file"
+    assert refusal(tmp_path) == f"{tmp_path} is a folder; name a file in it"
+    path = write(lines(","))
+
+    def denied(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    # Patched, because root may read what chmod forbids.
+    monkeypatch.setattr(Path, "open", denied)
+    assert refusal(path) == f"{path} cannot be read: Permission denied"
+
+
+def test_undecodable_bytes_are_refused_with_line_encoding_and_way_out(write):
+    path = write(b"u,a\n" * 5000 + b"v,caf\xe9\n" + b"w,b\n" * 5000)
+    assert refusal(path) == (
+        "ratings.dat line 5001: bytes that are not utf-8-sig; "
+        "pass the file's own encoding, for example encoding='iso-8859-1'"
+    )
+    assert ("v", "café") in liked(read_interactions(path, encoding="iso-8859-1"))
+
+
+def test_an_unknown_encoding_is_refused(write):
+    message = refusal(write(lines(",")), encoding="utf-9")
+    assert message == "unknown encoding 'utf-9'; try 'utf-8-sig' or 'iso-8859-1'"
+
+
+def interactions(**changes):
+    parts = {
+        "users": np.array([0, 1, 1]),
+        "items": np.array([2, 0, 1], dtype=np.int32),
+        "attracted": np.array([True, False, True]),
+        "user_ids": ("7", "9"),
+        "item_ids": ("a", "c", "z"),
+    }
+    return Interactions(**(parts | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"users": np.array([0, 1])},
+            "interactions: users, items and attracted must have one length, got shapes (2,), (3,) and (3,)",
+        ),
+        ({"attracted": np.array([1, 0, 1])}, "interactions: attracted must be bool, got int64"),
+        ({"items": np.array([0.0, 1, 2])}, "interactions: item codes must be integers, got float64"),
+        (
+            {"users": np.array([0, 1, 2])},
+            "interactions: user codes must be from 0 to 1 (2 ids), got 0 to 2",
+        ),
+        (
+            {"items": np.array([-1, 1, 2])},
+            "interactions: item codes must be from 0 to 2 (3 ids), got -1 to 2",
+        ),
+        ({"item_ids": ("a", "a", "z")}, "interactions: item ids must be distinct"),
+    ],
+)
+def test_interactions_that_do_not_fit_together_are_refused(changes, message):
+    interactions()
+    with pytest.raises(InvalidInput) as caught:
+        interactions(**changes)
+    assert str(caught.value) == message
+
+
+def movielens():
+    repository = Path(__file__).parents[2]
+    folders = [Path(given)] if (given := os.environ.get("FIRSTCLICK_DATA")) else []
+    for folder in [*folders, repository.parent / "shared" / "data"]:
+        if (folder / "ml-1m" / "ratings.dat").is_file():
+            return folder / "ml-1m" / "ratings.dat"
+    return None
+
+
+@pytest.mark.skipif(movielens() is None, reason="no ml-1m/ratings.dat in FIRSTCLICK_DATA or ../shared/data")
+def test_movielens_has_its_known_numbers_of_users_items_and_attractions():
+    read = read_interactions(movielens(), value_column=2, above=3)
+    assert (len(read.user_ids), len(read.item_ids), len(read.users)) == (6040, 3706, 1_000_209)
+    assert read.attracted.sum() == 575_281
+    assert read.item_ids[-1] == "3952"
+    # No pair occurs twice in this file, so the matrix loses nothing.
+    assert feedback_matrix(read).nnz == 575_281
