@@ -3,7 +3,7 @@
 import io
 import json
 import os
-import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,32 @@ def write_arrays(path: str | os.PathLike[str], page: dict[str, Any], arrays: dic
     text = np.frombuffer(json.dumps(page, allow_nan=False).encode(), np.uint8)
     np.savez(buffer, **{_PAGE: text}, **arrays)  # type: ignore[arg-type]
     target = Path(path)
-    draft = target.with_name(target.name + ".part")
+    draft = Path(f"{target}.part")
     try:
         with draft.open("wb") as file:
             file.write(buffer.getbuffer())
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
+        # A full disk has been noticed by now; not every file system can sync a folder.
+        with suppress(OSError):
+            _sync_folder(target.parent)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        # Gone already if all went well.
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the folder's new entry on the disk too, where folders can be opened."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def read_arrays(
@@ -38,7 +54,8 @@ def read_arrays(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The page and the arrays, if the page's `format` is the expected one."""
     try:
-        with np.load(Path(path), allow_pickle=False) as file:
+        # NumPy leaves a file that it cannot read open: this one is closed here.
+        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         page = json.loads(arrays.pop(_PAGE).tobytes())
         found = page["format"]
@@ -46,7 +63,8 @@ def read_arrays(
         raise InvalidInput(f"{path}: no such file") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
-    except (KeyError, TypeError, ValueError, EOFError, AttributeError, zipfile.BadZipFile):
+    except Exception:
+        # Damaged bytes make zipfile, zlib, NumPy and json raise whatever they happen to meet.
         raise InvalidInput(f"{path}: damaged, or not a file of firstclick") from None
     if found != expected:
         raise InvalidInput(f"{path}: expected {expected!r}, got {found!r}")

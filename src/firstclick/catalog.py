@@ -14,9 +14,22 @@ ItemId = str | int
 def _item_id(item: object) -> ItemId:
     if isinstance(item, np.integer):
         return int(item)
-    if isinstance(item, str | int) and not isinstance(item, bool):
+    if isinstance(item, str):
+        return str(item)  # NumPy's texts become plain ones.
+    if isinstance(item, int) and not isinstance(item, bool):
         return item
     raise InvalidInput(f"an item id must be a text or a whole number, got {item!r}")
+
+
+def _item_ids(items: Iterable[ItemId]) -> list[ItemId]:
+    # A text is iterable too: 'b12' would quietly mean the items 'b', '1' and '2'.
+    if isinstance(items, str):
+        raise InvalidInput(f"items must be a list of ids, got the text {items!r}; say [{items!r}]")
+    try:
+        given = list(items)
+    except TypeError:
+        raise InvalidInput(f"items must be a list of ids, got {items!r}") from None
+    return [_item_id(item) for item in given]
 
 
 class Catalog:
@@ -56,14 +69,14 @@ class Catalog:
 
     def withdraw(self, items: Iterable[ItemId]) -> None:
         """Never show these items again; all of them, or none and an error."""
-        rows = [self._shown_row(_item_id(item)) for item in items]
+        rows = [self._shown_row(item) for item in _item_ids(items)]
         self.hidden[rows] = 1
 
     def rows(self, items: Iterable[ItemId]) -> NDArray[np.int64]:
         """The rows of the given items, each once; withdrawn ones are left out, unknown ones refused."""
         rows: dict[int, None] = {}
-        for item in items:
-            row = self._row_of.get(_item_id(item))
+        for item in _item_ids(items):
+            row = self._row_of.get(item)
             if row is None:
                 raise UnknownName(f"no item {item!r} in the catalog")
             if not self.hidden[row]:
@@ -72,7 +85,7 @@ class Catalog:
 
     def known_rows(self, items: Iterable[ItemId]) -> list[int]:
         """The rows of those of the given items that the catalog has."""
-        return [row for item in items if (row := self._row_of.get(_item_id(item))) is not None]
+        return [row for item in _item_ids(items) if (row := self._row_of.get(item)) is not None]
 
     def _shown_row(self, item: ItemId) -> int:
         row = self._row_of.get(item)
@@ -81,7 +94,7 @@ class Catalog:
         return row
 
     def _append(self, items: Iterable[ItemId], features: ArrayLike | None) -> None:
-        ids = [_item_id(item) for item in items]
+        ids = _item_ids(items)
         if not ids:
             raise InvalidInput("no items given")
         for item in ids:
@@ -92,7 +105,9 @@ class Catalog:
             twice = next(item for item in ids if ids.count(item) > 1)
             raise InvalidInput(f"item {twice!r} is given twice")
         rows = None if features is None else check_features(features, len(ids))
-        if rows is not None and self._features is not None:
+        if rows is not None and self._features is None:
+            rows = rows.copy()  # The caller may go on to change the array, or have it read-only.
+        elif rows is not None and self._features is not None:
             if rows.shape[1] != self.n_features:
                 raise InvalidInput(f"items must have {self.n_features} features, got {rows.shape[1]}")
             rows = np.concatenate([self._features, rows])

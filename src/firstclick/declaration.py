@@ -10,9 +10,11 @@ CascadeUCB1.from_text({"radius": "0.5"})           # what the command line gives
 
 import dataclasses
 import difflib
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from firstclick.errors import InvalidInput, UnknownName
@@ -61,12 +63,13 @@ class Rule:
             raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {shown}") from None
 
     def _number(self, kind: type, value: Any) -> Any:
-        if isinstance(value, bool):
+        # Text is for `parse`; NumPy's numbers are Real, its bool is not.
+        if not isinstance(value, Real) or isinstance(value, bool):
             raise TypeError
         number = kind(value)
         within = (
             math.isfinite(number)
-            and (kind is float or number == float(value))
+            and (kind is float or number == value)
             and (self.above is None or number > self.above)
             and (self.at_least is None or number >= self.at_least)
             and (self.below is None or number < self.below)
@@ -78,7 +81,19 @@ class Rule:
 
     def parse(self, text: str) -> Any:
         """What the command line wrote, ready for `check`; several numbers are separated by '/'."""
-        return tuple(text.split("/")) if self.kind is tuple else text
+        if self.kind is tuple:
+            return tuple(_number_in(part) for part in text.split("/"))
+        return text if text in self.words else _number_in(text)
+
+
+def _number_in(text: str) -> float | str:
+    """The number that the text writes, or the text itself, for `check` to refuse."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def param(default: Any, help: str, *, kind: type | None = None, **rule: Any) -> Any:
@@ -90,15 +105,26 @@ def param(default: Any, help: str, *, kind: type | None = None, **rule: Any) -> 
     )
 
 
+_definitions = itertools.count(1)
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(param,))
 class Declared:
     """Something with a name and declared parameters: a policy, or a world that can be built."""
 
     name: ClassVar[str] = ""
+    # Counts up with every class: of two with one name the registry takes the later.
+    defined: ClassVar[int] = 0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+        cls.defined = next(_definitions)
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+            if "rule" not in field.metadata:
+                raise TypeError(
+                    f"{cls.__name__}.{field.name} must be declared with param(...), or as a ClassVar"
+                )
 
     def __post_init__(self) -> None:
         for name, rule in self.rules().items():

@@ -30,6 +30,8 @@ def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[n
         raise InvalidInput("features must be numbers, one row per item") from None
     if array.ndim != 2:
         raise InvalidInput(f"features must have two dimensions (items x features), got {array.ndim}")
+    if array.shape[1] == 0:
+        raise InvalidInput("features must have at least one column, got 0")
     if n_items is not None and len(array) != n_items:
         raise InvalidInput(f"features must have one row for each of the {n_items} items, got {len(array)}")
     if not np.isfinite(array).all():
@@ -115,7 +117,7 @@ class Policy(Declared, ABC):
         """Learn from one free observation of every item."""
 
     def grow(self, state: State, n_items: int) -> State:
-        """The state with room for items that were added to the catalog."""
+        """The state with room for items added to the catalog, in the shape of `initial_state`."""
         return state
 
     def admit(self, numbers: Numbers, features: NDArray[np.float64]) -> None:

@@ -4,18 +4,18 @@ import operator
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.arrays_file import read_arrays, write_arrays
 from firstclick.catalog import Catalog, ItemId
-from firstclick.errors import InvalidInput
+from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.compiling import compiled, learn, recommend
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.kernels.ranking import Request
-from firstclick.protocol import EVERYTHING, Numbers, Policy, State
+from firstclick.protocol import EVERYTHING, Numbers, Policy, State, check_features
 from firstclick.registry import make_policy, policy_class
 from firstclick.streams import stream_key
 from firstclick.whole_number import whole_number
@@ -46,11 +46,17 @@ class Slate:
         return len(self.items)
 
 
+def _expect(array: NDArray[Any], shape: tuple[int, ...], dtype: Any) -> None:
+    if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+        raise ValueError
+
+
 class Ranker:
     """A policy at work on a catalog: `recommend` slates, `learn` from clicks, `save` and `load`.
 
     Slates wait for their feedback in any order and for any time, up to `max_pending` of them;
-    then the oldest is forgotten. Not safe for use by several threads at once.
+    then the oldest is forgotten. Several rankers may share a catalog, and see what is added to it
+    or withdrawn. Not safe for use by several threads at once.
     """
 
     def __init__(
@@ -66,15 +72,25 @@ class Ranker:
         arrays = catalog.arrays
         self.numbers: Numbers = self.policy.numbers(self.k, arrays.features)
         self.state: State = self.policy.initial_state(len(catalog.items), arrays.features.shape[1], self.k)
+        self._n_rows = len(catalog.items)
         self.requests = 0
         self.pending: dict[str, NDArray[np.int64]] = {}
         self._prepare()
 
     def _prepare(self) -> None:
-        self._key = stream_key(self.seed, "ranker")
+        # Rankers with different policies never take each other's slates for their own.
+        self._key = stream_key(self.seed, "ranker", self.policy.label, self.k)
         self._recommend = compiled(recommend_once, type(self.policy))
         self._learn = compiled(learn_once, type(self.policy))
         self._noise = np.empty(self.policy.noise_size(self.k, self.catalog.arrays.features.shape[1]))
+
+    def _follow_catalog(self) -> None:
+        """Make room for items that were added to the catalog, whoever added them."""
+        n_rows = len(self.catalog.items)
+        if n_rows > self._n_rows:
+            self.policy.admit(self.numbers, self.catalog.arrays.features[self._n_rows :])
+            self.state = self.policy.grow(self.state, n_rows)
+            self._n_rows = n_rows
 
     def recommend(
         self, *, candidates: Iterable[ItemId] | None = None, exclude: Iterable[ItemId] = ()
@@ -84,6 +100,7 @@ class Ranker:
         It is shorter than k when fewer items are left, and may be empty. Excluding an item that
         the catalog does not have is no error; a candidate that it never had is.
         """
+        self._follow_catalog()
         catalog = self.catalog
         hidden = catalog.hidden if catalog.hidden.any() else EVERYTHING.hidden
         if excluded := catalog.known_rows(exclude):
@@ -100,13 +117,16 @@ class Ranker:
             )  # fmt: skip
         slate = Slate(
             id=f"{int(self._key):016x}-{self.requests}",
-            items=tuple(catalog.items[row] for row in rows[:n]),
+            items=self._items(rows[:n]),
         )
         self.requests += 1
         self.pending[slate.id] = rows[:n]
         if len(self.pending) > self.max_pending:
             del self.pending[next(iter(self.pending))]
         return slate
+
+    def _items(self, rows: NDArray[np.int64]) -> tuple[ItemId, ...]:
+        return tuple(self.catalog.items[row] for row in rows)
 
     def learn(self, slate: Slate | str, *, click: SupportsIndex | None) -> None:
         """Learn which position of the slate was clicked first, from 0, or None for no click at all.
@@ -121,6 +141,8 @@ class Ranker:
                 f"slate {slate_id!r} is not waiting for feedback: it was learned already, is not of this "
                 f"ranker, or was forgotten (the last {self.max_pending} are kept)"
             )
+        if isinstance(slate, Slate) and slate.items != self._items(rows):
+            raise InvalidInput(f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}")
         clicks = np.zeros(len(rows), np.uint8)
         examined = len(rows)
         if click is not None:
@@ -138,17 +160,19 @@ class Ranker:
             position = operator.index(click)
         except TypeError:
             raise InvalidInput(f"click must be a position or None, got {click!r}") from None
+        if size == 0:
+            raise InvalidInput(f"the slate is empty, so click must be None, got {position}")
         if not 0 <= position < size:
             raise InvalidInput(f"click must be a position of the slate, 0 to {size - 1}, got {position}")
         return position
 
     def add_items(self, items: Iterable[ItemId], features: ArrayLike | None = None) -> None:
         """Add items to the catalog; learners without features rank unseen items by their own rule."""
-        ids = list(items)
         if features is not None:
-            self.policy.admit(self.numbers, np.asarray(features, np.float64))
-        self.catalog.add(ids, features)
-        self.state = self.policy.grow(self.state, len(self.catalog.items))
+            features = check_features(features)
+            self.policy.admit(self.numbers, features)
+        self.catalog.add(items, features)
+        self._follow_catalog()
 
     def withdraw_items(self, items: Iterable[ItemId]) -> None:
         """Never recommend these items again. Slates that show them can still be learned."""
@@ -161,7 +185,9 @@ class Ranker:
         wait in the new one. Its seed is derived from both unless given.
         """
         mine, its = self.catalog, other.catalog
-        if self.policy != other.policy or self.k != other.k or self.numbers != other.numbers:
+        self._follow_catalog()
+        other._follow_catalog()
+        if self.policy != other.policy or self.k != other.k:
             raise InvalidInput(
                 f"only rankers of one policy and k can be merged, got {self.policy.label} with k={self.k} "
                 f"and {other.policy.label} with k={other.k}"
@@ -170,15 +196,23 @@ class Ranker:
             raise InvalidInput(
                 "only rankers of one catalog can be merged: the same items and features, in the same order"
             )
+        if self.numbers != other.numbers:
+            raise InvalidInput(
+                f"{self.policy.label}: the rankers started with different features, so that they scale them "
+                f"differently, got {self.numbers} and {other.numbers}"
+            )
         if common := self.pending.keys() & other.pending.keys():
             raise InvalidInput(
                 f"both rankers wait for slate {min(common)!r}: they were given the same seed; "
                 "learn the waiting slates first, and use different seeds"
             )
+        if seed in (self.seed, other.seed):
+            raise InvalidInput(f"seed must be a new one, or slates would get the same ids again, got {seed}")
         merged = Ranker.__new__(Ranker)
         merged.policy, merged.k, merged.numbers = self.policy, self.k, self.numbers
         merged.catalog = Catalog.restored(mine.items, mine.features, mine.hidden | its.hidden)
         merged.state = self.policy.merge(self.state, other.state)
+        merged._n_rows = len(mine.items)
         merged.pending = {**self.pending, **other.pending}
         merged.max_pending = max(self.max_pending, other.max_pending, len(merged.pending))
         merged.requests = 0
@@ -189,6 +223,7 @@ class Ranker:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, slates that wait included; an older file is replaced whole."""
+        self._follow_catalog()
         page = {
             "format": FORMAT,
             "policy": {"name": self.policy.name, "settings": self.policy.settings},
@@ -209,19 +244,38 @@ class Ranker:
     def load(cls, path: str | os.PathLike[str]) -> "Ranker":
         """A ranker that goes on exactly as the saved one would have."""
         page, arrays = read_arrays(path, FORMAT)
+        try:
+            return cls._restored(page, arrays)
+        except FirstclickError as error:
+            raise type(error)(f"{path}: {error}") from None
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise InvalidInput(f"{path}: damaged, or not written by this version of firstclick") from None
+
+    @classmethod
+    def _restored(cls, page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Ranker":
+        """The ranker of a saved page and its arrays; any error when they do not fit together."""
         ranker = cls.__new__(cls)
-        name = page["policy"]["name"]
-        ranker.policy = policy_class(name)(**page["policy"]["settings"])
-        ranker.numbers = ranker.policy.numbers_type(*page["numbers"])
-        features = arrays["features"]
-        ranker.catalog = Catalog.restored(
-            page["items"], features if page["has_features"] else None, arrays["hidden"]
-        )
-        ranker.k, ranker.seed, ranker.requests = page["k"], page["seed"], page["requests"]
-        blank = ranker.policy.initial_state(len(page["items"]), features.shape[1], ranker.k)
+        ranker.policy = policy_class(page["policy"]["name"])(**page["policy"]["settings"])
+        numbers = (tuple(value) if isinstance(value, list) else value for value in page["numbers"])
+        ranker.numbers = ranker.policy.numbers_type(*numbers)
+        n_rows = len(page["items"])
+        features, hidden = arrays["features"], arrays["hidden"]
+        _expect(features, (n_rows, features.shape[-1]), np.float64)
+        _expect(hidden, (n_rows,), np.uint8)
+        ranker.catalog = Catalog.restored(page["items"], features if page["has_features"] else None, hidden)
+        ranker.k = whole_number("k", page["k"], at_least=1, at_most=n_rows)
+        ranker.seed = whole_number("seed", page["seed"], at_least=0)
+        ranker.requests = whole_number("requests", page["requests"], at_least=0)
+        ranker._n_rows = n_rows
+        blank = ranker.policy.initial_state(n_rows, features.shape[1], ranker.k)
         ranker.state = type(blank)(*(arrays[f"state.{field}"] for field in blank._fields))
-        ranker.max_pending = page["max_pending"]
+        for array, like in zip(ranker.state, blank, strict=True):
+            _expect(array, like.shape, like.dtype)
+        ranker.max_pending = whole_number("max_pending", page["max_pending"], at_least=1)
         ranker.pending = {slate: np.array(rows, np.int64) for slate, rows in page["pending"]}
+        # Kernels do not look whether a row exists.
+        if not all(((rows >= 0) & (rows < n_rows)).all() for rows in ranker.pending.values()):
+            raise ValueError
         ranker._prepare()
         return ranker
 

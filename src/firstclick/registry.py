@@ -6,11 +6,11 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from firstclick.declaration import did_you_mean, split_spec
-from firstclick.errors import UnknownName
+from firstclick.declaration import Declared, did_you_mean, split_spec
+from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.protocol import Policy, WorldSpec
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Declared)
 
 PLUGINS = "firstclick.plugins"
 
@@ -22,20 +22,28 @@ def _load_everything() -> None:
         for module in pkgutil.iter_modules(package.__path__, package_name + "."):
             importlib.import_module(module.name)
     for plugin in entry_points(group=PLUGINS):
-        plugin.load()
+        try:
+            plugin.load()
+        except Exception as error:
+            raise WorkFailed(
+                f"plug-in {plugin.name!r} ({plugin.value}) cannot be loaded: {error}; mend it or uninstall it"
+            ) from error
 
 
 def _named(base: type[T]) -> dict[str, type[T]]:
-    """Every subclass with a name; a later definition of a name takes the place of an earlier one."""
+    """Every subclass with a name; of two with one name yours comes before ours, and the later counts."""
     _load_everything()
-    found: dict[str, type[T]] = {}
+    named: list[type[T]] = []
     waiting = list(base.__subclasses__())
     while waiting:
-        cls = waiting.pop(0)
+        cls = waiting.pop()
         waiting.extend(cls.__subclasses__())
-        if name := vars(cls).get("name"):
-            found[name] = cls
-    return dict(sorted(found.items()))
+        if vars(cls).get("name"):
+            named.append(cls)
+    # Ours may be imported only now, after a class typed in a notebook: the order alone will not do.
+    named.sort(key=lambda cls: (not cls.__module__.startswith("firstclick."), cls.defined))
+    latest = {cls.name: cls for cls in named}
+    return dict(sorted(latest.items()))
 
 
 def policy_classes() -> dict[str, type[Policy]]:
@@ -57,6 +65,9 @@ def make_policy(spec: str | Policy) -> Policy:
     """The policy that `name:param=value,...` describes."""
     if isinstance(spec, Policy):
         return spec
+    if not isinstance(spec, str):
+        shown = f"the class {spec.__name__}" if isinstance(spec, type) else repr(spec)
+        raise InvalidInput(f"a policy must be 'name:param=value,...' or a Policy object, got {shown}")
     name, texts = split_spec(spec)
     return policy_class(name).from_text(texts)
 

@@ -6,6 +6,7 @@ reordered or when more processes take part. Kernels do not draw: they hash a 64-
 
 import hashlib
 import json
+import operator
 
 import numpy as np
 
@@ -14,7 +15,8 @@ Name = str | int
 
 def _digest(seed: int, names: tuple[Name, ...]) -> bytes:
     # JSON keeps ("run", 1, 2) and ("run", 12) and ("run", "1", 2) apart.
-    text = json.dumps([int(seed), *names])
+    words = [name if isinstance(name, str) else operator.index(name) for name in names]
+    text = json.dumps([operator.index(seed), *words])
     return hashlib.blake2b(text.encode(), digest_size=32).digest()
 
 

@@ -1,12 +1,15 @@
 """Theorem 1 of Zong et al. 2016: how wide CascadeLinUCB must look, and what its regret then is."""
 
-from math import isfinite, log, sqrt
+from math import isfinite, log, log1p, sqrt
+from numbers import Real
 
 from firstclick.errors import InvalidInput
 
 
 def _check(**values: float) -> None:
     for name, value in values.items():
+        if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+            raise InvalidInput(f"{name} must be a finite number, got {value!r}")
         if name == "theta_norm":
             fine, rule = value >= 0, "at least 0"
         elif name in ("n_features", "k", "steps"):
@@ -15,8 +18,8 @@ def _check(**values: float) -> None:
             fine, rule = 0 < value < 1, "between 0 and 1"
         else:
             fine, rule = value > 0, "above 0"
-        if not (isfinite(value) and fine):
-            raise InvalidInput(f"{name} must be {rule}, got {value:g}")
+        if not fine:
+            raise InvalidInput(f"{name} must be {rule}, got {value}")
 
 
 def confidence_width(
@@ -31,9 +34,9 @@ def confidence_width(
     _check(n_features=n_features, k=k, steps=steps, sigma=sigma, theta_norm=theta_norm)
     if delta is not None:
         _check(delta=delta)
-    inverse_delta = steps * k if delta is None else 1 / delta
-    growth = log(1 + steps * k / (n_features * sigma**2))
-    return sqrt(n_features * growth + 2 * log(inverse_delta)) / sigma + theta_norm
+    log_inverse_delta = log(steps * k) if delta is None else -log(delta)
+    growth = log1p(steps * k / n_features / sigma / sigma)
+    return sqrt(n_features * growth + 2 * log_inverse_delta) / sigma + theta_norm
 
 
 def regret_bound(
@@ -43,7 +46,8 @@ def regret_bound(
     """What the expected regret of CascadeLinUCB cannot exceed, with Theorem 1's c or a larger one."""
     least = confidence_width(n_features=n_features, k=k, steps=steps, sigma=sigma, theta_norm=theta_norm)
     c = least if c is None else c
+    _check(c=c)
     if c < least:
-        raise InvalidInput(f"c must be at least {least:g} for Theorem 1 to hold, got {c:g}")
-    growth = log(1 + steps * k / (n_features * sigma**2))
-    return 2 * c * k * sqrt(n_features * steps * growth / log(1 + 1 / sigma**2)) + 1
+        raise InvalidInput(f"c must be at least {least} for Theorem 1 to hold, got {c}")
+    growth = log1p(steps * k / n_features / sigma / sigma)
+    return 2 * c * k * sqrt(n_features * steps * growth / log1p(1 / sigma / sigma)) + 1

@@ -17,6 +17,7 @@ from firstclick.kernels.compiling import kernel
 # Rounding of the rank-one updates is wiped out after this many observations: a count, never a
 # clock or a restart, so that a resumed run equals an uninterrupted one bit for bit.
 REFRESH = 1000
+SAFE_PIVOT = 1e-10
 
 
 class LinearState(NamedTuple):
@@ -31,21 +32,27 @@ class LinearState(NamedTuple):
 
 @kernel
 def factorise(precision, factor):  # type: ignore[no-untyped-def]
-    """Set `factor` to the upper triangular R with R'R = precision."""
+    """Set `factor` to the upper triangular R with R'R = precision, unless its digits do not suffice.
+
+    A pivot far below its diagonal is mostly rounding (features of very unequal size make such):
+    then the factor, which the rank-one updates keep with twice as many digits, stays as it is.
+    """
     d = len(precision)
+    fresh = np.zeros((d, d))
     for i in range(d):
-        row = factor[i]
-        row[:i] = 0.0
+        row = fresh[i]
         row[i:] = precision[i, i:]
         for j in range(i):
-            above = factor[j]
+            above = fresh[j]
             weight = above[i]
             for m in range(i, d):
                 row[m] -= weight * above[m]
+        if not row[i] > SAFE_PIVOT * precision[i, i]:
+            return
         pivot = sqrt(row[i])
-        row[i] = pivot
-        for m in range(i + 1, d):
+        for m in range(i, d):
             row[m] /= pivot
+    factor[:] = fresh
 
 
 @kernel
@@ -64,10 +71,9 @@ def observe(precision, moment, factor, observations, x, attracted, sigma, scale)
         for i in range(d):
             moment[i] += scale * x[i]
     observations[0] += 1
+    _add_to_factor(factor, v)
     if observations[0] % REFRESH == 0:
         factorise(precision, factor)
-    else:
-        _add_to_factor(factor, v)
 
 
 @kernel

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from firstclick.declaration import did_you_mean
 from firstclick.errors import InvalidInput
-from firstclick.report.labels import place_labels
+from firstclick.report.labels import FONT_SIZE, LINE, broken, place_labels
 from firstclick.report.rounding import compact
 from firstclick.report.style import line_styles
 from firstclick.simulate.results import Results
@@ -33,8 +33,8 @@ FORMATS = ("svg", "png", "pdf")
 INK = "#4a5058"
 GRID = "#dfe2e6"
 
-WIDTH, HEIGHT = 5.0, 3.5  # inches
-BOTTOM, TOP = 0.46, 0.34
+WIDTH, HEIGHT = 5.0, 3.6  # inches
+BOTTOM, TOP = 0.48, 0.36
 
 # Between minus and plus this value a log axis that must show zero or less is linear.
 LINEAR_WITHIN = {"expected_regret": 1.0, "regret": 1.0, "reward": 0.01}
@@ -63,9 +63,13 @@ def caption(results: Results, *, measure: str = "expected_regret", scale: str = 
         if scale == "linear":
             sentences.append(f"The first {UNSETTLED:.0%} of the steps are left out.")
     elif scale == "log":
-        sentences = ["Both axes logarithmic: parallel to the diagonal is no learning, flat is learned."]
+        sentences = [
+            "Both axes logarithmic, which gives early steps room: a curve that bends down is learning."
+        ]
     else:
-        sentences = ["Clicks lost to the best fixed slate: straight is no learning, flat is learned."]
+        sentences = [
+            "Clicks lost to the best fixed slate: a straight climb is no learning, a flat curve has learned."
+        ]
     if scale == "log" and _reaches_zero(results, measure):
         near = f"{LINEAR_WITHIN[measure]:g}"
         sentences.append(
@@ -115,7 +119,7 @@ def _look() -> Iterator[None]:
         "svg.fonttype": "none",
         "svg.hashsalt": "firstclick",
         "pdf.fonttype": 42,
-        "font.size": 9,
+        "font.size": FONT_SIZE,
         "text.color": INK,
         "xtick.color": INK,
         "ytick.color": INK,
@@ -142,7 +146,8 @@ def _draw(results: Results, measure: str, scale: str) -> Figure:
         mean, stderr = _curve(results, result.policy, measure)
         curves.append((result.policy, mean[drawn], stderr[drawn]))
     styles = line_styles(result.policy for result in results.results)
-    figure = Figure(figsize=(WIDTH, max(HEIGHT, 0.19 * len(curves) + 1.2)))
+    lines = 1 + sum(broken(policy).count("\n") + 1 for policy, _, _ in curves)
+    figure = Figure(figsize=(WIDTH, max(HEIGHT, lines * LINE / 72 + BOTTOM + TOP)))
     figure.patch.set_facecolor("white")
     axes = figure.add_subplot()
     axes.set_facecolor("none")
@@ -200,9 +205,10 @@ def _set_limits(
         low, high = float(np.min(means - errors)), float(np.max(means + errors))
         if measure == "reward":
             high = max(high, results.optimal_reward)
-        low = min(low, 0.0)
+        if measure != "reward" or low < 0.4 * high:  # rates that are all high need no zero below them
+            low = min(low, 0.0)
         room = 0.05 * ((high - low) or 1.0)
-        axes.set_ylim(low - room if low < 0 else 0.0, high + room)
+        axes.set_ylim(low - room if low else 0.0, high + room)
         return
 
     axes.set_xscale("log")
@@ -221,7 +227,7 @@ def _set_limits(
 
 
 def _dress(axes: Axes, measure: str, scale: str) -> None:
-    axes.set_title(TITLES[measure], loc="left", fontsize=9.5, color=INK, pad=7)
+    axes.set_title(TITLES[measure], loc="left", fontsize=10, color=INK, pad=7)
     axes.set_xlabel("Step", labelpad=3)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)

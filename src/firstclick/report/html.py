@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 from collections.abc import Iterable
 from importlib.metadata import version
 from importlib.resources import files
@@ -38,12 +39,13 @@ def html_report(
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["breakable"] = _breakable
     template = files("firstclick.report").joinpath("report.html").read_text(encoding="utf-8")
     return environment.from_string(template).render(
         title=title,
         subtitle=subtitle,
         command=command,
-        headline=headline(results),
+        headline=headline(results).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"),
         facts=_facts(results),
         hues={_variable(style.color): style for style in styles.values()},
         rows=[
@@ -153,6 +155,12 @@ def _swatch(style: LineStyle) -> Markup:
         '<svg class="swatch" viewBox="0 0 26 8" aria-hidden="true">'
         '<path d="M0 4H26" style="stroke:var({});stroke-dasharray:{}"/></svg>'
     ).format(_variable(style.color), dash or "none")
+
+
+def _breakable(label: str) -> Markup:
+    """A label that is too long for its line breaks between parameters; the style sheet says if elsewhere."""
+    parts = re.findall(r"[^:,]*[:,]?", label)
+    return Markup("<wbr>").join(Markup("<span>{}</span>").format(part) for part in parts if part)
 
 
 def _variable(color: str) -> str:

@@ -7,9 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 
-SIZE = 8.5  # points
-TICK_SIZE = 9.0
-LINE = 1.28 * SIZE
+FONT_SIZE = 9.5  # points
+LINE = 1.28 * FONT_SIZE
 LEADER = 15.0  # points between the end of the curves and the names
 MOST = 18  # characters in a line of a name, if it can be broken
 
@@ -27,12 +26,12 @@ def place_labels(
     `ends` are (name, last value, colour). The axes, with their limits and ticks set, take the room that
     the names and the numbers on the left leave, between margins in inches.
     """
-    names = [_broken(name) for name, _, _ in ends]
+    names = [broken(name) for name, _, _ in ends]
     wide = max(_width(line) for name in names for line in name.split("\n"))
     low, high = axes.get_ylim()
     ticks = axes.yaxis.get_major_locator().tick_values(low, high)
     numbers = axes.yaxis.get_major_formatter().format_ticks([tick for tick in ticks if low <= tick <= high])
-    left = max((_width(number, TICK_SIZE) for number in numbers), default=0.0) + 8
+    left = max((_width(number) for number in numbers), default=0.0) + 8
     width, height = (float(size) * 72 for size in figure.get_size_inches())
     across = max(width - left - LEADER - wide - 8, 0.35 * width)
     up = height - 72 * (bottom + top)
@@ -57,9 +56,9 @@ def place_labels(
             end / up,
             name,
             transform=axes.transAxes,
-            fontsize=SIZE,
+            fontsize=FONT_SIZE,
             va="center_baseline" if "\n" not in name else "center",
-            linespacing=1.05,
+            linespacing=1.1,
             parse_math=False,  # a name may hold a dollar sign
         )
 
@@ -109,7 +108,7 @@ def _wanted_middle(block: Sequence[int], wanted: Sequence[float], sizes: Sequenc
     return total / len(block)
 
 
-def _broken(name: str) -> str:
+def broken(name: str) -> str:
     """The name on several lines if it is long, broken before parameters."""
     lines = [""]
     for part in name.replace(":", "\0:").replace(",", ",\0").split("\0"):
@@ -119,6 +118,8 @@ def _broken(name: str) -> str:
     return "\n".join(lines)
 
 
-def _width(text: str, size: float = SIZE) -> float:
-    width, _, _ = TextToPath().get_text_width_height_descent(text, FontProperties(size=size), ismath=False)
+def _width(text: str) -> float:
+    width, _, _ = TextToPath().get_text_width_height_descent(
+        text, FontProperties(size=FONT_SIZE), ismath=False
+    )
     return float(width)

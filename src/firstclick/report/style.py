@@ -40,8 +40,8 @@ KNOWN = {
 
 # For plug-ins: from Paul Tol's muted scheme, none of them near one above.
 FREE = (
-    LineStyle("#882255", "#d9669b", SOLID, "h"),
-    LineStyle("#332288", "#9a8cf0", DASH_DOT_DOT, "X"),
+    LineStyle("#882255", "#c2506f", DASH_DOT_DOT, "h"),
+    LineStyle("#332288", "#9a8cf0", SHORT_DASHED, "X"),
     LineStyle("#999933", "#c9c95c", DASHED, "p"),
     LineStyle("#44aa99", "#7fd8ca", DASH_DOT, "*"),
     LineStyle("#661100", "#d98a75", LONG_DASHED, "<"),

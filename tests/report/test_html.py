@@ -1,0 +1,234 @@
+"""The page tells the truth, shows everything, and trusts no text that it is given."""
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from firstclick.errors import InvalidInput
+from firstclick.report import headline, html, html_report, write_report
+from firstclick.report.headline import leaders
+from firstclick.simulate.results import Results
+
+MakeResults = Callable[..., Results]
+
+
+class Page(HTMLParser):
+    """The tags, attributes and visible text of a page."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.ids: list[str] = []
+        self.texts: list[str] = []
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+
+def report(results: Results) -> str:
+    return html_report(
+        results,
+        title="A <title>",
+        subtitle="<img src=x onerror=alert(1)>",
+        command="firstclick demo --policy 'a & <b>'",
+    )
+
+
+def test_hostile_names_appear_as_text_only(results: Results) -> None:
+    page = Page(report(results))
+    assert not {"script", "img", "i", "b"} & set(page.tags)
+    for text in (
+        "<script>alert('1')</script> & \"Co\"",
+        "A <title>",
+        "<img src=x onerror=alert(1)>",
+        "firstclick demo --policy 'a & <b>'",
+        "a note with <i>tags</i>",
+        "a < b",
+    ):
+        assert text in page.text
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+
+
+def test_a_hostile_policy_label_is_text_in_table_and_figures(make_results: MakeResults) -> None:
+    name = "x'\"><script>:a=<b>,c=1"
+    page = Page(html_report(make_results({name: (1.0, 2.0), "random": (5.0, 6.0)}), title="t"))
+    assert not {"script", "b"} & set(page.tags)
+    assert page.text.count(name) >= 3
+
+
+def test_the_page_loads_nothing(results: Results) -> None:
+    source = report(results)
+    page = Page(source)
+    assert not re.search(r"https?:|@import|//\w", source)
+    for tag, name, value in page.attributes:
+        assert name != "src"
+        if name in ("href", "xlink:href"):
+            assert value.startswith("#") or value == "data:,", (tag, value)
+        if "url(" in value:
+            assert "url(#" in value
+    assert (
+        "meta",
+        "content",
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
+    ) in page.attributes
+
+
+def test_three_figures_with_labels_and_ids_of_their_own(results: Results) -> None:
+    page = Page(report(results))
+    labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len(labels) == 3
+    assert all("cascade-lin-ts −20.0 ± 1.2" in label for label in labels[:2])
+    assert len(page.ids) == len(set(page.ids)) > 0
+    used = {value[1:] for _, name, value in page.attributes if name == "href" and value.startswith("#")}
+    used |= {name for _, _, value in page.attributes for name in re.findall(r"url\(#([^)]+)\)", value)}
+    assert used == set(page.ids)
+    assert page.tags.count("figure") == page.tags.count("figcaption") == 3
+
+
+def test_figure_colours_follow_the_theme(results: Results) -> None:
+    source = report(results)
+    figures = "".join(re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL))
+    assert not re.findall(r"(?:fill|stroke): ?#\w+", figures)
+    for variable in set(re.findall(r"var\((--[\w-]+)\)", figures)):
+        assert len(re.findall(rf"{variable}: #\w{{6}};", source)) == 2, f"{variable} in light and dark"
+
+
+def test_the_same_results_give_the_same_page(make_results: MakeResults) -> None:
+    assert report(make_results()) == report(make_results())
+
+
+def test_every_policy_item_setting_and_version_is_there(results: Results) -> None:
+    text = Page(report(results)).text
+    for result in results.results:
+        assert text.count(result.policy) >= 4  # table, two regret figures, slate
+        for shown in result.shown:
+            assert text.count(shown.item) >= len(results.results)
+    for word in ("Never learned", "1234", "matrix", "numpy", np.__version__, "numba", "python", "platform"):
+        assert word in text
+    for share in ("96.0%", "4.0%", "<0.1%", "100%"):
+        assert share in text
+
+
+def test_items_of_the_best_slate_are_marked_in_words_and_the_rest_folded_away(results: Results) -> None:
+    page = Page(report(results))
+    assert page.text.count("(in the best slate)") == 2 + len(results.results)
+    assert page.tags.count("details") == len(results.results)
+    assert page.text.count("2 more") == len(results.results)
+
+
+def test_the_table_is_sorted_and_marks_the_lowest(results: Results) -> None:
+    source = report(results)
+    rows = re.findall(r"<tr><th scope=\"row\"><span class=\"name\">.*?</tr>", source, flags=re.DOTALL)
+    rows = [" ".join(Page(row.replace("</td>", " </td>")).text.split()) for row in rows]
+    assert [row.split()[0] for row in rows] == [
+        "cascade-lin-ts", "my-plugin", "cascade-ucb1:radius=0.5", "random",
+    ]  # fmt: skip
+    assert rows[0] == "cascade-lin-ts lowest −20.0 ± 1.2 −19.0 ± 1.2 107.6% 3.9"
+    assert not any("lowest" in row for row in rows[1:])
+
+
+def test_the_headline_names_the_winner_and_what_it_left_behind(make_results: MakeResults) -> None:
+    results = make_results({"random": (9000, 9100, 9200), "b": (1200, 1260, 1230), "a": (800, 850, 810)})
+    assert headline(results) == (
+        "After 500 steps a has lost 820 ± 15 clicks to the best fixed slate, fewer than any other learner; "
+        "b follows with 1,230 ± 17, and random, which learns nothing, has lost 9,100 ± 58."
+    )
+    assert "a has lost 820" in report(results)
+
+
+def test_the_headline_claims_no_win_within_noise(make_results: MakeResults) -> None:
+    results = make_results({"random": (9000, 9100, 9200), "b": (800, 960, 850), "a": (900, 810, 820)})
+    assert headline(results) == (
+        "After 500 steps a and b share the lead: they have lost 843 ± 28 and 870 ± 47 clicks to the best "
+        "fixed slate, too close to call over 3 runs; random, which learns nothing, has lost 9,100 ± 58."
+    )
+    assert report(results).count("tied for lowest") == 2
+
+
+def test_a_small_difference_that_every_run_shows_is_a_win(make_results: MakeResults) -> None:
+    """Runs differ a lot, but the same users make them differ for both."""
+    results = make_results({"a": (500, 900, 1300), "b": (521, 920, 1319)})
+    assert [result.policy for result in leaders(results)] == ["a"]
+
+
+def test_equal_policies_seldom_have_a_single_leader(make_results: MakeResults) -> None:
+    """At most 5 in 100; more than 21 of 200 would come by chance with probability below 1e-3."""
+    rng = np.random.default_rng(5)
+    alone = 0
+    for _ in range(200):
+        finals = {name: 100 + rng.standard_normal(6) for name in "abcd"}
+        alone += len(leaders(make_results(finals))) == 1
+    assert alone <= 21
+
+
+def test_the_headline_of_one_run_one_policy_or_negative_regret(make_results: MakeResults) -> None:
+    one_run = headline(make_results({"random": (155.0,), "a": (83.0,)}))
+    assert one_run.startswith("In this one run of 500 steps a has lost 83.0 clicks")
+    assert one_run.endswith("One run cannot tell skill from luck: play several to be sure.")
+    assert headline(make_results({"a": (80.0, 86.0)})) == (
+        "After 500 steps a has lost 83.0 ± 3.0 clicks to the best fixed slate."
+    )
+    assert "cascade-lin-ts has won 20.0 ± 1.2 clicks more than the best fixed slate" in headline(
+        make_results()
+    )
+    unlearned = headline(make_results({"random": (80.0, 90.0), "a": (81.0, 86.0)}))
+    assert "too close to call" in unlearned
+    assert "The lead includes random" in unlearned
+
+
+def test_one_run_has_no_errors_and_no_badge(make_results: MakeResults) -> None:
+    page = Page(html_report(make_results({"random": (155.0,), "a": (83.0,)}), title="t"))
+    assert "±" not in page.text
+    assert "nan" not in page.text
+    assert "lowest" not in page.text
+
+
+def test_writing_replaces_the_file_whole_or_not_at_all(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "report.html"
+    assert write_report(results, target, title="first") == target
+    assert target.read_text(encoding="utf-8") == html_report(results, title="first")
+
+    def fail(self: Path, target: Path) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", fail)
+        with pytest.raises(OSError, match="no space"):
+            write_report(results, target, title="second")
+    assert "first" in target.read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        html.write_report(results, tmp_path / "missing" / "report.html", title="t")
+
+
+def test_a_demo_sized_page_stays_small(make_results: MakeResults) -> None:
+    from firstclick.report.style import KNOWN
+    from firstclick.simulate.results import PolicyResult
+
+    rng = np.random.default_rng(3)
+    step = np.unique(np.rint(np.geomspace(1, 100_000, 100)).astype(np.int64))
+    small = make_results()
+    noise = np.sqrt(step) * rng.standard_normal((len(KNOWN), 10, len(step)))
+    results = tuple(
+        PolicyResult(name, step + rough, step + rough, 2 * step + rough, 1e-6, small.results[0].shown)
+        for name, rough in zip(KNOWN, noise, strict=True)
+    )
+    large = Results(**{**vars(small), "step": step, "runs": 10, "results": results})
+    assert len(html_report(large, title="t")) < 150_000

@@ -1,0 +1,93 @@
+"""The table in the terminal, and how numbers are written."""
+
+import io
+import math
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from firstclick.report import results_table
+from firstclick.report.rounding import compact, microseconds, percent, with_error
+from firstclick.simulate.results import Results
+
+MakeResults = Callable[..., Results]
+
+
+def printed(results: Results, width: int = 80) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=width).print(results_table(results))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def test_the_table_is_sorted_by_expected_regret(results: Results) -> None:
+    heading, *rows = printed(results)
+    assert heading.split() == ["policy", "expected", "regret", "realised", "regret", "of", "best", "µs/step"]
+    assert [" ".join(row.split()) for row in rows] == [
+        "cascade-lin-ts −20.0 ± 1.2 −19.0 ± 1.2 107.6% 3.9",
+        "my-plugin 41.0 ± 1.5 42.0 ± 1.5 83.3% 3.9",
+        "cascade-ucb1:radius=0.5 83.0 ± 1.7 84.0 ± 1.7 66.5% 3.9",
+        "random 155.0 ± 2.9 156.0 ± 2.9 37.8% 3.9",
+    ]
+
+
+def test_it_fits_80_columns_with_long_labels_and_large_numbers(make_results: MakeResults) -> None:
+    long = "cascade-lin-ts:sigma=0.123456,prior=2.5,forget=0.999"
+    lines = printed(make_results({long: (123_456.0, 234_567.0), "random": (1e7, 1.2e7)}))
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+    assert "11,000,000 ± 1,000,000" in "\n".join(lines)
+
+
+def test_a_label_is_text_not_markup(make_results: MakeResults) -> None:
+    assert "[bold]x[/bold]" in "\n".join(printed(make_results({"[bold]x[/bold]": (1.0, 2.0)})))
+
+
+def test_one_run_has_no_error(make_results: MakeResults) -> None:
+    lines = printed(make_results({"random": (155.0,)}))
+    assert "±" not in "".join(lines)
+    assert "155 " in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("value", "stderr", "text"),
+    [
+        (812.4, 31.4, "812 ± 31"),
+        (5.4321, 0.1234, "5.43 ± 0.12"),
+        (12_345.0, 1234.0, "12,300 ± 1,200"),
+        (100.04, 9.96, "100 ± 10"),
+        (100.04, 0.996, "100.0 ± 1.0"),
+        (-35.2, 1.26, "−35.2 ± 1.3"),
+        (-0.001, 0.31, "0.00 ± 0.31"),
+        (812.4, 0.0, "812 ± 0"),
+        (812.4, math.nan, "812"),
+        (8.1249, math.nan, "8.12"),
+        (0.0, math.nan, "0.00"),
+        (math.nan, math.nan, "–"),
+    ],
+)
+def test_numbers_are_cut_at_the_second_digit_of_their_error(value: float, stderr: float, text: str) -> None:
+    assert with_error(value, stderr) == text
+
+
+def test_shares_times_and_ticks() -> None:
+    assert [percent(x) for x in (0, 0.0001, 0.0044, 0.942, 1, 1.021, math.nan)] == [
+        "0.0%", "<0.1%", "0.4%", "94.2%", "100%", "102.1%", "–",
+    ]  # fmt: skip
+    assert [microseconds(x) for x in (3.94e-6, 9.96e-6, 1.25e-3)] == ["3.9", "10", "1,250"]
+    assert [compact(x) for x in (0, 0.25, -10, 2500, 20_000, 1e6)] == [
+        "0",
+        "0.25",
+        "−10",
+        "2.5k",
+        "20k",
+        "1M",
+    ]
+
+
+def test_importing_firstclick_imports_neither_matplotlib_nor_jinja() -> None:
+    code = "import firstclick, sys; print(sorted({'matplotlib', 'jinja2'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

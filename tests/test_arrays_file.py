@@ -1,0 +1,186 @@
+"""One file of arrays and a page: whole or not at all, and never a pickle."""
+
+import io
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from firstclick.arrays_file import read_arrays, write_arrays
+from firstclick.errors import InvalidInput
+
+PAGE = {"format": "box 1", "k": 3, "items": ["", 7, "ü", "\ud800"], "deep": [[1, 2], [3]]}
+ARRAYS = {
+    "state.counts": np.arange(6).reshape(2, 3),
+    "hidden": np.array([0, 1, 1], np.uint8),
+    "none": np.empty((4, 0)),
+}
+DAMAGED = "damaged, or not a file of firstclick"
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    path = tmp_path / "box.npz"
+    write_arrays(path, PAGE, ARRAYS)
+    return path
+
+
+def refusal(path, expected="box 1") -> str:
+    with pytest.raises(InvalidInput) as caught:
+        read_arrays(path, expected)
+    return str(caught.value)
+
+
+def test_what_was_written_is_read_bit_for_bit(path):
+    page, arrays = read_arrays(path, "box 1")
+    assert page == PAGE
+    assert arrays.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert np.array_equal(arrays[name], array)
+        assert (arrays[name].dtype, arrays[name].shape) == (array.dtype, array.shape)
+
+
+def test_nothing_but_the_file_is_left_in_the_folder(path):
+    assert os.listdir(path.parent) == ["box.npz"]
+
+
+def test_the_name_is_kept_as_given_and_a_text_is_a_path(tmp_path):
+    write_arrays(str(tmp_path / "model.v2"), PAGE, ARRAYS)
+    assert os.listdir(tmp_path) == ["model.v2"]
+
+
+def test_another_or_a_newer_format_is_refused_with_both_names(path):
+    assert refusal(path, "box 0") == f"{path}: expected 'box 0', got 'box 1'"
+
+
+def test_a_missing_file_and_a_folder_are_refused_in_one_sentence(tmp_path):
+    assert refusal(tmp_path / "gone.npz") == f"{tmp_path / 'gone.npz'}: no such file"
+    assert refusal(tmp_path) == f"{tmp_path} cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"hello\n", b"\x93NUMPY", pickle.dumps({"format": "box 1"})])
+def test_a_foreign_file_is_refused(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    assert refusal(tmp_path / "x") == f"{tmp_path / 'x'}: {DAMAGED}"
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"weights": np.ones(3)},
+        {"page": np.ones(3)},
+        {"page": np.frombuffer(b"[1, 2]", np.uint8)},
+        {"page": np.frombuffer(b"{}", np.uint8)},
+        {"page": np.frombuffer(b'{"format": ', np.uint8)},
+    ],
+)
+def test_an_npz_of_somebody_else_is_refused(tmp_path, arrays):
+    np.savez(tmp_path / "x.npz", **arrays)
+    assert refusal(tmp_path / "x.npz") == f"{tmp_path / 'x.npz'}: {DAMAGED}"
+
+
+def test_a_plain_npy_file_is_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((3, 2)))
+    assert refusal(tmp_path / "x.npy").endswith(DAMAGED)
+
+
+class Bomb:
+    def __reduce__(self):
+        return (os.mkdir, ("exploded",))
+
+
+def test_a_pickle_inside_is_refused_and_never_run(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with np.load(path) as file:
+        good = dict(file)
+    np.savez(path, **good, bomb=np.array([Bomb()], object))
+    assert refusal(path) == f"{path}: {DAMAGED}"
+    assert not Path("exploded").exists()
+
+
+def test_a_file_cut_off_anywhere_is_refused(path):
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 7):
+        path.write_bytes(whole[:size])
+        assert refusal(path) == f"{path}: {DAMAGED}"
+
+
+def test_a_flipped_byte_is_refused_or_changes_nothing(path):
+    whole = path.read_bytes()
+    noticed = 0
+    for place in range(0, len(whole), 3):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
+        try:
+            page, arrays = read_arrays(path, "box 1")
+        except InvalidInput:
+            noticed += 1
+        else:  # Times and flags of the archive mean nothing to us.
+            assert page == PAGE
+            assert all(np.array_equal(arrays[name], ARRAYS[name]) for name in arrays)
+    assert noticed > len(whole) / 3 / 2
+
+
+def test_a_damaged_compressed_file_is_refused(path):
+    with np.load(path) as file:
+        np.savez_compressed(path, **file)
+    whole = bytearray(path.read_bytes())
+    start = whole.index(b"page.npy") + 20
+    whole[start : start + 60] = b"\xff" * 60
+    path.write_bytes(whole)
+    assert refusal(path).endswith(DAMAGED)
+
+
+def test_a_folder_that_does_not_exist_is_named_in_one_sentence(tmp_path):
+    target = tmp_path / "missing" / "box.npz"
+    with pytest.raises(InvalidInput) as caught:
+        write_arrays(target, PAGE, ARRAYS)
+    assert str(caught.value) == f"{target} cannot be written: No such file or directory"
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
+    (tmp_path / "box").mkdir()
+    with pytest.raises(InvalidInput, match="cannot be written: Is a directory"):
+        write_arrays(tmp_path / "box", PAGE, ARRAYS)
+    assert os.listdir(tmp_path) == ["box"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_whatever_goes_wrong_while_writing_leaves_the_older_file_whole(path, monkeypatch, call, error):
+    def fail(*_):
+        raise error
+
+    older = path.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(*{"fsync": (os, "fsync", fail), "replace": (Path, "replace", fail)}[call])
+        with pytest.raises((InvalidInput, KeyboardInterrupt)) as caught:
+            write_arrays(path, {**PAGE, "k": 4}, ARRAYS)
+    if isinstance(error, OSError):
+        assert str(caught.value) == f"{path} cannot be written: No space left on device"
+    assert path.read_bytes() == older
+    assert os.listdir(path.parent) == ["box.npz"]
+
+
+def test_the_content_is_on_the_disk_before_it_takes_the_place_of_the_older(path, monkeypatch):
+    calls = []
+    sync, replace = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda number: (calls.append("sync"), sync(number)))
+    monkeypatch.setattr(Path, "replace", lambda *paths: (calls.append("replace"), replace(*paths)))
+    write_arrays(path, PAGE, ARRAYS)
+    assert calls == ["sync", "replace", "sync"][: 3 if os.name == "posix" else 2]
+
+
+def test_a_page_that_json_cannot_hold_is_not_written(path):
+    older = path.read_bytes()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_arrays(path, {"format": "box 1", "c": float("nan")}, ARRAYS)
+    assert path.read_bytes() == older
+
+
+def test_the_file_can_be_opened_with_numpy_alone(path):
+    assert zipfile.is_zipfile(io.BytesIO(path.read_bytes()))
+    with np.load(path, allow_pickle=False) as file:
+        assert set(file.files) == {"page", *ARRAYS}

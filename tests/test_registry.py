@@ -1,0 +1,247 @@
+"""Names give policies and worlds: ours, those of plug-ins, and those just typed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from firstclick import make_policy, make_world, policy_classes, world_classes
+from firstclick.errors import InvalidInput, UnknownName
+from firstclick.policies.cascade_ucb1 import CascadeUCB1
+from firstclick.registry import policy_class
+from firstclick.worlds.bernoulli import BLB
+
+OURS = [
+    "cascade-kl-ucb",
+    "cascade-lin-ts",
+    "cascade-lin-ucb",
+    "cascade-ts",
+    "cascade-ucb1",
+    "random",
+    "ranked-lin-ts",
+]
+
+
+def test_our_policies_and_worlds_are_there_by_name_in_order():
+    assert [
+        name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")
+    ] == OURS
+    assert list(world_classes()) == ["bernoulli", "blb", "linear"]
+    assert all(cls.name == name for name, cls in {**policy_classes(), **world_classes()}.items())
+
+
+def test_a_spec_gives_the_policy_or_the_world_it_describes():
+    assert make_policy("cascade-ucb1:radius=0.5,start=first") == CascadeUCB1(radius=0.5, start="first")
+    assert make_policy(" cascade-ucb1 : radius = 0.5 ") == CascadeUCB1(radius=0.5)
+    assert make_world("blb:n_items=9,k=3") == BLB(n_items=9, k=3)
+    assert policy_class("cascade-ucb1") is CascadeUCB1
+
+
+def test_a_policy_object_is_taken_as_it_is():
+    policy = CascadeUCB1(radius=3)
+    assert make_policy(policy) is policy
+
+
+@pytest.mark.parametrize(
+    "spec", ["cascade-ucb1:", "cascade-ucb1:radius=2,", "cascade-ucb1:,radius=2", "cascade-ucb1:radius=2,,"]
+)
+def test_commas_too_many_are_overlooked(spec):
+    assert make_policy(spec) in (CascadeUCB1(), CascadeUCB1(radius=2))
+    assert ("radius" in spec) == (make_policy(spec).radius == 2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "sentence"),
+    [
+        ("cascade-lints", UnknownName, "unknown policy 'cascade-lints'; did you mean 'cascade-lin-ts'?"),
+        ("Random", UnknownName, "unknown policy 'Random'; did you mean 'random'?"),
+        ("", UnknownName, "unknown policy ''; known are " + ", ".join(OURS)),
+        (":x=1", UnknownName, "unknown policy ''; known are " + ", ".join(OURS)),
+        ("zzz", UnknownName, "unknown policy 'zzz'; known are " + ", ".join(OURS)),
+        (
+            "cascade-ucb1:radius",
+            InvalidInput,
+            "'cascade-ucb1:radius': expected NAME:param=value,..., got 'radius' without a value",
+        ),
+        (
+            "cascade-ucb1:radius=",
+            InvalidInput,
+            "'cascade-ucb1:radius=': expected NAME:param=value,..., got 'radius=' without a value",
+        ),
+        (
+            "cascade-ucb1:radius=1, radius=2",
+            InvalidInput,
+            "'cascade-ucb1:radius=1, radius=2': radius is given twice",
+        ),
+        (
+            "cascade-ucb1:radius=1=2",
+            InvalidInput,
+            "cascade-ucb1: radius must be above 0, got '1=2'",
+        ),
+        (
+            "cascade-ucb1:radius:2",
+            InvalidInput,
+            "'cascade-ucb1:radius:2': expected NAME:param=value,..., got 'radius:2' without a value",
+        ),
+    ],
+)
+def test_an_odd_spec_is_refused_in_one_sentence(spec, error, sentence):
+    with pytest.raises(error) as caught:
+        make_policy(spec)
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [(CascadeUCB1, "the class CascadeUCB1"), (None, "None"), (7, "7"), (["random"], "['random']")],
+)
+def test_what_is_neither_a_spec_nor_a_policy_is_refused(spec, shown):
+    with pytest.raises(InvalidInput) as caught:
+        make_policy(spec)
+    assert str(caught.value) == f"a policy must be 'name:param=value,...' or a Policy object, got {shown}"
+
+
+def test_an_unknown_world_is_refused_with_the_nearest_one():
+    with pytest.raises(UnknownName, match=r"^unknown world 'bernouli'; did you mean 'bernoulli'\?$"):
+        make_world("bernouli:attractions=0.5")
+
+
+POLICY = '''
+from typing import NamedTuple
+
+import numpy as np
+
+from firstclick import Policy, param
+
+
+class LastFirstState(NamedTuple):
+    learned: np.ndarray
+
+
+class LastFirst(Policy):
+    """Show the items from the end of the catalog."""
+
+    name = "last-first"
+    skipped: int = param(0, "items to leave out at the end", at_least=0)
+
+    def initial_state(self, n_items, n_features, k):
+        return LastFirstState(np.zeros(1, np.int64))
+
+    @staticmethod
+    def recommend(numbers, state, catalog, request, key, noise, slate):
+        for n in range(len(slate)):
+            slate[n] = len(catalog.labels) - 1 - numbers.skipped - n
+        return len(slate)
+
+    @staticmethod
+    def learn(numbers, state, catalog, slate, examined, clicks):
+        state.learned[0] += examined
+'''
+
+# Items attract for certain or never, so that the reward tells which were shown.
+PLAY = """
+from firstclick import simulate
+from firstclick.kernels.compiling import compiled
+from firstclick.simulate.loop import play
+from firstclick.worlds import BernoulliWorld
+
+def rewards(policies, **options):
+    world = BernoulliWorld([1, 0, 0, 0, 0, 0, 1])
+    played = simulate(policies, world, k=2, steps=50, runs=2, seed=4, **options)
+    return [float(result.reward[:, -1].mean()) for result in played.results]
+
+def cache_hits(policy):
+    stats = compiled(play, policy).stats
+    return sum(stats.cache_hits.values()), sum(stats.cache_misses.values())
+"""
+
+
+def python(folder, *arguments, code=None) -> str:
+    """What Python prints, with the plug-ins in `folder` installed and a kernel cache of its own."""
+    environment = {
+        **os.environ,
+        # The tests may have been started with relative folders.
+        "PYTHONPATH": os.pathsep.join([str(folder / "site"), *map(os.path.abspath, filter(None, sys.path))]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "FIRSTCLICK_CACHE_DIR": str(folder / "cache"),
+    }
+    command = [sys.executable, *(arguments if code is None else ["-c", code])]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def install(folder, source):
+    site = folder / "site"
+    about = site / "lastfirst-1.0.dist-info"
+    about.mkdir(parents=True, exist_ok=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lastfirst\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[firstclick.plugins]\nlastfirst = lastfirst\n")
+    (site / "lastfirst.py").write_text(source)
+
+
+def test_a_plug_in_is_found_played_cached_edited_and_removed(tmp_path):
+    install(tmp_path, POLICY)
+    listed = json.loads(python(tmp_path, "-m", "firstclick", "policies", "--json"))
+    assert [entry["name"] for entry in listed] == sorted([*OURS, "last-first"])
+    (ours,) = (entry for entry in listed if entry["name"] == "last-first")
+    assert ours["summary"] == "Show the items from the end of the catalog."
+    assert ours["parameters"]["skipped"] == {
+        "default": 0, "help": "items to leave out at the end", "rule": "a whole number at least 0",
+    }  # fmt: skip
+
+    # Two processes play it; skipping the attractive last item and its neighbours earns nothing.
+    both = PLAY + "if __name__ == '__main__': print(rewards(['last-first', 'last-first:skipped=1'], jobs=2))"
+    assert python(tmp_path, code=both) == "[50.0, 0.0]\n"
+
+    once = PLAY + "from lastfirst import LastFirst\nprint(rewards(['last-first']), cache_hits(LastFirst))"
+    assert python(tmp_path, code=once) == "[50.0] (1, 0)\n"
+
+    install(
+        tmp_path, POLICY.replace("len(catalog.labels) - 1 - numbers.skipped - n", "numbers.skipped + 1 + n")
+    )
+    assert python(tmp_path, code=once) == "[0.0] (0, 1)\n"
+    assert len(list((tmp_path / "cache").glob("lastfirst.LastFirst-*"))) == 2
+
+    shutil.rmtree(tmp_path / "site")
+    ours = PLAY + "import firstclick\nprint(*firstclick.policy_classes())\nprint(rewards(['random'])[0] < 50)"
+    assert python(tmp_path, code=ours) == " ".join(OURS) + "\nTrue\n"
+
+
+def test_a_plug_in_that_cannot_be_loaded_is_named_in_one_line(tmp_path):
+    install(tmp_path, "import nothing_of_this_name\n")
+    say = "import firstclick\ntry: firstclick.policy_classes()\nexcept firstclick.WorkFailed as e: print(e)"
+    assert python(tmp_path, code=say) == (
+        "plug-in 'lastfirst' (lastfirst) cannot be loaded: No module named 'nothing_of_this_name'; "
+        "mend it or uninstall it\n"
+    )
+
+
+def test_of_two_definitions_of_a_name_the_later_counts_however_deep_the_earlier_is(tmp_path):
+    mine = POLICY.replace('"last-first"', '"cascade-ucb1"')
+    assert python(
+        tmp_path, code=mine + "from firstclick import make_policy\nprint(make_policy('cascade-ucb1'))"
+    ) == ("LastFirst(skipped=0)\n")
+
+
+def test_a_policy_typed_at_the_prompt_or_in_a_function_plays_here_and_is_not_cached(tmp_path):
+    in_function = "def make():\n" + textwrap.indent(POLICY, "    ") + "    return LastFirst(skipped=1)\n"
+    typed = POLICY + in_function.replace("last-first", "in-function") + PLAY
+    assert python(tmp_path, code=typed + "print(rewards([LastFirst(), make()], jobs=2))") == "[50.0, 0.0]\n"
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.long
+def test_a_policy_of_a_script_plays_in_two_processes(tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text(
+        POLICY
+        + PLAY
+        + "if __name__ == '__main__':\n    print(rewards([LastFirst(), LastFirst(skipped=1)], jobs=2))"
+    )
+    assert python(tmp_path, str(script)) == "[50.0, 0.0]\n"
+    assert not list((tmp_path / "cache").glob("__main__*"))

@@ -1,0 +1,139 @@
+"""Theorem 1 of Zong et al. 2016: the width c and the bound, against the formula spelled another way."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstclick import Catalog, Ranker, confidence_width, regret_bound
+from firstclick.errors import InvalidInput
+
+SETTING = {"n_features": 7, "k": 3, "steps": 1234, "sigma": 0.6, "theta_norm": 1.7}
+
+
+def width_of_the_paper(n_features, k, steps, sigma, theta_norm, delta=None):
+    """sigma^-1 sqrt(log((1 + nK / (d sigma^2))^d) + log((nK)^2)) + |theta|, with logs taken apart."""
+    d, nk = n_features, steps * k
+    per_feature = math.log(d * sigma * sigma + nk) - math.log(d) - 2 * math.log(sigma)
+    chance = 1 / nk if delta is None else delta
+    return ((d * per_feature - math.log(chance**2)) / sigma**2) ** 0.5 + theta_norm
+
+
+def bound_of_the_paper(c, n_features, k, steps, sigma, **_):
+    d, n = n_features, steps
+    numerator = d * n * (math.log(d * sigma**2 + n * k) - math.log(d * sigma**2))
+    denominator = math.log(sigma**2 + 1) - math.log(sigma**2)
+    return 1 + k * 2 * c * math.sqrt(numerator) / math.sqrt(denominator)
+
+
+def test_the_width_for_the_papers_sizes_is_15_96():
+    assert round(confidence_width(n_features=20, k=4, steps=100_000), 2) == 15.96
+
+
+def test_the_width_and_the_bound_follow_the_paper_for_unequal_values():
+    c = confidence_width(**SETTING)
+    assert c == pytest.approx(width_of_the_paper(**SETTING), rel=1e-12)
+    # By bc: 7 log(1 + 3702 / 2.52) = 51.051350512, 2 log 3702 = 16.433256986.
+    assert c == pytest.approx(math.sqrt(51.051350512 + 16.433256986) / 0.6 + 1.7, rel=1e-9)
+    assert regret_bound(**SETTING) == pytest.approx(bound_of_the_paper(c, **SETTING), rel=1e-12)
+
+
+@given(
+    n_features=st.integers(1, 200),
+    k=st.integers(1, 50),
+    steps=st.integers(1, 10**9),
+    sigma=st.floats(0.01, 100),
+    theta_norm=st.floats(0, 10),
+    delta=st.one_of(st.none(), st.floats(1e-100, 0.999)),
+)
+def test_the_width_follows_the_paper_for_any_values(**values):
+    assert confidence_width(**values) == pytest.approx(width_of_the_paper(**values), rel=1e-9)
+
+
+def test_delta_takes_the_place_of_one_over_nk():
+    steps, k = SETTING["steps"], SETTING["k"]
+    assert confidence_width(**SETTING, delta=1 / (steps * k)) == pytest.approx(confidence_width(**SETTING))
+    assert confidence_width(**SETTING, delta=0.05) == pytest.approx(width_of_the_paper(**SETTING, delta=0.05))
+    widths = [confidence_width(**SETTING, delta=delta) for delta in (0.5, 0.05, 1e-9, 5e-324)]
+    assert widths == sorted(set(widths))
+    assert math.isfinite(widths[-1])
+
+
+@pytest.mark.parametrize("name", ["n_features", "k", "steps"])
+@pytest.mark.parametrize("formula", [confidence_width, regret_bound])
+def test_width_and_bound_rise_with_every_size(formula, name):
+    values = [formula(**{**SETTING, name: size}) for size in (1, 2, 3, 10, 100, 10_000)]
+    assert values == sorted(set(values))
+
+
+def test_the_bound_grows_slower_than_the_steps():
+    short, long = (regret_bound(**{**SETTING, "steps": steps}) for steps in (10**6, 10**8))
+    assert 10 < long / short < 20
+
+
+def test_large_noise_still_gives_a_bound():
+    # 1 + 1e-18 is 1 in floats: its logarithm must not be taken.
+    assert math.isfinite(regret_bound(**{**SETTING, "sigma": 1e9}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("n_features", 0, "n_features must be a whole number of at least 1, got 0"),
+        ("n_features", 2.5, "n_features must be a whole number of at least 1, got 2.5"),
+        ("k", -1, "k must be a whole number of at least 1, got -1"),
+        ("steps", 100000.5, "steps must be a whole number of at least 1, got 100000.5"),
+        ("steps", math.inf, "steps must be a finite number, got inf"),
+        ("steps", "100", "steps must be a finite number, got '100'"),
+        ("steps", None, "steps must be a finite number, got None"),
+        ("k", True, "k must be a finite number, got True"),
+        ("sigma", 0, "sigma must be above 0, got 0"),
+        ("sigma", -0.5, "sigma must be above 0, got -0.5"),
+        ("sigma", math.nan, "sigma must be a finite number, got nan"),
+        ("theta_norm", -1e-9, "theta_norm must be at least 0, got -1e-09"),
+    ],
+)
+@pytest.mark.parametrize("formula", [confidence_width, regret_bound])
+def test_a_bad_value_is_refused_with_its_name_and_value(formula, name, value, sentence):
+    with pytest.raises(InvalidInput) as caught:
+        formula(**{**SETTING, name: value})
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5])
+def test_delta_is_a_chance_strictly_between_0_and_1(delta):
+    with pytest.raises(InvalidInput, match=f"^delta must be between 0 and 1, got {delta}$"):
+        confidence_width(**SETTING, delta=delta)
+
+
+def test_a_c_below_the_least_is_refused_and_the_number_in_the_message_is_accepted():
+    least = confidence_width(**SETTING)
+    with pytest.raises(InvalidInput, match=r"c must be at least .* for Theorem 1 to hold, got 13") as caught:
+        regret_bound(**SETTING, c=13)
+    said = float(str(caught.value).split()[5])
+    assert regret_bound(**SETTING, c=said) == regret_bound(**SETTING) == regret_bound(**SETTING, c=least)
+    with pytest.raises(InvalidInput, match="c must be at least"):
+        regret_bound(**SETTING, c=math.nextafter(least, 0))
+
+
+@pytest.mark.parametrize("c", [math.nan, math.inf, -1.0, "theory"])
+def test_a_c_that_is_no_positive_number_is_refused(c):
+    with pytest.raises(InvalidInput, match=r"^c must be (a finite number|above 0), got"):
+        regret_bound(**SETTING, c=c)
+
+
+def test_a_larger_c_gives_a_bound_larger_in_proportion():
+    least = confidence_width(**SETTING)
+    assert regret_bound(**SETTING, c=3 * least) - 1 == pytest.approx(3 * (regret_bound(**SETTING) - 1))
+
+
+def test_the_policy_with_c_theory_uses_this_width_and_scales_features_to_norm_1():
+    features = np.array([[3.0, 4.0], [0.1, 0.2], [1.0, 0.0]])
+    policy = "cascade-lin-ucb:c=theory,horizon=500,sigma=0.5,theta_norm=2"
+    numbers = Ranker(policy, Catalog(["a", "b", "z"], features), k=1).numbers
+    assert numbers.c == confidence_width(n_features=2, k=1, steps=500, sigma=0.5, theta_norm=2)
+    assert numbers.scale == 1 / 5
+    short = Ranker(policy, Catalog(["a", "b", "z"], features / 10), k=1).numbers
+    assert short.scale == 1.0
