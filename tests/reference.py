@@ -109,10 +109,9 @@ class KLUCB(Counting):
 
 
 def kl(p, q):
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = p * np.log(p / q) if p > 0 else 0.0
-        second = (1 - p) * np.log((1 - p) / (1 - q)) if p < 1 else 0.0
-    return first + second
+    if q >= 1:
+        return 0.0 if p >= 1 else np.inf
+    return (p * np.log(p / q) if p > 0 else 0.0) + ((1 - p) * np.log((1 - p) / (1 - q)) if p < 1 else 0.0)
 
 
 def kl_bound(p, width):
@@ -145,7 +144,7 @@ def greedy_cover(matrix, k):
     left, slate = np.ones(len(matrix), bool), []
     for _ in range(k):
         gains = [
-            (-np.sum(matrix[left, e]), -np.sum(matrix[:, e]), e)
+            (-int(np.sum(matrix[left, e])), -int(np.sum(matrix[:, e])), e)
             for e in range(matrix.shape[1])
             if e not in slate
         ]

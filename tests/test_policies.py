@@ -54,7 +54,7 @@ def test_slates_equal_the_reference(policy):
         slow.learn(slate, click)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32), sigma=st.floats(0.05, 20), n_items=st.integers(3, 600), d=st.integers(1, 9))
 def test_linear_learners_equal_the_reference_whatever_the_sizes(seed, sigma, n_items, d):
     # Up to 600 items, so that scans run over several tiles and the last one is not full.

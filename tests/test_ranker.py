@@ -617,6 +617,7 @@ def test_more_slates_than_either_keeps_may_wait_after_merging():
     for slate in waiting:
         merged.learn(slate, click=0)
     assert merged.state.time[0] == 6
+    assert merged.max_pending == 6
 
 
 def ranker_of(policy="cascade-lin-ts", items=ITEMS, features=FEATURES, k=K, seed=2):

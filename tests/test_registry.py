@@ -221,11 +221,16 @@ def test_a_plug_in_that_cannot_be_loaded_is_named_in_one_line(tmp_path):
     )
 
 
-def test_of_two_definitions_of_a_name_the_later_counts_however_deep_the_earlier_is(tmp_path):
+@pytest.mark.parametrize("before", ["", "import firstclick; firstclick.policy_classes()\n"])
+def test_of_two_definitions_of_a_name_yours_counts_and_then_the_later(tmp_path, before):
+    """Ours are imported when a name is first asked for, before or after a class is typed in a notebook."""
     mine = POLICY.replace('"last-first"', '"cascade-ucb1"')
-    assert python(
-        tmp_path, code=mine + "from firstclick import make_policy\nprint(make_policy('cascade-ucb1'))"
-    ) == ("LastFirst(skipped=0)\n")
+    again = mine.replace("skipped: int = param(0", "skipped: int = param(8")
+    ask = "from firstclick import make_policy\nprint(make_policy('cascade-ucb1'))\n"
+    assert (
+        python(tmp_path, code=before + mine + ask + again + ask)
+        == "LastFirst(skipped=0)\nLastFirst(skipped=8)\n"
+    )
 
 
 def test_a_policy_typed_at_the_prompt_or_in_a_function_plays_here_and_is_not_cached(tmp_path):

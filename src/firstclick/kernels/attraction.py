@@ -92,7 +92,8 @@ def first_attractive(world, key, slate, n):  # type: ignore[no-untyped-def]
 @kernel
 def _share_of_users(world, slate, n, covered):  # type: ignore[no-untyped-def]
     """The share of users attracted by at least one item; `covered` is scratch for their bits."""
-    covered[:] = np.uint64(0)
+    for i in range(len(covered)):
+        covered[i] = np.uint64(0)
     for position in range(n):
         row = world.bitmap_of[slate[position]]
         if row >= 0:

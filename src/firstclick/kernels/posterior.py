@@ -40,19 +40,23 @@ def factorise(precision, factor):  # type: ignore[no-untyped-def]
     d = len(precision)
     fresh = np.zeros((d, d))
     for i in range(d):
-        row = fresh[i]
-        row[i:] = precision[i, i:]
+        row, given = fresh[i], precision[i]
+        for m in range(i, d):
+            row[m] = given[m]
         for j in range(i):
             above = fresh[j]
             weight = above[i]
             for m in range(i, d):
                 row[m] -= weight * above[m]
-        if not row[i] > SAFE_PIVOT * precision[i, i]:
+        if not row[i] > SAFE_PIVOT * given[i]:
             return
         pivot = sqrt(row[i])
         for m in range(i, d):
             row[m] /= pivot
-    factor[:] = fresh
+    for i in range(d):
+        row, kept = fresh[i], factor[i]
+        for m in range(d):
+            kept[m] = row[m]
 
 
 @kernel
@@ -132,9 +136,18 @@ def solve(factor, y):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _scaled(moment, sigma):  # type: ignore[no-untyped-def]
+    """sigma^-2 B, in a new array."""
+    theta = np.empty(len(moment))
+    for i in range(len(moment)):
+        theta[i] = moment[i] / (sigma * sigma)
+    return theta
+
+
+@kernel
 def mean(moment, factor, sigma):  # type: ignore[no-untyped-def]
     """The posterior mean of theta."""
-    theta = moment / (sigma * sigma)
+    theta = _scaled(moment, sigma)
     solve_transposed(factor, theta)
     solve(factor, theta)
     return theta
@@ -143,7 +156,7 @@ def mean(moment, factor, sigma):  # type: ignore[no-untyped-def]
 @kernel
 def sample(moment, factor, sigma, noise):  # type: ignore[no-untyped-def]
     """One theta from N(mean, M^-1), made of the standard normal numbers `noise`."""
-    theta = moment / (sigma * sigma)
+    theta = _scaled(moment, sigma)
     solve_transposed(factor, theta)
     for i in range(len(theta)):
         theta[i] += noise[i]

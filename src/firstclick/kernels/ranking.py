@@ -74,12 +74,12 @@ def place(slate, scores, n, item, score, catalog, key):  # type: ignore[no-untyp
 
 
 @kernel
-def _accumulate(scores, columns, theta, start):  # type: ignore[no-untyped-def]
-    """Set scores[i] to the inner product of theta and item start + i, feature 0 first."""
+def _accumulate(scores, size, columns, theta, start):  # type: ignore[no-untyped-def]
+    """Set scores[i] to the inner product of theta and item start + i for i < size, feature 0 first."""
     d = len(theta)
-    size = len(scores)
     stop = start + size
-    scores[:] = 0.0
+    for i in range(size):
+        scores[i] = 0.0
     j = 0
     # Four features a pass save loads and stores; each score is still one sum in feature order.
     while j + 4 <= d:
@@ -113,15 +113,18 @@ def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
                 n = place(slate, best, n, item, score, catalog, key)
         return n
     n_items = len(catalog.labels)
-    buffer = np.empty(min(TILE, n_items))
+    scores = np.empty(min(TILE, n_items))
+    least = -np.inf  # what an item needs to enter the slate
     for start in range(0, n_items, TILE):
-        scores = buffer[: min(TILE, n_items - start)]
-        _accumulate(scores, catalog.columns, theta, start)
-        for i in range(len(scores)):
-            if n < len(slate) or scores[i] >= best[n - 1]:
+        size = min(TILE, n_items - start)
+        _accumulate(scores, size, catalog.columns, theta, start)
+        for i in range(size):
+            if scores[i] >= least:
                 item = asked(request, start + i)
                 if item >= 0:
                     n = place(slate, best, n, item, scores[i], catalog, key)
+                    if n == len(slate):
+                        least = best[n - 1]
     return n
 
 
@@ -147,8 +150,9 @@ def rank_by_bound(moment, factor, sigma, c, catalog, request, key, slate):  # ty
                 rows[size] = item
                 size += 1
             j += 1
-        scores[:] = 0.0
-        squares[:] = 0.0
+        for m in range(size):
+            scores[m] = 0.0
+            squares[m] = 0.0
         for i in range(d):
             line = solved[i]
             column = catalog.columns[i]

@@ -38,9 +38,8 @@ def play(  # type: ignore[no-untyped-def]
         user_key = mix(world_key, np.uint64(step))
         click = first_attractive(world, user_key, slate, n)
         examined = n if click < 0 else click + 1
-        clicks[:n] = 0
-        if click >= 0:
-            clicks[click] = 1
+        for position in range(n):
+            clicks[position] = position == click
         learn(numbers, state, catalog, slate, examined, clicks)
         reward = 1.0 if click >= 0 else 0.0
         won = first_attractive(world, user_key, optimal, len(optimal)) >= 0

@@ -55,5 +55,6 @@ class Linear(WorldSpec):
         features /= np.sqrt((features**2).sum(axis=1, keepdims=True))
         features *= draw.uniform(0.2, 1.0, (self.n_items, 1))
         theta = np.abs(draw.standard_normal(self.n_features))
-        theta *= self.best / (features @ theta).max()
+        # A hair below, so that rounding takes no attraction above `best`.
+        theta *= (1 - 2.0**-48) * self.best / (features @ theta).max()
         return LinearWorld(features, theta)
