@@ -1,0 +1,68 @@
+"""Figures of the literature, and the paper's main claims on real data."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from firstclick import make_world, simulate
+from firstclick.data import FeedbackScenario, feedback_matrix, read_interactions
+
+# Expected regret after 100,000 steps in B_LB(L, K, 0.2, gap), 20 runs: our independent C run for rows
+# that have one, else Kveton et al. 2015, Table 1 (mean, standard error; UCB1 then KL-UCB).
+TABLE_1 = {
+    (16, 2, 0.15): ((1289.7, 6.5), (349.8, 4.2)),
+    (16, 4, 0.15): ((994.9, 7.0), (267.3, 4.7)),
+    (16, 2, 0.075): ((2063.3, 21.2), (730.6, 11.0)),
+    (32, 2, 0.15): ((2715.2, 11.8), (757.3, 8.3)),
+    (16, 8, 0.15): ((574.8, 7.9), (149.1, 3.2)),
+}
+
+
+def check_row(n_items: int, k: int, gap: float, runs: int) -> None:
+    # 4 combined standard errors, a false alarm once in 16,000 for each of ten figures.
+    world = make_world(f"blb:n_items={n_items},k={k},p=0.2,gap={gap}").build(0)
+    seed = n_items * 1000 + k  # rows share no users
+    results = simulate(
+        ["cascade-ucb1", "cascade-kl-ucb"], world, k=k, steps=100_000, runs=runs, seed=seed, jobs=2
+    )
+    for result, (mean, stderr) in zip(results.results, TABLE_1[n_items, k, gap], strict=True):
+        ours = result.final("expected_regret")
+        assert abs(ours["mean"] - mean) < 4 * np.hypot(ours["stderr"], stderr), result.policy
+
+
+def test_table_1_of_kveton_et_al_first_row():
+    check_row(16, 2, 0.15, runs=6)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("n_items", "k", "gap"), TABLE_1)
+def test_table_1_of_kveton_et_al(n_items, k, gap):
+    check_row(n_items, k, gap, runs=20)
+
+
+def movielens() -> Path:
+    """The folder of MovieLens 1M, or skip."""
+    places = [os.environ.get("FIRSTCLICK_DATA"), Path(__file__).parents[2] / "shared" / "data"]
+    for place in filter(None, places):
+        if (Path(place) / "ml-1m" / "ratings.dat").exists():
+            return Path(place) / "ml-1m"
+    pytest.skip("MovieLens 1M is not here; set FIRSTCLICK_DATA to the folder that holds ml-1m/")
+
+
+@pytest.mark.long
+def test_regret_of_lin_ts_does_not_grow_with_the_number_of_items_and_that_of_ucb1_does():
+    read = read_interactions(movielens() / "ratings.dat", value_column=2, above=3)
+    matrix = feedback_matrix(read)
+    regret = {}
+    for n_items in (16, 256, 3706):
+        results = simulate(
+            ["cascade-lin-ts", "ranked-lin-ts", "cascade-ucb1"],
+            FeedbackScenario(matrix, rank=20, n_items=n_items),
+            k=4, steps=100_000, runs=10, seed=1, jobs=2,
+        )  # fmt: skip
+        regret[n_items] = {r.policy: r.final("expected_regret")["mean"] for r in results.results}
+    lin_ts = [regret[n]["cascade-lin-ts"] for n in regret]
+    assert max(lin_ts) < 2 * min(lin_ts)
+    assert all(regret[n]["ranked-lin-ts"] > regret[n]["cascade-lin-ts"] for n in regret)
+    assert regret[3706]["cascade-ucb1"] > 10 * regret[16]["cascade-ucb1"]
