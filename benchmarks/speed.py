@@ -19,14 +19,15 @@ from pathlib import Path
 # One core: BLAS reads this when NumPy is imported.
 os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS="1")
 
-import numpy as np  # noqa: E402
-from firstclick import make_policy, make_world, policy_classes  # noqa: E402
-from firstclick.kernels.attraction import new_memo  # noqa: E402
-from firstclick.kernels.compiling import compiled, kernel  # noqa: E402
-from firstclick.kernels.hashing import fill_normal, mix  # noqa: E402
-from firstclick.kernels.posterior import observe, sample  # noqa: E402
-from firstclick.protocol import EVERYTHING, catalog_arrays  # noqa: E402
-from firstclick.simulate.loop import play  # noqa: E402
+import numpy as np
+
+from firstclick import make_policy, make_world, policy_classes
+from firstclick.kernels.attraction import new_memo
+from firstclick.kernels.compiling import compiled, kernel
+from firstclick.kernels.hashing import fill_normal, mix
+from firstclick.kernels.posterior import observe, sample
+from firstclick.protocol import EVERYTHING, catalog_arrays
+from firstclick.simulate.loop import play
 
 WARM_UP, BLOCKS = 2000, 7
 
@@ -51,9 +52,7 @@ class Loop:
 
     def play(self, steps):
         last = self.done + steps
-        self.loop(
-            *self.arguments, self.done, last, 2**62, self.noise, self.slate, self.totals, self.shown
-        )
+        self.loop(*self.arguments, self.done, last, 2**62, self.noise, self.slate, self.totals, self.shown)
         self.done = last
 
     def block(self):
@@ -182,7 +181,9 @@ def main():
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     given = parser.parse_args()
     world = make_world(f"linear:n_items={given.items},n_features={given.features}").build(1)
-    print(f"{given.items} items, {given.features} features, k = {given.k}; one core, best of {BLOCKS} blocks\n")
+    print(
+        f"{given.items} items, {given.features} features, k = {given.k}; one core, best of {BLOCKS} blocks\n"
+    )
 
     loops = {name: Loop(name, world, given.k, steps=4000) for name in policy_classes()}
     lin_ts = "cascade-lin-ts"

@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import firstclick
 import pytest
+
+import firstclick
 
 PACKAGE = Path(firstclick.__file__).parent
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from firstclick import make_world, simulate
 from firstclick.data import FeedbackScenario, feedback_matrix, read_interactions
 

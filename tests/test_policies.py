@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 import reference
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 
@@ -55,7 +56,9 @@ def test_slates_equal_the_reference(policy):
 
 
 @settings(max_examples=40)
-@given(seed=st.integers(0, 2**32), sigma=st.floats(0.05, 20), n_items=st.integers(3, 600), d=st.integers(1, 9))
+@given(
+    seed=st.integers(0, 2**32), sigma=st.floats(0.05, 20), n_items=st.integers(3, 600), d=st.integers(1, 9)
+)
 def test_linear_learners_equal_the_reference_whatever_the_sizes(seed, sigma, n_items, d):
     # Up to 600 items, so that scans run over several tiles and the last one is not full.
     features = stream(seed, "features").standard_normal((n_items, d)) * stream(seed, "scale").uniform(0, 3)

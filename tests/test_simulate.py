@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from firstclick import InvalidInput, Results, make_world, simulate
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.kernels.hashing import mix
@@ -224,7 +225,10 @@ def test_a_single_run_has_no_standard_error():
         ({"policies": ["random", "random"]}, "policy 'random' is given twice"),
         ({"features": np.ones((29, 2))}, "one row for each of the 30 items, got 29"),
         ({"features": np.full((30, 2), np.nan)}, "features must be finite, got nan in row 0, column 0"),
-        ({"world": BernoulliWorld([0.5] * 9), "policies": ["cascade-lin-ts"]}, "cascade-lin-ts needs features"),
+        (
+            {"world": BernoulliWorld([0.5] * 9), "policies": ["cascade-lin-ts"]},
+            "cascade-lin-ts needs features",
+        ),
     ],
 )
 def test_wrong_input_is_refused_before_anything_is_played(change, message):

@@ -16,7 +16,8 @@ import firstclick
 from firstclick.worlds import MatrixWorld
 warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # hashes wrap on purpose
 linear = firstclick.make_world("linear:n_items=9,n_features=3").build(2)
-matrix = MatrixWorld((np.random.default_rng(4).random((150, 9)) < np.linspace(0.002, 0.4, 9)).astype(np.uint8))
+drawn = np.random.default_rng(4).random((150, 9))
+matrix = MatrixWorld((drawn < np.linspace(0.002, 0.4, 9)).astype(np.uint8))
 out = {"jit": not numba.config.DISABLE_JIT}
 for world in (linear, matrix):
     results = firstclick.simulate(
@@ -53,5 +54,3 @@ def test_kernels_give_the_same_with_and_without_compiling():
     assert compiled.pop("slates") == plain.pop("slates")
     for name, value in compiled.items():
         np.testing.assert_allclose(plain[name], value, rtol=1e-12, atol=1e-12, err_msg=name)
-
-

@@ -2,20 +2,19 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
+
 import reference
 from firstclick import InvalidInput, make_world
 from firstclick.kernels.attraction import click_probability, first_attractive, new_memo
 from firstclick.streams import stream, stream_key
 from firstclick.worlds import BernoulliWorld, LinearWorld, MatrixWorld
-from scipy import sparse
 
 
 def play_clicks(world, slate, steps):
     """The clicked position of the slate, step by step, -1 for none."""
     arrays, rows = world.arrays(), np.array(slate, np.int64)
-    return np.array(
-        [first_attractive(arrays, stream_key(1, step), rows, len(rows)) for step in range(steps)]
-    )
+    return np.array([first_attractive(arrays, stream_key(1, step), rows, len(rows)) for step in range(steps)])
 
 
 def test_clicks_have_the_probabilities_of_the_cascade_model():
@@ -94,20 +93,20 @@ def test_a_linear_world_keeps_the_assumptions_of_theorem_1(spec):
 def test_a_linear_world_refuses_what_would_need_clipping():
     with pytest.raises(InvalidInput, match=r"norm at most 1, got 1\.41421; divide all features"):
         LinearWorld([[1.0, 1.0]], [0.1, 0.1])
-    with pytest.raises(InvalidInput, match=r"attractions must lie in \[0, 1\], got -0.5 for item 1"):
+    with pytest.raises(InvalidInput, match=r"attractions must lie in \[0, 1\], got -0\.5 for item 1"):
         LinearWorld([[0.5, 0.0], [0.0, 1.0]], [0.2, -0.5])
     with pytest.raises(InvalidInput, match="theta must have one number for each of 2 features"):
         LinearWorld([[0.5, 0.0]], [0.2])
 
 
 def test_bernoulli_refuses_what_is_no_probability():
-    with pytest.raises(InvalidInput, match=r"attractions must lie in \[0, 1\], got 1.5 for item 1"):
+    with pytest.raises(InvalidInput, match=r"attractions must lie in \[0, 1\], got 1\.5 for item 1"):
         BernoulliWorld([0.5, 1.5])
     with pytest.raises(InvalidInput, match="got nan for item 0"):
         BernoulliWorld([np.nan])
     with pytest.raises(InvalidInput, match="at least one probability"):
         BernoulliWorld([])
-    with pytest.raises(InvalidInput, match="blb: gap must be at most p, got gap=0.5, p=0.2"):
+    with pytest.raises(InvalidInput, match=r"blb: gap must be at most p, got gap=0\.5, p=0\.2"):
         make_world("blb:p=0.2,gap=0.5")
     with pytest.raises(InvalidInput, match="blb: k must be at most n_items"):
         make_world("blb:n_items=3,k=4")

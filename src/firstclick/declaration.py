@@ -59,7 +59,9 @@ class Rule:
                 return tuple(self._number(float, part) for part in value)
             return self._number(self.kind, value)
         except (TypeError, ValueError, OverflowError):
-            shown = repr(value) if isinstance(value, str) else value
+            shown = repr(value) if isinstance(value, str) else str(value)
+            if isinstance(value, float) and not math.isfinite(value):
+                shown += ", which is not finite"
             raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {shown}") from None
 
     def _number(self, kind: type, value: Any) -> Any:

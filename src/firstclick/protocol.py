@@ -25,6 +25,8 @@ EVERYTHING = Request(np.empty(0, np.int64), np.empty(0, np.uint8))
 def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[np.float64]:
     """The features as a finite float64 array of one row per item, contiguous."""
     try:
+        if np.iscomplexobj(features):
+            raise TypeError  # NumPy would drop the imaginary part with a warning.
         array = np.ascontiguousarray(features, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput("features must be numbers, one row per item") from None
@@ -51,7 +53,7 @@ def catalog_arrays(
     """The items for kernels. `labels` are what ties and Beta draws hash, the row number by default."""
     rows = np.empty((n_items, 0)) if features is None else features
     names = np.arange(n_items, dtype=np.uint64) if labels is None else np.asarray(labels, np.uint64)
-    return CatalogArrays(rows, np.ascontiguousarray(rows.T), names)
+    return CatalogArrays(rows, np.ascontiguousarray(rows.T), np.arange(n_items), names)
 
 
 class Policy(Declared, ABC):

@@ -121,7 +121,7 @@ def respects_candidates_and_hidden_items(policy: Policy) -> None:
         slate = driver.recommend(step, request([11, 2, 7, 5], hidden=[7]))
         assert set(slate) == {11, 2, 5}, (
             f"of candidates 11, 2, 7, 5 with 7 hidden, all but 7 fit in {K} places, got {slate}; "
-            "go through rows with n_asked and asked, and skip -1"
+            "score the rows of rows_of and order them with rank"
         )
     hidden = [item for item in range(N_ITEMS) if item not in (4, 9)]
     slate = driver.recommend(0, request(hidden=hidden))
@@ -221,7 +221,7 @@ def relabelling_items_only_permutes_slates(policy: Policy) -> None:
         slate, other = plain.recommend(step), permuted.recommend(step)
         assert slate == [int(order[item]) for item in other], (
             f"step {step}: another order of rows gave other items; use catalog.labels[item] in hashes, "
-            "never the row number, and break ties with place"
+            "never the row number, and order with rank"
         )
         click = int(draw.integers(0, K))
         plain.learn(slate, click)

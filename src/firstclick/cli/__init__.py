@@ -1,5 +1,7 @@
 """The command line: each command opens what it is given, calls the library once, and prints."""
 
+import io
+import os
 import sys
 
 import typer
@@ -9,7 +11,10 @@ from firstclick.cli.bound import bound
 from firstclick.cli.demo import demo
 from firstclick.cli.policies import policies
 from firstclick.cli.simulate import simulate
+from firstclick.cli.wording import in_options
 from firstclick.errors import FirstclickError, WorkFailed
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="firstclick",
@@ -19,10 +24,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command()(demo)
-app.command()(simulate)
-app.command()(policies)
-app.command()(bound)
+app.command(short_help="Play all learners on made-up data, write a report.")(demo)
+app.command(short_help="Play learners in a world, or on your own data.")(simulate)
+app.command(short_help="List the learners and their parameters.")(policies)
+app.command(short_help="Theorem 1 in numbers: c and the regret bound.")(bound)
 
 
 def _version(wanted: bool) -> None:
@@ -44,23 +49,44 @@ def _start(
 
 def main() -> None:
     """Run the command line; a mistake is one line on stderr and exit code 2, failed work is 1."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal without '±' shows '?' in its place; the numbers matter more.
+        sys.stdout.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:  # Typer makes this of a KeyboardInterrupt.
+            _complain("interrupted; nothing was written", code)
+        # Here and not at exit, where nobody could catch what goes wrong.
+        sys.stdout.flush()
     except typer.TyperException as error:
         code = _complain(error.format_message(), error.exit_code)
     except WorkFailed as error:
         code = _complain(str(error), 1)
     except FirstclickError as error:
         code = _complain(str(error), 2)
-    except (KeyboardInterrupt, typer.Abort):
-        code = _complain("interrupted; nothing was written", 130)
+    except MemoryError as error:
+        code = _complain(f"out of memory: {error}" if str(error) else "out of memory", 1)
     except BrokenPipeError:
-        # The reader of a pipe, such as `head`, has gone: nothing is left to say, or to flush at exit.
-        sys.stdout = None
+        # The reader of a pipe, such as `head`, has gone: nothing is left to say.
         code = 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        code = _complain(where + (error.strerror or str(error)), 1)
+    except KeyboardInterrupt:
+        code = _complain("interrupted; nothing was written", INTERRUPTED)
+    if code:
+        _forget_stdout()
     sys.exit(code or 0)
 
 
 def _complain(message: str, code: int) -> int:
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    print("error: " + in_options(message), file=sys.stderr)
     return code
+
+
+def _forget_stdout() -> None:
+    """Send what could not be written nowhere, or Python complains about it once more at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

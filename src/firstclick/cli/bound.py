@@ -1,28 +1,38 @@
 """`firstclick bound`: Theorem 1 in numbers."""
 
+from math import inf, isfinite
 from typing import Annotated
 
 from typer import Option
 
 from firstclick.cli.console import print_json
+from firstclick.cli.wording import count, number
+from firstclick.errors import InvalidInput
 from firstclick.theory import confidence_width, regret_bound
 
 
 def bound(
-    features: Annotated[int, Option(help="Number of features d.")] = 20,
-    k: Annotated[int, Option(help="Number of recommended items K.")] = 4,
-    steps: Annotated[int, Option(help="Number of steps n.")] = 100_000,
-    sigma: Annotated[float, Option(help="Learning rate of CascadeLinUCB.")] = 1.0,
-    theta_norm: Annotated[float, Option(help="Bound on the norm of the true theta.")] = 1.0,
+    features: Annotated[int, count("Number of features d.")] = 20,
+    k: Annotated[int, count("Number of recommended items K.")] = 4,
+    steps: Annotated[int, count("Number of steps n.")] = 100_000,
+    sigma: Annotated[float, number("Learning rate of CascadeLinUCB.")] = 1.0,
+    theta_norm: Annotated[float, number("Bound on the norm of the true theta.")] = 1.0,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Theorem 1 of Zong et al. 2016: the width c that CascadeLinUCB needs, and its regret bound.
 
-    Example: firstclick bound --features 20 --k 4 --steps 100000 --sigma 1 --theta-norm 1
+    \b
+    Example, where the bound says something:
+      firstclick bound --features 2 --k 1 --steps 1000000 --sigma 1 --theta-norm 1
     """
     given = {"n_features": features, "k": k, "steps": steps}
-    c = confidence_width(**given, sigma=sigma, theta_norm=theta_norm)
-    regret = regret_bound(**given, sigma=sigma, theta_norm=theta_norm)
+    try:
+        c = confidence_width(**given, sigma=sigma, theta_norm=theta_norm)
+        regret = regret_bound(**given, sigma=sigma, theta_norm=theta_norm) if isfinite(c) else inf
+    except OverflowError:
+        regret = inf
+    if not isfinite(regret):
+        raise InvalidInput("the bound exceeds every number a computer knows; take numbers nearer to 1")
     if json:
         print_json(
             {**given, "sigma": sigma, "theta_norm": theta_norm, "c": c, "regret_bound": regret,

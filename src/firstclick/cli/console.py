@@ -5,6 +5,7 @@ import os
 import secrets
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,69 +16,92 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.simulate import Results
+from firstclick.whole_number import whole_number
 
-talk = Console(stderr=True, highlight=False)
-out = Console(highlight=False)
+# No markup: a path or a note may hold brackets.
+talk = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+out = Console(highlight=False, markup=False, emoji=False)
 
 OUR_FILES = {"report.html", "results.json", "results.csv", "regret.svg", "regret.png"}
 
+# What is not read by a person is not folded.
+UNFOLDED = 10_000
 
-def default_jobs() -> int:
-    """The processors this process may use."""
+
+def processes(jobs: int) -> int:
+    """As many as asked for; for 0 as many as there are processors this process may use."""
+    if jobs := whole_number("jobs", jobs, at_least=0):
+        return jobs
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def drawn_seed(seed: int | None) -> int:
-    """The given seed, or a fresh one that the user is told, so that the run can be repeated."""
-    if seed is None:
-        seed = secrets.randbelow(2**31)
-        talk.print(f"seed {seed} (drawn; repeat with --seed {seed})")
-    return seed
+def drawn_seed() -> int:
+    """A fresh seed, short enough to be typed."""
+    return secrets.randbelow(2**31)
+
+
+class Steps:
+    """The `progress(done, total)` of a simulation, drawn as a bar with the time left.
+
+    `opening`, whole lines, is said at the first call: by then all that was asked for has been found right.
+    """
+
+    def __init__(self, bar: Progress) -> None:
+        self.opening = ""
+        self._bar = bar
+        self._task = bar.add_task("preparing", total=None, steps="")
+
+    def __call__(self, done: int, total: int) -> None:
+        if self.opening:
+            talk.print(self.opening, end="")
+            self.opening = ""
+        if done == 0:
+            self._bar.update(self._task, description="loading kernels (compiled the first time)")
+            return
+        steps = f"{done / 1e6:.1f} of {total / 1e6:.1f} M steps" if total > 1e6 else f"{total:,} steps"
+        self._bar.update(self._task, completed=done, total=total, description="playing", steps=steps)
 
 
 @contextmanager
-def progress_bar() -> Iterator[Any]:
-    """A `progress(done, total)` that draws a bar with the time left on stderr, if that is a terminal."""
+def progress_bar() -> Iterator[Steps]:
+    """A bar on stderr, from now to the end, if that is a terminal; nothing stays of it."""
     columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(),
+        TextColumn("{task.description}"), BarColumn(30), TaskProgressColumn(),
         TextColumn("{task.fields[steps]}"), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=talk, transient=True, disable=not talk.is_terminal) as bar:
-        task = bar.add_task("preparing", total=None, steps="")
-
-        def progress(done: int, total: int) -> None:
-            description = "playing" if done else "compiling kernels (kept for next time)"
-            steps = f"{done / 1e6:.1f} of {total / 1e6:.1f} M steps" if done else ""
-            bar.update(
-                task, completed=done, total=total if done else None, description=description, steps=steps
-            )
-
-        yield progress
+    # Not `talk.is_terminal`, which is true of a log file wherever FORCE_COLOR is set.
+    with Progress(*columns, console=talk, transient=True, disable=not sys.stderr.isatty()) as bar:
+        yield Steps(bar)
 
 
 def check_output(folder: Path | None, *, overwrite: bool) -> None:
-    """Refuse a folder that holds something, before any work is done."""
+    """Refuse a folder that holds something or cannot be written, before any work is done."""
     if folder is None:
         return
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"{folder} is a file; --out names a folder")
-    held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-    if held and not (overwrite and set(held) <= OUR_FILES):
-        what = "results" if set(held) & OUR_FILES else f"other files ({held[0]})"
-        way_out = "or say --overwrite" if set(held) <= OUR_FILES else "or an empty one"
-        raise InvalidInput(f"{folder} holds {what} already; name a new folder, {way_out}")
-    parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not os.access(parent, os.W_OK):
-        raise InvalidInput(f"{folder} cannot be written: no permission in {parent}")
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise InvalidInput(f"{folder} is a file; --out names a folder")
+        held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        if held and not (overwrite and set(held) <= OUR_FILES):
+            ours = set(held) <= OUR_FILES
+            what = "results" if ours else f"other files ({min(set(held) - OUR_FILES)})"
+            way_out = "or say --overwrite" if ours else "or an empty one"
+            raise InvalidInput(f"--out {folder} holds {what} already; name a new folder, {way_out}")
+        parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        # Tried, because permissions alone do not tell: a file system may be read-only, or not a real one.
+        tempfile.TemporaryDirectory(dir=parent).cleanup()
+    except OSError as error:
+        raise InvalidInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
 
 
 def write_output(results: Results, folder: Path, *, title: str, subtitle: str, command: str) -> Path:
     """Fill the folder with report, figures and tables; all of them, or none and an error."""
     from firstclick.report import regret_figure, save_figure, write_report
 
-    draft = folder.with_name(folder.name + ".part")
+    # Within the folder if there is one: it may be the current folder or a mounted one, which cannot be
+    # replaced as a whole.
+    draft = folder / f".{os.getpid()}.part" if folder.exists() else _beside(folder)
     try:
-        shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
         results.save(draft / "results.json")
         _write_csv(results, draft / "results.csv")
@@ -85,13 +109,22 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
         for kind in ("svg", "png"):
             save_figure(figure, draft / f"regret.{kind}")
         write_report(results, draft / "report.html", title=title, subtitle=subtitle, command=command)
-        if folder.exists():
-            shutil.rmtree(folder)
-        draft.replace(folder)
+        if draft.parent == folder:
+            for name in OUR_FILES:
+                (draft / name).replace(folder / name)
+        else:
+            draft.replace(folder)
     except OSError as error:
+        raise WorkFailed(
+            f"{folder} cannot be written: {error.strerror or error}; the results are on stdout alone"
+        ) from None
+    finally:
         shutil.rmtree(draft, ignore_errors=True)
-        raise WorkFailed(f"{folder} cannot be written: {error.strerror or error}") from None
     return folder / "report.html"
+
+
+def _beside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.{os.getpid()}.part")
 
 
 def _write_csv(results: Results, path: Path) -> None:
@@ -101,16 +134,34 @@ def _write_csv(results: Results, path: Path) -> None:
 
 
 def print_json(value: Any) -> None:
-    json.dump(value, sys.stdout, allow_nan=False, indent=None if not sys.stdout.isatty() else 2)
-    print()
+    """One line for programs, several for people."""
+    print(json.dumps(value, allow_nan=False, indent=2 if sys.stdout.isatty() else None))
 
 
-def print_results(results: Results, report: Path | None) -> None:
-    """The table on stdout, and where the report is on stderr."""
-    from firstclick.report import results_table
+def hand_over(results: Results, folder: Path | None, *, as_json: bool, **page: str) -> None:
+    """The results on stdout, the report in its folder, and where it is on stderr.
 
+    What took long to compute is printed even where the folder cannot be written after all.
+    """
+    failure = report = None
+    if folder is not None:
+        try:
+            report = write_output(results, folder, **page)
+        except WorkFailed as error:
+            failure = error
     for note in results.notes:
         talk.print(f"note: {note}")
-    out.print(results_table(results))
+    if as_json:
+        print_json(results.summary())
+    else:
+        _print_table(results)
+    if failure is not None:
+        raise failure
     if report is not None:
-        talk.print(f"report: {report}", soft_wrap=True)
+        talk.print(f"report: {report}")
+
+
+def _print_table(results: Results) -> None:
+    from firstclick.report import results_table
+
+    out.print(results_table(results), width=None if out.is_terminal else UNFOLDED, crop=False)

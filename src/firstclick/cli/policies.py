@@ -2,33 +2,39 @@
 
 from typing import Annotated, Any
 
+from rich.padding import Padding
 from rich.table import Table
+from rich.text import Text
 from typer import Option
 
-from firstclick.cli.console import out, print_json
+from firstclick.cli.console import UNFOLDED, out, print_json
 from firstclick.protocol import Policy
 from firstclick.registry import policy_classes
 
 
 def policies(json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """List the learners, their parameters and where they come from.
+    """List the learners, their parameters with defaults, and where they come from.
 
-    Example: firstclick policies --json
+    \b
+    Example:
+      firstclick policies --json
     """
     described = [describe(cls) for cls in policy_classes().values()]
     if json:
         print_json(described)
         return
+    width = None if out.is_terminal else UNFOLDED
     for entry in described:
-        out.print(f"[bold]{entry['name']}[/]  {entry['summary']}")
-        out.print(f"  [dim]{'needs features' if entry['needs_features'] else 'no features'}"
-                  f"{'; ' + entry['paper'] if entry['paper'] else ''}[/]")  # fmt: skip
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+        out.print(Text.assemble((entry["name"], "bold"), "  ", entry["summary"]), width=width, crop=False)
+        table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         for name, parameter in entry["parameters"].items():
             default = "" if parameter["default"] is None else parameter["default"]
             table.add_row(f"{name}={default}", f"{parameter['help']} ({parameter['rule']})")
-        if entry["parameters"]:
-            out.print(table)
+        source = ("needs features" if entry["needs_features"] else "no features") + (
+            f"; {entry['paper']}" if entry["paper"] else ""
+        )
+        for below in (Text(source, "dim"), table) if entry["parameters"] else (Text(source, "dim"),):
+            out.print(Padding(below, (0, 0, 0, 2), expand=False), width=width, crop=False)
 
 
 def describe(cls: type[Policy]) -> dict[str, Any]:

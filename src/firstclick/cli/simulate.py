@@ -3,27 +3,28 @@
 import shlex
 import sys
 from enum import StrEnum
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typer import Option
+from typer import Context, Option
 
-from firstclick.cli.console import (
-    check_output,
-    default_jobs,
-    drawn_seed,
-    print_json,
-    print_results,
-    progress_bar,
-    write_output,
-)  # fmt: skip
-from firstclick.data import FeedbackScenario, feedback_matrix, read_features, read_interactions
+from firstclick.cli.console import check_output, drawn_seed, hand_over, processes, progress_bar
+from firstclick.cli.wording import count, number
+from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
 from firstclick.errors import InvalidInput
 from firstclick.protocol import Policy, Scenario, World
 from firstclick.registry import make_policy, make_world, policy_classes
 from firstclick.simulate import simulate as play
+from firstclick.whole_number import whole_number
+
+WITH_INTERACTIONS = (
+    "user_column", "item_column", "value_column", "above", "header", "items", "pick", "rank", "unscaled",
+    "intercept", "one_split",
+)  # fmt: skip
+WITH_FILES = ("separator", "encoding")
 
 
 class Pick(StrEnum):
@@ -32,71 +33,121 @@ class Pick(StrEnum):
 
 
 def simulate(
+    context: Context,
     world: Annotated[
-        str | None, Option(help="World: blb:n_items=16,k=2,p=0.2,gap=0.15, linear:..., bernoulli:...")
+        str | None,
+        Option(metavar="SPEC", help="World to play in: NAME[:param=value,...], see the list above."),
     ] = None,
     interactions: Annotated[
-        Path | None, Option(help="File of user, item[, value]: CSV, TSV or '::'-separated.")
+        Path | None,
+        Option(metavar="FILE", help="File of user, item[, value]: CSV, TSV or '::'-separated."),
     ] = None,
-    user_column: Annotated[str, Option(help="Column of the user: a name, or a number from 0.")] = "0",
-    item_column: Annotated[str, Option(help="Column of the item.")] = "1",
-    value_column: Annotated[str | None, Option(help="Column of the value, such as a rating.")] = None,
-    above: Annotated[float | None, Option(help="An item attracts if its value is above this.")] = None,
-    separator: Annotated[str | None, Option(help="Separator of columns, if not found by itself.")] = None,
+    user_column: Annotated[
+        str, Option(metavar="COLUMN", help="Column of the user: a name, or a number from 0.")
+    ] = "0",
+    item_column: Annotated[
+        str, Option(metavar="COLUMN", help="Column of the item: a name, or a number from 0.")
+    ] = "1",
+    value_column: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="Column of a value, such as a rating; without it every row attracts."),
+    ] = None,
+    above: Annotated[
+        float | None, number("A row attracts if its value is above this; 0 if not given.")
+    ] = None,
+    separator: Annotated[
+        str | None, Option(metavar="TEXT", help="Separator of columns, if not found by itself.")
+    ] = None,
     header: Annotated[
-        bool, Option("--header", help="Line 1 names columns, though numbers are given.")
+        bool, Option("--header", help="Line 1 names columns, though columns are given as numbers.")
     ] = False,
-    encoding: Annotated[str, Option(help="Encoding of the file.")] = "utf-8-sig",
-    items: Annotated[int | None, Option(help="Keep this many items; all by default.")] = None,
+    encoding: Annotated[str, Option(metavar="NAME", help="Encoding of text files.")] = "utf-8-sig",
+    items: Annotated[int | None, count("Keep this many items; all by default.")] = None,
     pick: Annotated[Pick, Option(help="Which items to keep.")] = Pick.popular,
-    rank: Annotated[int, Option(help="Features by truncated SVD of this rank.")] = 20,
+    rank: Annotated[int, count("Features by truncated SVD of this rank.")] = 20,
     unscaled: Annotated[bool, Option("--unscaled", help="Features are rows of V, not V Sigma.")] = False,
     intercept: Annotated[bool, Option("--intercept", help="Add a constant feature.")] = False,
-    one_split: Annotated[bool, Option("--one-split", help="One split of the users for all runs.")] = False,
+    one_split: Annotated[
+        bool, Option("--one-split", help="One split of the users for all runs; by default each has its own.")
+    ] = False,
     features: Annotated[
-        Path | None, Option(help="With --world: features from a .npy or CSV file, a row per item.")
+        Path | None,
+        Option(metavar="FILE", help="With --world: features from a .npy or CSV file, a row per item."),
     ] = None,
     policy: Annotated[
-        list[str] | None, Option(help="Learner NAME[:param=value,...]; again for more; all by default.")
+        list[str] | None,
+        Option(
+            metavar="SPEC",
+            help="Learner NAME[:param=value,...], see `firstclick policies`; again for more; all by default.",
+        ),
     ] = None,
-    k: Annotated[int, Option(help="Items shown at a time.")] = 4,
-    steps: Annotated[int, Option(help="Steps of each run.")] = 100_000,
-    runs: Annotated[int, Option(help="Runs.")] = 10,
-    jobs: Annotated[int, Option(help="Processes; 0 for all processors.", min=0)] = 0,
+    k: Annotated[int, count("Items shown at a time.")] = 4,
+    steps: Annotated[int, count("Steps of each run.")] = 100_000,
+    runs: Annotated[int, count("Runs; errors are over them.")] = 10,
+    jobs: Annotated[int, count("Processes; 0 for all processors. Results do not depend on it.")] = 0,
     seed: Annotated[
-        int | None, Option(help="Seed of everything random; drawn and printed if absent.")
+        int | None, count("Seed of everything that is random; drawn and printed if absent.")
     ] = None,
     folder: Annotated[
-        Path | None, Option("--out", help="Folder for report.html, results.json, results.csv, figures.")
+        Path | None,
+        Option("--out", metavar="FOLDER", help="Folder for report.html, results.json, results.csv, figures."),
     ] = None,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace results in --out.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
     """Play learners in a world, or on a file of who liked what, and compare their regret.
 
-    Example: firstclick simulate --world blb:n_items=16,k=2,p=0.2,gap=0.15 --k 2
-    --policy cascade-ucb1 --policy cascade-kl-ucb --steps 100000 --runs 20
+    \b
+    In a world:
+      firstclick simulate --world blb:n_items=16,k=2,p=0.2,gap=0.15 --k 2 \\
+        --policy cascade-ucb1 --policy cascade-kl-ucb --steps 100000 --runs 20
 
-    Example: firstclick simulate --interactions ratings.dat --value-column 2 --above 3
-    --items 256 --policy cascade-lin-ts --policy cascade-ucb1:radius=0.5 --out results
+    \b
+    On a file, here the ratings of MovieLens:
+      firstclick simulate --interactions ratings.dat --value-column 2 --above 3 \\
+        --items 256 --policy cascade-lin-ts --policy cascade-ucb1:radius=0.5 \\
+        --out results
+
+    \b
+    Worlds and their defaults:
+      bernoulli:attractions=0.5/0.4/0.3/0.2/0.1
+      blb:n_items=16,k=2,p=0.2,gap=0.15
+      linear:n_items=100,n_features=5,best=0.5
     """
-    if (world is None) == (interactions is None):
-        raise InvalidInput("give either --world or --interactions")
+    if world is None and interactions is None:
+        raise InvalidInput("give --world SPEC or --interactions FILE to play on; --help has examples")
+    if world is not None and interactions is not None:
+        raise InvalidInput("--world and --interactions exclude each other; give one of them")
+    if interactions is not None and features is not None:
+        raise InvalidInput("--features goes with --world; with --interactions use --rank")
+    if overwrite and folder is None:
+        raise InvalidInput("--overwrite goes with --out")
+    _refuse(context, () if interactions else WITH_INTERACTIONS, "--interactions")
+    _refuse(context, () if interactions or features else WITH_FILES, "--interactions or --features")
+    if above is not None and value_column is None:
+        raise InvalidInput("--above needs --value-column, the column to compare with it")
+    if above is not None and not isfinite(above):
+        raise InvalidInput(f"--above must be a finite number, got {above}")
+    # Here already, because reading a large file takes a minute.
+    for name, value in (("k", k), ("steps", steps), ("runs", runs), ("rank", rank), ("n_items", items)):
+        if value is not None:
+            whole_number(name, value, at_least=1)
     check_output(folder, overwrite=overwrite)
     chosen = [make_policy(spec) for spec in policy or ()]
-    if world is not None:
-        _only_with_interactions(value_column=value_column, above=above, items=items, separator=separator)
-        kind = make_world(world)
-    elif features is not None:
-        raise InvalidInput("--features goes with --world; with --interactions use --rank")
-    seed = drawn_seed(seed)
+    kind = None if world is None else make_world(world)
+    drawn = seed is None
+    seed = drawn_seed() if seed is None else seed
     with progress_bar() as progress:
+        if drawn:
+            progress.opening = f"seed {seed} (drawn; repeat with --seed {seed})\n"
         stage: World | Scenario
         given: NDArray[np.float64] | None = None
         settings: dict[str, Any]
-        if world is not None:
+        if kind is not None:
             stage = kind.build(seed)
-            given = stage.features if features is None else read_features(features)
+            given = stage.features
+            if features is not None:
+                given = read_features(features, separator=separator, encoding=encoding)
             chosen = chosen or _all_policies(has_features=given is not None)
             settings = {"world": kind.label, "features": None if features is None else str(features)}
             subtitle = kind.label
@@ -106,11 +157,15 @@ def simulate(
                 interactions, user_column=user_column, item_column=item_column, value_column=value_column,
                 above=above, separator=separator, header=header or None, encoding=encoding,
             )  # fmt: skip
+            _check_interactions(interactions.name, read, above or 0.0)
+            if not header:
+                progress.opening += _note_of_header(interactions.name, read)
             chosen = chosen or _all_policies(has_features=True)
+            # The SVD of a large matrix takes its time: not for learners that would not look at it.
+            used_rank = rank if any(one.needs_features for one in chosen) else None
             stage = FeedbackScenario(
                 feedback_matrix(read),
-                # The SVD of a large matrix takes its time: not for learners that would not look at it.
-                rank=rank if any(one.needs_features for one in chosen) else None,
+                rank=used_rank,
                 n_items=items,
                 pick=pick.value,
                 scaled=not unscaled,
@@ -120,33 +175,55 @@ def simulate(
             )
             settings = {
                 "interactions": str(interactions), "above": above, "users": len(read.user_ids),
-                "items": stage.n_items, "pick": pick.value, "rank": rank,
+                "items": stage.n_items, "pick": pick.value, "rank": used_rank,
                 "features": ("V" if unscaled else "V Sigma") + (" and intercept" if intercept else ""),
                 "one_split": one_split,
             }  # fmt: skip
             subtitle = f"{interactions.name}: {len(read.user_ids):,} users, {stage.n_items:,} items"
         results = play(
-            chosen, stage, given, k=k, steps=steps, runs=runs, seed=seed, jobs=jobs or default_jobs(),
+            chosen, stage, given, k=k, steps=steps, runs=runs, seed=seed, jobs=processes(jobs),
             progress=progress, settings=settings,
         )  # fmt: skip
-    report = None
-    if folder is not None:
-        command = "firstclick " + shlex.join(_with_seed(sys.argv[1:], seed))
-        report = write_output(results, folder, title="Regret of learners", subtitle=subtitle, command=command)
-    if json:
-        print_json(results.summary())
-    else:
-        print_results(results, report)
+    hand_over(
+        results,
+        folder,
+        as_json=json,
+        title="Regret of learners",
+        subtitle=subtitle,
+        command="firstclick " + shlex.join(_with_seed(sys.argv[1:], seed)),
+    )
 
 
 def _all_policies(*, has_features: bool) -> list[Policy]:
     return [cls() for cls in policy_classes().values() if has_features or not cls.needs_features]
 
 
-def _only_with_interactions(**options: object) -> None:
-    for name, value in options.items():
-        if value is not None:
-            raise InvalidInput(f"--{name.replace('_', '-')} goes with --interactions")
+def _refuse(context: Context, options: tuple[str, ...], wanted: str) -> None:
+    """What would be ignored is refused: who gives an option means something by it."""
+    for name in options:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InvalidInput(f"--{name.replace('_', '-')} goes with {wanted}")
+
+
+def _check_interactions(name: str, read: Interactions, above: float) -> None:
+    """Refuse a file that nothing can be learned from."""
+    if not read.attracted.any():
+        raise InvalidInput(f"{name}: no value is above {above:g}, so nothing attracts anybody; lower --above")
+    if len(read.user_ids) < 2:
+        raise InvalidInput(
+            f"{name} has 1 user, and two are needed: half of the users teach features, the others click"
+        )
+
+
+def _note_of_header(name: str, read: Interactions) -> str:
+    """A line to say where one word among numbers looks as if it came from a header."""
+    for kind, ids in (("user", read.user_ids), ("item", read.item_ids)):
+        words = [one for one in ids if not one.lstrip("-").isdecimal()]
+        if len(words) == 1 and len(ids) > 2:
+            found = f"one {kind} that is no number, {words[0]!r}"
+            return f"note: {name} has {found}; if line 1 is a header, say --header\n"
+    return ""
 
 
 def _with_seed(arguments: list[str], seed: int) -> list[str]:

@@ -11,20 +11,29 @@ from firstclick.errors import InvalidInput
 from firstclick.protocol import check_features
 
 
-def read_features(path: str | os.PathLike[str]) -> NDArray[np.float64]:
-    """The features of a .npy file, or of a CSV or TSV file of numbers without a header."""
+def read_features(
+    path: str | os.PathLike[str], *, separator: str | None = None, encoding: str = "utf-8-sig"
+) -> NDArray[np.float64]:
+    """The features of a .npy file, or of a CSV or TSV file of numbers without a header.
+
+    `separator` and `encoding` are those of a text file, as in `read_interactions`.
+    """
     path = Path(path)
     if path.suffix == ".npy":
         try:
             return check_features(np.load(path, allow_pickle=False))
         except FileNotFoundError:
             raise InvalidInput(f"{path}: no such file") from None
-        except (OSError, ValueError, EOFError) as error:
-            if isinstance(error, InvalidInput):
-                raise InvalidInput(f"{path.name}: {error}") from None
+        except IsADirectoryError:
+            raise InvalidInput(f"{path} is a folder; name a file in it") from None
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+        except InvalidInput as error:
+            raise InvalidInput(f"{path.name}: {error}") from None
+        except (ValueError, EOFError):
             raise InvalidInput(f"{path.name}: not a .npy file of numbers") from None
     rows = []
-    for line, fields in read_rows(path):
+    for line, fields in read_rows(path, separator=separator, encoding=encoding):
         try:
             rows.append([float(field) for field in fields])
         except ValueError:

@@ -1,6 +1,6 @@
 """Upper confidence bounds of a click rate: UCB1 and Bernoulli KL."""
 
-from math import exp, log, sqrt
+from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,8 @@ def kl_budget(t):  # type: ignore[no-untyped-def]
 @kernel
 def kl_ceiling(rate, width):  # type: ignore[no-untyped-def]
     """A cheap number that `kl_bound(rate, width)` never exceeds, rounding included."""
+    if width == inf:
+        return inf
     if rate >= 1.0:
         return 1.0
     # KL(p, q) >= 2 (q - p)^2, and KL(p, q) >= p log p + (1 - p) log((1 - p) / (1 - q)).
@@ -49,7 +51,12 @@ def kl_ceiling(rate, width):  # type: ignore[no-untyped-def]
 
 @kernel
 def kl_bound(rate, width):  # type: ignore[no-untyped-def]
-    """The largest q in [rate, 1] with KL(rate, q) <= width, to within rounding."""
+    """The largest q in [rate, 1] with KL(rate, q) <= width, to within rounding.
+
+    An infinite width means that nothing is known yet: then inf, above every item that was seen.
+    """
+    if width == inf:
+        return inf
     if rate >= 1.0:
         return 1.0
     if rate <= 0.0:

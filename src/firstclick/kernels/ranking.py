@@ -23,7 +23,8 @@ class CatalogArrays(NamedTuple):
 
     features: NDArray[np.float64]
     columns: NDArray[np.float64]
-    labels: NDArray[np.uint64]
+    rows: NDArray[np.int64]  # 0, 1, 2, ...
+    labels: NDArray[np.uint64]  # what is hashed for an item
 
 
 class Request(NamedTuple):
@@ -34,49 +35,78 @@ class Request(NamedTuple):
 
 
 @kernel
-def n_asked(catalog, request):  # type: ignore[no-untyped-def]
-    """How many rows to look at; `asked` gives each."""
-    return len(request.candidates) if len(request.candidates) > 0 else len(catalog.labels)
+def rows_of(catalog, request):  # type: ignore[no-untyped-def]
+    """The rows to score. Hidden ones are among them; `rank` leaves them out."""
+    return request.candidates if len(request.candidates) > 0 else catalog.rows
 
 
 @kernel
-def asked(request, j):  # type: ignore[no-untyped-def]
-    """The j-th row to look at, or -1 when it is hidden."""
-    item = request.candidates[j] if len(request.candidates) > 0 else np.int64(j)
-    if len(request.hidden) > 0 and request.hidden[item]:
-        return np.int64(-1)
-    return item
+def rank(rows, scores, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` with the rows of largest score that are not hidden; return how many were found."""
+    # Arrays are taken out of their tuples once: Numba counts references at every access.
+    hidden, labels = request.hidden, catalog.labels
+    best = np.empty(len(slate))
+    least = -np.inf  # what a row needs to enter the slate
+    n = 0
+    for j in range(len(rows)):
+        if scores[j] >= least:
+            row = rows[j]
+            if len(hidden) == 0 or not hidden[row]:
+                n = place(slate, best, n, row, scores[j], labels, key)
+                if n == len(slate):
+                    least = best[n - 1]
+    return n
 
 
 @kernel
-def _precedes(score, item, other_score, other, catalog, key):  # type: ignore[no-untyped-def]
-    if score != other_score:
-        return score > other_score
-    return mix(key, catalog.labels[item]) > mix(key, catalog.labels[other])
-
-
-@kernel
-def place(slate, scores, n, item, score, catalog, key):  # type: ignore[no-untyped-def]
-    """Put the item where it belongs among the best `n` so far; return how many there are now."""
-    k = len(slate)
-    if n == k:
-        if score < scores[k - 1] or not _precedes(score, item, scores[k - 1], slate[k - 1], catalog, key):
+def place(slate, best, n, row, score, labels, key):  # type: ignore[no-untyped-def]
+    """Put the row where it belongs among the best `n` so far; return how many there are now."""
+    if n == len(slate):
+        if not _precedes(score, row, best[n - 1], slate[n - 1], labels, key):
             return n
         n -= 1
     position = n
-    while position > 0 and _precedes(score, item, scores[position - 1], slate[position - 1], catalog, key):
+    while position > 0 and _precedes(score, row, best[position - 1], slate[position - 1], labels, key):
         slate[position] = slate[position - 1]
-        scores[position] = scores[position - 1]
+        best[position] = best[position - 1]
         position -= 1
-    slate[position] = item
-    scores[position] = score
+    slate[position] = row
+    best[position] = score
     return n + 1
 
 
 @kernel
-def _accumulate(scores, size, columns, theta, start):  # type: ignore[no-untyped-def]
-    """Set scores[i] to the inner product of theta and item start + i for i < size, feature 0 first."""
+def _precedes(score, row, other_score, other, labels, key):  # type: ignore[no-untyped-def]
+    if score != other_score:
+        return score > other_score
+    return mix(key, labels[row]) > mix(key, labels[other])
+
+
+@kernel
+def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` with the items of largest x'theta; return how many were found."""
+    rows = rows_of(catalog, request)
+    scores = np.empty(len(rows))
+    if len(request.candidates) > 0:
+        features = catalog.features
+        for j in range(len(rows)):
+            x = features[rows[j]]
+            score = 0.0
+            for i in range(len(theta)):
+                score += theta[i] * x[i]
+            scores[j] = score
+    else:
+        columns = catalog.columns
+        for start in range(0, len(rows), TILE):
+            _accumulate(scores[start : start + TILE], columns, theta, start)
+    return rank(rows, scores, catalog, request, key, slate)
+
+
+@kernel
+def _accumulate(scores, columns, theta, start):  # type: ignore[no-untyped-def]
+    """Set scores[i] to the inner product of theta and item start + i, feature 0 first."""
     d = len(theta)
+    size = len(scores)
     stop = start + size
     for i in range(size):
         scores[i] = 0.0
@@ -98,71 +128,30 @@ def _accumulate(scores, size, columns, theta, start):  # type: ignore[no-untyped
 
 
 @kernel
-def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """Fill `slate` with the items of largest x'theta; return how many were found."""
-    best = np.empty(len(slate))
-    n = 0
-    if len(request.candidates) > 0:
-        for j in range(len(request.candidates)):
-            item = asked(request, j)
-            if item >= 0:
-                x = catalog.features[item]
-                score = 0.0
-                for i in range(len(theta)):
-                    score += theta[i] * x[i]
-                n = place(slate, best, n, item, score, catalog, key)
-        return n
-    n_items = len(catalog.labels)
-    scores = np.empty(min(TILE, n_items))
-    least = -np.inf  # what an item needs to enter the slate
-    for start in range(0, n_items, TILE):
-        size = min(TILE, n_items - start)
-        _accumulate(scores, size, catalog.columns, theta, start)
-        for i in range(size):
-            if scores[i] >= least:
-                item = asked(request, start + i)
-                if item >= 0:
-                    n = place(slate, best, n, item, scores[i], catalog, key)
-                    if n == len(slate):
-                        least = best[n - 1]
-    return n
-
-
-@kernel
 def rank_by_bound(moment, factor, sigma, c, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'mean + c sqrt(x'M^-1 x); return how many were found."""
     theta = mean(moment, factor, sigma)
     d = len(theta)
-    best = np.empty(len(slate))
-    rows = np.empty(TILE, np.int64)
+    rows = rows_of(catalog, request)
+    scores = np.empty(len(rows))
+    columns = catalog.columns
     # z = R'^-1 x solved for a tile of items at once, one line of `solved` a feature: |z|^2 = x'M^-1 x.
     solved = np.empty((d, TILE))
-    scores = np.empty(TILE)
     squares = np.empty(TILE)
-    n = 0
-    total = n_asked(catalog, request)
-    j = 0
-    while j < total:
-        size = 0
-        while size < TILE and j < total:
-            item = asked(request, j)
-            if item >= 0:
-                rows[size] = item
-                size += 1
-            j += 1
+    for start in range(0, len(rows), TILE):
+        tile = rows[start : start + TILE]
+        size = len(tile)
+        means = scores[start : start + TILE]
         for m in range(size):
-            scores[m] = 0.0
+            means[m] = 0.0
             squares[m] = 0.0
         for i in range(d):
-            line = solved[i]
-            column = catalog.columns[i]
-            a = theta[i]
+            line, column, a = solved[i], columns[i], theta[i]
             for m in range(size):
-                line[m] = column[rows[m]]
-                scores[m] += a * line[m]
+                line[m] = column[tile[m]]
+                means[m] += a * line[m]
             for h in range(i):
-                weight = factor[h, i]
-                other = solved[h]
+                weight, other = factor[h, i], solved[h]
                 for m in range(size):
                     line[m] -= weight * other[m]
             pivot = factor[i, i]
@@ -170,5 +159,5 @@ def rank_by_bound(moment, factor, sigma, c, catalog, request, key, slate):  # ty
                 line[m] /= pivot
                 squares[m] += line[m] * line[m]
         for m in range(size):
-            n = place(slate, best, n, rows[m], scores[m] + c * sqrt(squares[m]), catalog, key)
-    return n
+            means[m] += c * sqrt(squares[m])
+    return rank(rows, scores, catalog, request, key, slate)

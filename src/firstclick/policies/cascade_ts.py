@@ -4,7 +4,7 @@ import numpy as np
 
 from firstclick.declaration import param
 from firstclick.kernels.hashing import beta
-from firstclick.kernels.ranking import asked, n_asked, place
+from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import CountPolicy
 
 
@@ -21,14 +21,10 @@ class CascadeTS(CountPolicy):
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
-        best = np.empty(len(slate))
-        n = 0
-        for j in range(n_asked(catalog, request)):
-            item = asked(request, j)
-            if item < 0:
-                continue
-            hits = state.hits[item]
-            misses = state.examined[item] - hits
-            score = beta(key, catalog.labels[item], numbers.a + hits, numbers.b + misses)
-            n = place(slate, best, n, item, score, catalog, key)
-        return n
+        rows = rows_of(catalog, request)
+        scores = np.empty(len(rows))
+        for j in range(len(rows)):
+            hits = state.hits[rows[j]]
+            misses = state.examined[rows[j]] - hits
+            scores[j] = beta(key, catalog.labels[rows[j]], numbers.a + hits, numbers.b + misses)
+        return rank(rows, scores, catalog, request, key, slate)

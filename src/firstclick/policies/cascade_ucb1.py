@@ -5,7 +5,7 @@ from math import inf, log, sqrt
 import numpy as np
 
 from firstclick.declaration import param
-from firstclick.kernels.ranking import asked, n_asked, place
+from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import PESSIMISTIC, ConfidencePolicy
 
 
@@ -21,16 +21,12 @@ class CascadeUCB1(ConfidencePolicy):
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
-        best = np.empty(len(slate))
         budget = numbers.radius * log(max(state.time[0], 1))
-        n = 0
-        for j in range(n_asked(catalog, request)):
-            item = asked(request, j)
-            if item < 0:
-                continue
-            examined = state.examined[item] + (numbers.start == PESSIMISTIC)
-            score = inf
+        rows = rows_of(catalog, request)
+        scores = np.empty(len(rows))
+        for j in range(len(rows)):
+            examined = state.examined[rows[j]] + (numbers.start == PESSIMISTIC)
+            scores[j] = inf
             if examined > 0:
-                score = state.hits[item] / examined + sqrt(budget / examined)
-            n = place(slate, best, n, item, score, catalog, key)
-        return n
+                scores[j] = state.hits[rows[j]] / examined + sqrt(budget / examined)
+        return rank(rows, scores, catalog, request, key, slate)

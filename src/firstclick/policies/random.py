@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstclick.kernels.ranking import asked, n_asked, place
+from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import CountPolicy
 
 
@@ -19,11 +19,6 @@ class Random(CountPolicy):
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
-        best = np.empty(len(slate))
-        n = 0
-        for j in range(n_asked(catalog, request)):
-            item = asked(request, j)
-            if item >= 0:
-                # All scores are equal: the random order of ties is the whole policy.
-                n = place(slate, best, n, item, 0.0, catalog, key)
-        return n
+        # All scores are equal: the random order of ties is the whole policy.
+        rows = rows_of(catalog, request)
+        return rank(rows, np.zeros(len(rows)), catalog, request, key, slate)

@@ -15,6 +15,9 @@ from firstclick.simulate.loop import log_spaced
 from firstclick.simulate.results import Results, gather
 from firstclick.whole_number import whole_number
 
+# Years of computing; and float64, in which rewards are summed, counts this far without a gap.
+MOST_STEPS = 10**15
+
 
 @dataclass(frozen=True)
 class FixedScenario:
@@ -49,7 +52,7 @@ def simulate(
     come several times while kernels compile. `settings` are kept in the result as they are.
     """
     whole_number("k", k, at_least=1)
-    whole_number("steps", steps, at_least=1)
+    whole_number("steps", steps, at_least=1, at_most=MOST_STEPS)
     whole_number("runs", runs, at_least=1)
     whole_number("jobs", jobs, at_least=1)
     whole_number("points", points, at_least=2)

@@ -61,7 +61,7 @@ class BLB(WorldSpec):
     """B_LB(L, K, p, gap) of Kveton et al. 2015: k items attract with p, all others with p - gap."""
 
     name = "blb"
-    n_items: int = param(16, "number of items", at_least=1)
+    n_items: int = param(16, "number of items", at_least=1, at_most=10**9)
     k: int = param(2, "number of attractive items", at_least=1)
     p: float = param(0.2, "attraction of the attractive items", at_least=0, at_most=1)
     gap: float = param(0.15, "how much less the other items attract", at_least=0, at_most=1)

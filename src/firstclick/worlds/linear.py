@@ -45,8 +45,8 @@ class Linear(WorldSpec):
     """
 
     name = "linear"
-    n_items: int = param(100, "number of items", at_least=1)
-    n_features: int = param(5, "number of features", at_least=1)
+    n_items: int = param(100, "number of items", at_least=1, at_most=10**9)
+    n_features: int = param(5, "number of features", at_least=1, at_most=10**6)
     best: float = param(0.5, "attraction of the most attractive item", above=0, at_most=1)
 
     def build(self, seed: int) -> LinearWorld:
