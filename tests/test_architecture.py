@@ -13,7 +13,7 @@ PACKAGE = Path(firstclick.__file__).parent
 
 # Each line may import from itself and from the lines above it.
 LAYERS = [
-    {"errors", "kernels"},
+    {"_version", "errors", "kernels"},
     {"declaration", "streams", "whole_number", "theory", "arrays_file"},
     {"protocol"},
     {"policies", "worlds", "registry", "catalog"},
@@ -96,6 +96,6 @@ def test_files_hold_one_idea() -> None:
 
 
 def test_every_public_name_is_there_and_documented() -> None:
-    for name in firstclick.__all__:
+    for name in set(firstclick.__all__) - {"__version__"}:
         thing = getattr(firstclick, name)
         assert thing.__doc__, f"firstclick.{name} has no docstring"

@@ -189,7 +189,7 @@ def test_results_survive_saving_and_loading(tmp_path):
     with pytest.raises(InvalidInput, match=r"other\.json"):
         Results.load(tmp_path / "other.json")
     (tmp_path / "results.json").write_text((tmp_path / "results.json").read_text()[:-40])
-    with pytest.raises(InvalidInput, match="not a file that Results.save wrote"):
+    with pytest.raises(InvalidInput, match=r"not a file that Results\.save wrote"):
         Results.load(tmp_path / "results.json")
 
 

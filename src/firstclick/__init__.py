@@ -1,5 +1,6 @@
 """firstclick: learn what to recommend from the first click."""
 
+from firstclick._version import __version__
 from firstclick.catalog import Catalog
 from firstclick.declaration import param
 from firstclick.errors import FirstclickError, InvalidInput, UnknownName, WorkFailed
@@ -8,8 +9,6 @@ from firstclick.ranker import Ranker, Slate
 from firstclick.registry import make_policy, make_world, policy_classes, world_classes
 from firstclick.simulate import PolicyResult, Results, simulate
 from firstclick.theory import confidence_width, regret_bound
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Catalog",
@@ -25,6 +24,7 @@ __all__ = [
     "UnknownName",
     "WorkFailed",
     "World",
+    "__version__",
     "confidence_width",
     "make_policy",
     "make_world",

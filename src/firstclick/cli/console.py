@@ -4,11 +4,13 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -48,10 +50,18 @@ class Steps:
 
     def __init__(self, bar: Progress) -> None:
         self.opening = ""
+        self.interrupted = False
         self._bar = bar
         self._task = bar.add_task("preparing", total=None, steps="")
 
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Answer Ctrl-C, twice if need be: what is raised inside of a compiler may get lost there."""
+        self.interrupted = True
+        raise KeyboardInterrupt
+
     def __call__(self, done: int, total: int) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
         if self.opening:
             talk.print(self.opening, end="")
             self.opening = ""
@@ -71,7 +81,12 @@ def progress_bar() -> Iterator[Steps]:
     )  # fmt: skip
     # Not `talk.is_terminal`, which is true of a log file wherever FORCE_COLOR is set.
     with Progress(*columns, console=talk, transient=True, disable=not sys.stderr.isatty()) as bar:
-        yield Steps(bar)
+        steps = Steps(bar)
+        before = signal.signal(signal.SIGINT, steps.interrupt)
+        try:
+            yield steps
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 def check_output(folder: Path | None, *, overwrite: bool) -> None:

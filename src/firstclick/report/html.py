@@ -2,10 +2,8 @@
 
 import json
 import os
-import platform
 import re
 from collections.abc import Iterable
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-import firstclick
 from firstclick.errors import InvalidInput
 from firstclick.report.figures import GRID, INK, caption, regret_figure
 from firstclick.report.headline import headline, leaders, ranked
@@ -66,7 +63,7 @@ def html_report(
         ],
         notes=results.notes,
         settings=[*_sizes(results), *((name, _plain(value)) for name, value in results.settings.items())],
-        versions=_versions(),
+        versions=results.versions.items(),
     )
 
 
@@ -178,13 +175,3 @@ def _plain(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_plain(part) for part in value)
     return json.dumps(value, default=str, ensure_ascii=False)
-
-
-def _versions() -> list[tuple[str, str]]:
-    return [
-        ("firstclick", firstclick.__version__),
-        ("numpy", version("numpy")),
-        ("numba", version("numba")),
-        ("python", platform.python_version()),
-        ("platform", f"{platform.system()} {platform.machine()}"),
-    ]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,42 +56,45 @@ def play_here(tasks: Iterator[Task], report: Callable[[int], Any]) -> Iterator[T
         yield task.play(report)
 
 
-class _Stopped(Exception):
-    pass
-
-
 _done: Any = None
-_stop: Any = None
 
 
-def _start_worker(done: Any, stop: Any) -> None:
-    global _done, _stop
-    _done, _stop = done, stop
-    # Ctrl-C reaches the whole group: only the parent answers, and tells the workers.
+def _start_worker(done: Any) -> None:
+    global _done
+    _done = done
+    # Ctrl-C reaches the whole group: only the parent answers, and ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _play_in_worker(task: Task) -> Trace | None:
+def _play_in_worker(task: Task) -> Trace:
     def report(steps: int) -> None:
         with _done.get_lock():
             _done.value += steps
-        if _stop.value:
-            raise _Stopped
 
+    return task.play(report)
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """A process started in here never sees Ctrl-C, not even while it imports; ours comes when we leave."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return task.play(report)
-    except _Stopped:
-        return None
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def play_in_processes(tasks: Iterator[Task], report: Callable[[int], Any], jobs: int) -> Iterator[Trace]:
     """Play tasks in `jobs` processes. Tasks are made only as they are needed: their data can be large."""
     # Spawn, not fork: a forked child would inherit the threads of BLAS in an unknown state.
     context = multiprocessing.get_context("spawn")
-    done, stop = context.Value("q", 0), context.Value("b", 0)
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(done, stop))
-    waiting: set[Future[Trace | None]] = set()
-    reported = 0
+    done = context.Value("q", 0)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(done,))
+    waiting: set[Future[Trace]] = set()
+    reported, finished_all = 0, False
     try:
         exhausted = False
         while waiting or not exhausted:
@@ -99,20 +103,23 @@ def play_in_processes(tasks: Iterator[Task], report: Callable[[int], Any], jobs:
                 if task is None:
                     exhausted = True
                 else:
-                    waiting.add(pool.submit(_play_in_worker, task))
+                    with _deaf_to_interrupts():
+                        waiting.add(pool.submit(_play_in_worker, task))
             finished, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)
             now = done.value
             report(now - reported)
             reported = now
             for future in finished:
-                trace = future.result()
-                assert trace is not None, "a worker stops only when this loop has been left"
-                yield trace
+                yield future.result()
+        finished_all = True
     except BrokenProcessPool:
         raise WorkFailed(
             "a worker process died (out of memory?); try fewer --jobs. In a script of your own, call "
             "simulate(jobs=...) under `if __name__ == '__main__':`"
         ) from None
     finally:
-        stop.value = 1
+        if not finished_all:
+            # Not asked to stop: a worker that compiles would not hear it for half a minute.
+            for process in list((pool._processes or {}).values()):
+                process.kill()
         pool.shutdown(wait=True, cancel_futures=True)

@@ -2,14 +2,17 @@
 
 import json
 import os
+import platform
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick._version import __version__
 from firstclick.errors import InvalidInput
 from firstclick.simulate.loop import Trace
 
@@ -60,6 +63,17 @@ class PolicyResult:
         }
 
 
+def installed_versions() -> dict[str, str]:
+    """What the last bits of a result depend on, besides its settings."""
+    return {
+        "firstclick": __version__,
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+
+
 @dataclass(frozen=True)
 class Results:
     """Every policy's result on the same users, and what is needed to repeat it."""
@@ -75,6 +89,7 @@ class Results:
     results: tuple[PolicyResult, ...]
     settings: dict[str, Any]
     notes: tuple[str, ...] = ()
+    versions: dict[str, str] = field(default_factory=installed_versions)
 
     def __getitem__(self, policy: str) -> PolicyResult:
         for result in self.results:
@@ -117,6 +132,7 @@ class Results:
             "optimal_items": [asdict(item) for item in self.optimal_items],
             "settings": self.settings,
             "notes": list(self.notes),
+            "versions": self.versions,
             "results": [
                 {
                     "policy": result.policy,
@@ -168,6 +184,7 @@ class Results:
                     for entry in content["results"]
                 ),
                 notes=tuple(content["notes"]),
+                versions=content["versions"],
             )
         except FileNotFoundError:
             raise InvalidInput(f"{path}: no such file") from None
