@@ -19,6 +19,9 @@ from firstclick.kernels.ranking import CatalogArrays, Request
 State = Any  # A NamedTuple of plain arrays; each policy has its own type of it.
 Numbers = Any  # A NamedTuple of a policy's parameters as plain numbers, for its kernels.
 
+# Products of larger ones, summed over many observations, leave the range of floating point.
+LARGEST_FEATURE = 1e100
+
 EVERYTHING = Request(np.empty(0, np.int64), np.empty(0, np.uint8))
 
 
@@ -39,6 +42,12 @@ def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[n
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise InvalidInput(f"features must be finite, got {array[row, column]} in row {row}, column {column}")
+    if array.size and np.abs(array).max() > LARGEST_FEATURE:
+        row, column = np.unravel_index(np.abs(array).argmax(), array.shape)
+        raise InvalidInput(
+            f"features must be at most {LARGEST_FEATURE:g} in size, got {array[row, column]:g} in row {row}, "
+            f"column {column}; divide all of them by one number"
+        )
     return array
 
 

@@ -49,6 +49,8 @@ def _start(
 
 def main() -> None:
     """Run the command line; a mistake is one line on stderr and exit code 2, failed work is 1."""
+    if sys.stdout is None:  # closed by the caller: `firstclick ... >&-`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal without '±' shows '?' in its place; the numbers matter more.
         sys.stdout.reconfigure(errors="replace")

@@ -1,5 +1,6 @@
 """What commands share: the progress bar, the seed, the output folder, the last words."""
 
+import csv
 import json
 import os
 import secrets
@@ -7,9 +8,11 @@ import shutil
 import signal
 import sys
 import tempfile
+from _thread import interrupt_main
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from threading import Timer
 from types import FrameType
 from typing import Any
 
@@ -22,12 +25,19 @@ from firstclick.whole_number import whole_number
 
 # No markup: a path or a note may hold brackets.
 talk = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
-out = Console(highlight=False, markup=False, emoji=False)
-
 OUR_FILES = {"report.html", "results.json", "results.csv", "regret.svg", "regret.png"}
 
-# What is not read by a person is not folded.
+# Lines for a pipe or a file are not folded: what reads them counts lines, not columns.
 UNFOLDED = 10_000
+
+# LLVM calls this back from C; what is raised in there is printed by Python and then forgotten.
+CALLS_BACK = "llvmlite.binding.executionengine"
+
+
+def page() -> Console:
+    """Where results are printed: stdout, as wide as the terminal if it is one."""
+    width = None if sys.stdout.isatty() else UNFOLDED
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def processes(jobs: int) -> int:
@@ -50,17 +60,29 @@ class Steps:
 
     def __init__(self, bar: Progress) -> None:
         self.opening = ""
-        self.interrupted = False
+        self._interrupted = False
+        self._again: Timer | None = None
         self._bar = bar
         self._task = bar.add_task("preparing", total=None, steps="")
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Answer Ctrl-C, twice if need be: what is raised inside of a compiler may get lost there."""
-        self.interrupted = True
+        """Answer Ctrl-C; where the answer would get lost, a moment later."""
+        self._interrupted = True
+        while frame is not None:
+            if frame.f_globals.get("__name__") == CALLS_BACK:
+                self._again = Timer(0.05, interrupt_main)
+                self._again.start()
+                return
+            frame = frame.f_back
         raise KeyboardInterrupt
 
+    def forget(self) -> None:
+        """Nothing is to be answered any more."""
+        if self._again is not None:
+            self._again.cancel()
+
     def __call__(self, done: int, total: int) -> None:
-        if self.interrupted:
+        if self._interrupted:
             raise KeyboardInterrupt
         if self.opening:
             talk.print(self.opening, end="")
@@ -86,6 +108,7 @@ def progress_bar() -> Iterator[Steps]:
         try:
             yield steps
         finally:
+            steps.forget()
             signal.signal(signal.SIGINT, before)
 
 
@@ -144,8 +167,11 @@ def _beside(folder: Path) -> Path:
 
 def _write_csv(results: Results, path: Path) -> None:
     rows = results.rows()
-    lines = [",".join(rows[0]), *(",".join(str(value) for value in row.values()) for row in rows)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    # With csv, because a policy's label may hold commas. The error of a single run is no number: empty.
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(rows[0])
+        writer.writerows([None if value != value else value for value in row.values()] for row in rows)
 
 
 def print_json(value: Any) -> None:
@@ -153,7 +179,7 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, allow_nan=False, indent=2 if sys.stdout.isatty() else None))
 
 
-def hand_over(results: Results, folder: Path | None, *, as_json: bool, **page: str) -> None:
+def hand_over(results: Results, folder: Path | None, *, as_json: bool, **heading: str) -> None:
     """The results on stdout, the report in its folder, and where it is on stderr.
 
     What took long to compute is printed even where the folder cannot be written after all.
@@ -161,7 +187,8 @@ def hand_over(results: Results, folder: Path | None, *, as_json: bool, **page: s
     failure = report = None
     if folder is not None:
         try:
-            report = write_output(results, folder, **page)
+            with talk.status("writing the report") if sys.stderr.isatty() else nullcontext():
+                report = write_output(results, folder, **heading)
         except WorkFailed as error:
             failure = error
     for note in results.notes:
@@ -169,14 +196,10 @@ def hand_over(results: Results, folder: Path | None, *, as_json: bool, **page: s
     if as_json:
         print_json(results.summary())
     else:
-        _print_table(results)
+        from firstclick.report import results_table
+
+        page().print(results_table(results))
     if failure is not None:
         raise failure
     if report is not None:
         talk.print(f"report: {report}")
-
-
-def _print_table(results: Results) -> None:
-    from firstclick.report import results_table
-
-    out.print(results_table(results), width=None if out.is_terminal else UNFOLDED, crop=False)

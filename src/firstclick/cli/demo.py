@@ -38,8 +38,8 @@ def demo(
         n_users, n_items = feedback.matrix.shape
         kept, k, rank = 256, 4, 20
         progress.opening = (
-            f"{n_users:,} made-up users x {n_items:,} items; the {kept} most attractive ones, "
-            f"{k} shown at a time, {steps:,} steps, {runs} runs\n"
+            f"{n_users:,} made-up users x {n_items:,} items, of which {kept} compete for {k} places\n"
+            f"{len(DEMO_POLICIES)} learners x {runs} runs x {steps:,} steps\n"
         )
         results = simulate(
             list(DEMO_POLICIES),

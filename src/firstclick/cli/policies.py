@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 from typer import Option
 
-from firstclick.cli.console import UNFOLDED, out, print_json
+from firstclick.cli.console import page, print_json
 from firstclick.protocol import Policy
 from firstclick.registry import policy_classes
 
@@ -23,9 +23,9 @@ def policies(json: Annotated[bool, Option("--json", help="Print JSON.")] = False
     if json:
         print_json(described)
         return
-    width = None if out.is_terminal else UNFOLDED
+    out = page()
     for entry in described:
-        out.print(Text.assemble((entry["name"], "bold"), "  ", entry["summary"]), width=width, crop=False)
+        out.print(Text.assemble((entry["name"], "bold"), "  ", entry["summary"]))
         table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
         for name, parameter in entry["parameters"].items():
             default = "" if parameter["default"] is None else parameter["default"]
@@ -34,7 +34,7 @@ def policies(json: Annotated[bool, Option("--json", help="Print JSON.")] = False
             f"; {entry['paper']}" if entry["paper"] else ""
         )
         for below in (Text(source, "dim"), table) if entry["parameters"] else (Text(source, "dim"),):
-            out.print(Padding(below, (0, 0, 0, 2), expand=False), width=width, crop=False)
+            out.print(Padding(below, (0, 0, 0, 2), expand=False))
 
 
 def describe(cls: type[Policy]) -> dict[str, Any]:

@@ -1,0 +1,118 @@
+"""Write the pages that follow from the code: docs/policies.md and docs/command-line.md.
+
+    python docs/generate.py
+
+A test compares the pages with what this would write.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from firstclick import policy_classes, world_classes
+from firstclick.declaration import Declared
+from firstclick.testing import CHECKS, checks_of
+
+HERE = Path(__file__).parent
+COMMANDS = ("demo", "simulate", "policies", "bound")
+NOTICE = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
+
+
+def parameters(cls: type[Declared]) -> list[str]:
+    """A table of the parameters of a policy or world."""
+    if not cls.rules():
+        return ["No parameters.", ""]
+    lines = ["| parameter | default | must be | meaning |", "|---|---|---|---|"]
+    for name, rule in cls.rules().items():
+        default = cls.defaults()[name]
+        shown = "" if default is None else "/".join(map(str, default)) if rule.kind is tuple else default
+        lines.append(
+            f"| `{name}` | {shown} | {rule.describe()} | {rule.help} |".replace("|theta|", "\\|theta\\|")
+        )
+    return [*lines, ""]
+
+
+def paragraphs(cls: type[Declared]) -> list[str]:
+    """The docstring, unindented, formulas as they are."""
+    lines = [line.strip() for line in (cls.__doc__ or "").strip().splitlines()]
+    return [*lines, ""]
+
+
+def policies_page() -> str:
+    lines = [
+        NOTICE,
+        "# Learners and worlds",
+        "",
+        "Write a learner or a world as `name` or `name:param=value,...`, on the command line "
+        "(`--policy`, `--world`) and in Python (`make_policy`, `make_world`, or the class itself).",
+        "",
+        "## Learners",
+        "",
+    ]
+    for name, cls in policy_classes().items():
+        features = "needs item features" if cls.needs_features else "needs no features"
+        source = f"{cls.paper}; " if cls.paper else ""
+        lines += [f"### `{name}`", "", *paragraphs(cls), f"*{source}{features}.*", "", *parameters(cls)]
+    lines += [
+        "## Checks that every learner passes",
+        "",
+        "`firstclick.testing.check_policy` runs these; a learner that declares it cannot do something skips "
+        "the check of it.",
+        "",
+        "| check | skipped by |",
+        "|---|---|",
+    ]
+    skips = {name: {check.name: reason for check, reason in checks_of(name)} for name in policy_classes()}
+    for check in CHECKS:
+        skipped = [name for name in skips if skips[name][check.name]]
+        lines.append(f"| {check.name.replace('_', ' ')} | {', '.join(f'`{name}`' for name in skipped)} |")
+    lines += ["", "## Worlds", ""]
+    for name, world in world_classes().items():
+        lines += [f"### `{name}`", "", *paragraphs(world), *parameters(world)]
+    lines += [
+        "A world made of a feedback matrix (users x items, `firstclick.worlds.MatrixWorld`) comes from a "
+        "file: `--interactions` on the command line, `firstclick.data` in Python.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def command_line_page() -> str:
+    lines = [NOTICE, "# Command line", ""]
+    lines += [
+        "Results go to stdout, talk and progress to stderr. A wrong call is one line on stderr and exit "
+        "code 2, failed work 1, Ctrl-C 130.",
+        "",
+    ]
+    for command in ("", *COMMANDS):
+        lines += [
+            f"## `firstclick{' ' + command if command else ''}`",
+            "",
+            "```",
+            help_of(command),
+            "```",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def help_of(command: str) -> str:
+    """What `--help` prints, 100 columns wide."""
+    environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"}
+    call = [sys.executable, "-m", "firstclick", *filter(None, [command]), "--help"]
+    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
+    text = done.stdout.replace("python -m firstclick", "firstclick").replace("__main__.py", "firstclick")
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+PAGES = {"policies.md": policies_page, "command-line.md": command_line_page}
+
+
+def main() -> None:
+    for name, page in PAGES.items():
+        (HERE / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

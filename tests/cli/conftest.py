@@ -1,0 +1,143 @@
+"""The command line in this process, where kernels compile once, and on a terminal of its own."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from firstclick.cli import main
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty folder to be in, so that short names can be given as people give them."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder, monkeypatch, capsys) -> Run:
+    """`run("bound", "--k", 4)`: what `firstclick bound --k 4` prints, and how it ends."""
+
+    def run(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["firstclick", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        printed = capsys.readouterr()
+        return Outcome(int(end.value.code or 0), printed.out, printed.err)
+
+    return run
+
+
+def feedback() -> list[tuple[int, int, int]]:
+    """Who gave what to which: 14 users and 9 items with gaps in their numbers, values from 1 to 5."""
+    draw = np.random.default_rng(5)
+    return [
+        (7 * user, 10 + 3 * item, int(draw.integers(1, 6)))
+        for user in range(14)
+        for item in range(9)
+        if draw.random() < 0.8 or item == 0
+    ]
+
+
+@pytest.fixture
+def ratings(folder) -> Path:
+    """ratings.csv with a header, ratings.tsv with another, and ratings.dat with '::' and none."""
+    rows = feedback()
+    for name, separator, header in (
+        ("ratings.csv", ",", "user,item,rating\n"),
+        ("ratings.tsv", "\t", "who\twhat\tstars\n"),
+        ("ratings.dat", "::", ""),
+    ):
+        lines = "".join(separator.join(map(str, row)) + "\n" for row in rows)
+        (folder / name).write_text(header + lines)
+    return folder
+
+
+ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "TERM": "xterm", "COLUMNS": "80"}
+
+
+class Terminal:
+    """`firstclick ...` in a process group of its own, with stderr on a terminal."""
+
+    def __init__(self, *arguments: object, cwd: Path, environment: dict[str, str]) -> None:
+        self.master, slave = os.openpty()
+        self.text = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "firstclick", *map(str, arguments)],
+            cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, start_new_session=True,
+            env={**os.environ, **ENVIRONMENT, **environment},
+        )  # fmt: skip
+        os.close(slave)
+        os.set_blocking(self.master, False)
+
+    def read_until(self, ready: Callable[[str], object], seconds: float = 60) -> None:
+        """Read until `ready(text)` or, where that never happens, until nobody holds the terminal open."""
+        end = time.monotonic() + seconds
+        while not ready(self.text):
+            assert time.monotonic() < end, f"still waiting; so far the terminal got {self.text!r}"
+            try:
+                more = os.read(self.master, 1 << 16)
+            except BlockingIOError:
+                time.sleep(0.02)
+                continue
+            except OSError:  # the last process that held the terminal is gone
+                break
+            if not more:
+                break
+            self.text += more.decode()
+
+    def read_to_the_end(self, seconds: float = 60) -> None:
+        self.read_until(lambda text: False, seconds)
+        self.process.wait(seconds)
+
+    def screen(self) -> list[str]:
+        """The lines a person sees in the end."""
+        lines, row = [""], 0
+        for part in re.findall(r"\x1b\[[0-9;?]*[a-zA-Z]|\r|\n|[^\x1b\r\n]+", self.text):
+            if part == "\n":
+                row += 1
+                lines.extend([""] * (row + 1 - len(lines)))
+            elif part == "\x1b[2K":
+                lines[row] = ""
+            elif part == "\x1b[1A":
+                row -= 1
+            elif not part.startswith("\x1b") and part != "\r":
+                lines[row] += part
+        return [line for line in lines if line.strip()]
+
+
+@pytest.fixture
+def terminal(folder) -> Iterator[Callable[..., Terminal]]:
+    """`terminal("demo")` starts it; whatever still runs after the test is ended."""
+    started: list[Terminal] = []
+
+    def start(*arguments: object, **environment: str) -> Terminal:
+        started.append(Terminal(*arguments, cwd=folder, environment=environment))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            os.killpg(one.process.pid, 9)
+            one.process.wait()
+        assert one.process.stdout is not None
+        one.process.stdout.close()
+        os.close(one.master)

@@ -1,0 +1,83 @@
+"""`firstclick demo`."""
+
+import json
+import sys
+
+import pytest
+
+from firstclick import Results, policy_classes
+from firstclick.cli.demo import DEMO_POLICIES
+
+OUR_FILES = ["regret.png", "regret.svg", "report.html", "results.csv", "results.json"]
+SMALL = ("demo", "--steps", 30, "--runs", 2, "--jobs", 1)
+
+
+@pytest.fixture
+def few(monkeypatch) -> None:
+    """Two learners instead of all: what is tested here does not depend on which."""
+    monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "DEMO_POLICIES", ("random", "cascade-ts"))
+
+
+def test_all_learners_take_part():
+    ours = {name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
+    assert set(DEMO_POLICIES) == ours
+
+
+def test_it_needs_nothing_and_leaves_a_report(run, folder, few):
+    seen = run(*SMALL)
+    assert seen.code == 0
+    assert sorted(row.split()[0] for row in seen.out.splitlines()[1:]) == ["cascade-ts", "random"]
+    assert seen.err == (
+        "4,000 made-up users x 2,000 items, of which 256 compete for 4 places\n"
+        "2 learners x 2 runs x 30 steps\n"
+        "report: firstclick-demo/report.html\n"
+    )
+    assert [path.name for path in folder.iterdir()] == ["firstclick-demo"]
+    assert sorted(path.name for path in (folder / "firstclick-demo").iterdir()) == OUR_FILES
+    page = (folder / "firstclick-demo/report.html").read_text()
+    assert "firstclick demo --steps 30 --runs 2 --seed 1" in page
+    assert "(group " in page, "items are shown by their names"
+
+
+def test_it_may_be_run_again_and_replaces_its_own(run, folder, few):
+    run(*SMALL)
+    assert run(*SMALL, "--seed", 2).code == 0
+    assert Results.load("firstclick-demo/results.json").seed == 2
+
+
+def test_it_does_not_touch_a_folder_of_somebody_else(run, folder, few):
+    (folder / "firstclick-demo").mkdir()
+    (folder / "firstclick-demo" / "thesis.tex").write_text("years of work")
+    seen = run(*SMALL)
+    assert (seen.code, seen.out) == (2, "")
+    assert seen.err == (
+        "error: --out firstclick-demo holds other files (thesis.tex) already; "
+        "name a new folder, or an empty one\n"
+    )
+    assert [path.name for path in (folder / "firstclick-demo").iterdir()] == ["thesis.tex"]
+
+
+def test_json_and_seed(run, few):
+    pages = [
+        json.loads(run(*SMALL, "--json", "--out", name, "--seed", seed).out)
+        for name, seed in (("a", 3), ("b", 3), ("c", 4))
+    ]
+    rewards = [[result["reward"] for result in page["results"]] for page in pages]
+    assert rewards[0] == rewards[1] != rewards[2]
+    assert (pages[0]["k"], pages[0]["n_items"], pages[0]["seed"]) == (4, 256, 3)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--steps", 0], "--steps must be at least 1, got 0"),
+        (["--runs", -1], "--runs must be at least 1, got -1"),
+        (["--jobs", -1], "--jobs must be at least 0, got -1"),
+        (["--seed", -1], "--seed must be at least 0, got -1"),
+        (["--seed", "x"], "--seed must be a whole number, got 'x'"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_line(run, folder, option, message):
+    seen = run(*SMALL, *option)
+    assert (seen.code, seen.out, seen.err) == (2, "", f"error: {message}\n")
+    assert list(folder.iterdir()) == []

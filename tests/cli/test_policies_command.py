@@ -1,0 +1,69 @@
+"""`firstclick policies`."""
+
+import json
+import sys
+
+from firstclick import make_policy, policy_classes
+from firstclick.declaration import Rule
+
+
+def test_json_describes_every_policy_and_every_parameter(run):
+    seen = run("policies", "--json")
+    assert (seen.code, seen.err) == (0, "")
+    described = {entry["name"]: entry for entry in json.loads(seen.out)}
+    assert list(described) == list(policy_classes())
+    for name, cls in policy_classes().items():
+        assert described[name]["needs_features"] is cls.needs_features
+        assert {
+            key: entry["default"] for key, entry in described[name]["parameters"].items()
+        } == cls.defaults()
+    assert described["cascade-ucb1"]["parameters"]["radius"] == {
+        "default": 1.5, "help": "weight of the confidence radius", "rule": "above 0",
+    }  # fmt: skip
+    assert described["cascade-lin-ts"]["paper"] == "Zong et al. 2016, Algorithms 1 and 3"
+
+
+def test_the_list_shows_the_same_to_people(run):
+    shown = run("policies").out
+    for name, cls in policy_classes().items():
+        assert f"\n{name}  " in "\n" + shown
+        assert cls.paper in shown
+    assert "  radius=1.5    weight of the confidence radius (above 0)" in shown
+    assert "horizon=  " in shown, "no default, and not 'None'"
+
+
+def test_a_default_can_be_given_back_as_it_is_shown(run):
+    for line in run("policies").out.splitlines():
+        if not line.startswith(" "):
+            name = line.split()[0]
+        elif "=" in line.split()[0] and not line.split()[0].endswith("="):
+            assert make_policy(f"{name}:{line.split()[0]}").label == name
+
+
+def test_in_a_pipe_no_line_is_folded(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = run("policies").out.splitlines()
+    assert max(map(len, lines)) > 150
+    assert all(line.startswith("  ") or line.split()[0] in policy_classes() for line in lines)
+
+
+class Odd:
+    """Keep [bold]x[0][/] as it is, and :smile: too."""
+
+    # Not a Policy: that would be in the registry of all tests that come after this one.
+    name, paper, needs_features = "odd-one", "", False
+
+    @staticmethod
+    def defaults():
+        return {"heat": 2.0}
+
+    @staticmethod
+    def rules():
+        return {"heat": Rule(help="how [hot]", kind=float, above=0)}
+
+
+def test_brackets_in_the_words_of_a_plug_in_are_shown_as_they_are(run, monkeypatch):
+    monkeypatch.setattr(sys.modules["firstclick.cli.policies"], "policy_classes", lambda: {"odd-one": Odd})
+    shown = run("policies").out
+    assert "odd-one  Keep [bold]x[0][/] as it is, and :smile: too.\n" in shown
+    assert "heat=2.0  how [hot] (above 0)" in shown

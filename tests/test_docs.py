@@ -1,0 +1,60 @@
+"""Docs say what the code does: generated pages are fresh, examples run, links lead somewhere."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["policies.md", "command-line.md"])
+def test_generated_page_is_fresh(name):
+    page = generator().PAGES[name]()
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page, "run: python docs/generate.py"
+
+
+def python_blocks():
+    for page in PAGES:
+        for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)):
+            yield pytest.param(block, id=f"{page.name}-{number}")
+
+
+@pytest.mark.parametrize("block", list(python_blocks()))
+def test_python_example_runs_as_it_stands(block, tmp_path):
+    script = tmp_path / "example.py"
+    script.write_text(block, encoding="utf-8")
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+def test_every_command_in_the_readme_exists():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    known = set(generator().COMMANDS)
+    used = set(re.findall(r"^\s*(?:\$ )?firstclick (\w+)", text, re.MULTILINE))
+    assert used <= known
+    assert used == known, f"the README shows nothing of {known - used}"
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_example_runs(example):
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
