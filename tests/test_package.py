@@ -96,7 +96,9 @@ def test_the_installed_wheel_works_outside_the_checkout(wheel: Path, tmp_path: P
     show = "import firstclick; print(firstclick.__file__)"
     where = run(target / "bin" / "python", "-c", show, cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(site_packages(target))
-    assert "--steps" in run(target / "bin" / "firstclick", "demo", "--help", cwd=tmp_path, COLUMNS="120")
+    out = tmp_path / "out"
+    run(target / "bin" / "firstclick", "demo", "--steps", "200", "--runs", "1", "--out", out, cwd=tmp_path)
+    assert "<svg" in (out / "report.html").read_text(encoding="utf-8")
 
 
 @needs_build_tools
