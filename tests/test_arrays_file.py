@@ -58,7 +58,7 @@ def test_another_or_a_newer_format_is_refused_with_both_names(path):
 
 def test_a_missing_file_and_a_folder_are_refused_in_one_sentence(tmp_path):
     assert refusal(tmp_path / "gone.npz") == f"{tmp_path / 'gone.npz'}: no such file"
-    assert refusal(tmp_path) == f"{tmp_path} cannot be read: Is a directory"
+    assert refusal(tmp_path) == f"{tmp_path} is a folder; name a file in it"
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"hello\n", b"\x93NUMPY", pickle.dumps({"format": "box 1"})])

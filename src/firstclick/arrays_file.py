@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.reading import reading
 
 _PAGE = "page"
 
@@ -55,14 +56,12 @@ def read_arrays(
     """The page and the arrays, if the page's `format` is the expected one."""
     try:
         # NumPy leaves a file that it cannot read open: this one is closed here.
-        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        with reading(path), Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         page = json.loads(arrays.pop(_PAGE).tobytes())
         found = page["format"]
-    except FileNotFoundError:
-        raise InvalidInput(f"{path}: no such file") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+    except InvalidInput:
+        raise
     except Exception:
         # Damaged bytes make zipfile, zlib, NumPy and json raise whatever they happen to meet.
         raise InvalidInput(f"{path}: damaged, or not a file of firstclick") from None

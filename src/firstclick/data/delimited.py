@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from firstclick.errors import InvalidInput
+from firstclick.reading import reading
 
 SNIFFED = ("::", "\t", ",", ";")
 
@@ -31,16 +32,10 @@ def read_rows(
     except LookupError:
         raise InvalidInput(f"unknown encoding {encoding!r}; try 'utf-8-sig' or 'iso-8859-1'") from None
     try:
-        with path.open(encoding=encoding, newline="") as file:
+        with reading(path), path.open(encoding=encoding, newline="") as file:
             first = file.readline()
             rows = _split(path.name, chain([first], file), separator or _sniff(path.name, first))
             yield from _even(path.name, rows)
-    except FileNotFoundError:
-        raise InvalidInput(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise InvalidInput(f"{path} is a folder; name a file in it") from None
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeError:
         raise InvalidInput(
             f"{path.name} line {_undecodable_line(path, encoding)}: bytes that are not {encoding}; "

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from firstclick.data.delimited import read_rows
 from firstclick.errors import InvalidInput
 from firstclick.protocol import check_features
+from firstclick.reading import reading
 
 
 def read_features(
@@ -21,17 +22,16 @@ def read_features(
     path = Path(path)
     if path.suffix == ".npy":
         try:
-            return check_features(np.load(path, allow_pickle=False))
-        except FileNotFoundError:
-            raise InvalidInput(f"{path}: no such file") from None
-        except IsADirectoryError:
-            raise InvalidInput(f"{path} is a folder; name a file in it") from None
-        except OSError as error:
-            raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
-        except InvalidInput as error:
-            raise InvalidInput(f"{path.name}: {error}") from None
+            with reading(path):
+                array = np.load(path, allow_pickle=False)
+        except InvalidInput:
+            raise
         except (ValueError, EOFError):
             raise InvalidInput(f"{path.name}: not a .npy file of numbers") from None
+        try:
+            return check_features(array)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path.name}: {error}") from None
     rows = []
     for line, fields in read_rows(path, separator=separator, encoding=encoding):
         try:

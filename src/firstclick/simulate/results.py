@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from firstclick._version import __version__
 from firstclick.errors import InvalidInput
+from firstclick.reading import reading
 from firstclick.simulate.loop import Trace
 
 FORMAT = "firstclick results 1"
@@ -166,7 +167,8 @@ class Results:
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote."""
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            with reading(path):
+                content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content["format"] != FORMAT:
                 raise InvalidInput(f"{path}: expected {FORMAT!r}, got {content['format']!r}")
             return cls(
@@ -186,8 +188,6 @@ class Results:
                 notes=tuple(content["notes"]),
                 versions=content["versions"],
             )
-        except FileNotFoundError:
-            raise InvalidInput(f"{path}: no such file") from None
         except (KeyError, IndexError, TypeError, UnicodeDecodeError, json.JSONDecodeError):
             raise InvalidInput(f"{path}: not a file that Results.save wrote") from None
 
