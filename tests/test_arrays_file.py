@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import threading
 import zipfile
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from firstclick.arrays_file import read_arrays, write_arrays
 from firstclick.errors import InvalidInput
+from firstclick.writing import write_whole
 
 PAGE = {"format": "box 1", "k": 3, "items": ["", 7, "ü", "\ud800"], "deep": [[1, 2], [3]]}
 ARRAYS = {
@@ -184,3 +186,25 @@ def test_the_file_can_be_opened_with_numpy_alone(path):
     assert zipfile.is_zipfile(io.BytesIO(path.read_bytes()))
     with np.load(path, allow_pickle=False) as file:
         assert set(file.files) == {"page", *ARRAYS}
+
+
+def test_writers_of_one_file_do_not_disturb_each_other(tmp_path):
+    failures = []
+
+    def save(number: int) -> None:
+        try:
+            for _ in range(20):
+                write_whole(tmp_path / "shared", bytes([number]) * 10_000)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=save, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    content = (tmp_path / "shared").read_bytes()
+    assert len(content) == 10_000
+    assert len(set(content)) == 1, "two writers got into one file"
+    assert [path.name for path in tmp_path.iterdir()] == ["shared"]

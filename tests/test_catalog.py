@@ -170,9 +170,11 @@ def test_an_item_withdrawn_and_added_again_gets_a_new_row_with_its_new_features(
 def test_an_unknown_candidate_is_refused_and_a_repeated_one_counts_once():
     catalog = Catalog(ITEMS)
     assert catalog.rows(["zebra", "a", "zebra"]).tolist() == [4, 0]
-    with pytest.raises(UnknownName, match=r"^no item '40' in the catalog$"):
-        catalog.rows(["a", "40"])
-    assert catalog.known_rows(["a", "40", 40]) == [0, 1]
+    with pytest.raises(UnknownName, match=r"^no item 'x' in the catalog$"):
+        catalog.rows(["a", "x"])
+    with pytest.raises(UnknownName, match=r"^no item '40' in the catalog, but there is 40$"):
+        catalog.known_rows(["a", "40"])
+    assert catalog.known_rows(["a", "x", 40]) == [0, 1]
 
 
 def test_a_restored_catalog_finds_the_latest_row_of_each_id():

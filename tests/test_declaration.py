@@ -41,6 +41,7 @@ def message(make, *args, **kwargs) -> str:
 
 def test_a_message_names_the_policy_the_parameter_the_rule_and_the_value():
     assert message(CascadeLinTS, sigma=-1) == "cascade-lin-ts: sigma must be above 0, got -1"
+    assert "sigma must lie between 1e-06 and 1e+06" in message(CascadeLinTS, sigma=1e-170)
     assert message(make_policy, "cascade-lin-ts:sigma=-1") == "cascade-lin-ts: sigma must be above 0, got -1"
     assert message(CascadeLinUCB, c="x") == "cascade-lin-ucb: c must be above 0 or 'theory', got 'x'"
     assert message(CascadeUCB1, start="last") == (
@@ -201,7 +202,7 @@ def test_a_label_with_two_floats_says_everything(a, b):
     assert make_policy(CascadeTS(a=a, b=b).label) == CascadeTS(a=a, b=b)
 
 
-@given(sigma=POSITIVE, c=st.one_of(POSITIVE, st.just("theory")), horizon=st.integers(1, 2**70))
+@given(sigma=st.floats(1e-6, 1e6), c=st.one_of(POSITIVE, st.just("theory")), horizon=st.integers(1, 2**70))
 def test_a_label_with_a_word_for_a_number_says_everything(sigma, c, horizon):
     policy = CascadeLinUCB(sigma=sigma, c=c, horizon=horizon if c == "theory" else None)
     assert make_policy(policy.label) == policy

@@ -155,4 +155,4 @@ def test_theory_c_follows_the_theorem_and_features_are_rescaled_by_one_factor():
         click = step % 4 if step % 4 < K else None
         driver.learn(slate, click)
         slow.learn(slate, click)
-    assert f"features multiplied by {1 / longest:.4g}" in driver.policy.notes(driver.numbers)[0]
+    assert f"features multiplied by {1 / longest:.4g}" in driver.policy.notes(driver.numbers, 1000)[0]

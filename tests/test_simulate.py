@@ -5,7 +5,7 @@ import pytest
 
 from firstclick import InvalidInput, Results, make_world, simulate
 from firstclick.data import FeedbackScenario, synthetic_matrix
-from firstclick.kernels.hashing import mix
+from firstclick.kernels.hashing import mix, user_of
 from firstclick.simulate.engine import play_in_processes
 from firstclick.simulate.loop import log_spaced
 from firstclick.streams import stream_key
@@ -91,7 +91,7 @@ def test_the_loop_plays_what_single_calls_would_play():
         for step in range(steps):
             slate = driver.recommend(step)
             user = np.uint64(mix(world_key, np.uint64(step)))
-            draws = [(mix(user, np.uint64(item)) >> 11) * 2.0**-53 for item in slate]
+            draws = [((mix(user, np.uint64(item)) >> 12) + 0.5) * 2.0**-52 for item in slate]
             hits = np.flatnonzero(np.array(draws) < LINEAR.attractions[slate])
             click = int(hits[0]) if len(hits) else None
             driver.learn(slate, click)
@@ -235,3 +235,54 @@ def test_wrong_input_is_refused_before_anything_is_played(change, message):
     given = {"policies": ["random"], "world": LINEAR, "features": None, "k": 3, "steps": 10} | change
     with pytest.raises(InvalidInput, match=message):
         simulate(given.pop("policies"), given.pop("world"), given.pop("features"), **given)
+
+
+def test_the_regret_of_each_run_is_against_the_cover_of_its_own_test_users():
+    scenario = FeedbackScenario(SMALL.matrix, n_items=20)
+    results = simulate(["random"], scenario, k=3, steps=400, runs=3, seed=2, points=400)
+    best = []
+    for run in range(3):
+        world = scenario.stage(2, run).world
+        best.append(world.click_probability(world.optimal_slate(3)))
+        # What the optimal slate of this run earned from the users it really met, step by step.
+        key = stream_key(2, "run", run, "world")
+        users = [user_of(np.uint64(mix(key, np.uint64(step))), world.n_users) for step in range(400)]
+        hit = world.matrix[users][:, world.optimal_slate(3)].sum(axis=1)
+        earned = np.cumsum(np.asarray(hit).ravel() > 0)
+        optimum = results.results[0].reward[run] + results.results[0].regret[run]
+        np.testing.assert_array_equal(optimum, earned[results.step - 1])
+    assert len(set(best)) > 1, "the runs must differ for this test to see anything"
+    assert results.optimal_reward == pytest.approx(np.mean(best))
+
+
+def test_each_run_gets_its_own_free_row():
+    # Ten items that attract half of the users: the best of the free row comes first, another in each run.
+    world = BernoulliWorld([0.5] * 10)
+    first = simulate(["cascade-ucb1"], world, k=5, steps=1, runs=30, seed=1)
+    shares = [shown.share for shown in first.results[0].shown]
+    # With one row for all runs, items that attracted in it would be in nearly every first slate.
+    assert max(shares) < 0.9
+
+
+def test_a_world_can_be_named_and_a_lone_policy_is_refused():
+    named = simulate(["random"], "blb:n_items=8,k=2", k=2, steps=50, seed=3)
+    built = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=50, seed=3)
+    assert same(named, built)
+    with pytest.raises(InvalidInput, match="policies must be a list, got 'random' alone"):
+        simulate("random", "blb", k=2, steps=50)
+
+
+def test_numpy_numbers_are_taken_and_odd_settings_refused_at_the_door(tmp_path):
+    results = simulate(["random"], LINEAR, k=np.int64(2), steps=np.int32(20), seed=np.int64(3))
+    results.save(tmp_path / "results.json")
+    with pytest.raises(InvalidInput, match="settings must be plain values"):
+        simulate(["random"], LINEAR, k=2, steps=20, settings={"x": np.int64(3)})
+    with pytest.raises(InvalidInput, match="measure must be one of regret, expected_regret, reward"):
+        results.results[0].final("regrets")
+    with pytest.raises(InvalidInput, match="cannot be written"):
+        results.save(tmp_path / "missing" / "results.json")
+
+
+def test_a_horizon_shorter_than_the_run_is_told():
+    results = simulate(["cascade-lin-ucb:c=theory,horizon=10"], LINEAR, k=2, steps=20)
+    assert "it holds for 10 steps, and 20 are played" in results.notes[0]

@@ -105,5 +105,5 @@ def test_all_intervals_hold_for_all_steps_as_often_as_promised(sigma):
         n_features=3, k=2, steps=2000, sigma=sigma, theta_norm=np.sqrt(0.38), delta=0.1
     )  # fmt: skip
     assert misses(c, sigma, runs=200) <= 34
-    # The test can fail: a tenth of that width does not hold.
-    assert misses(0.1 * c, sigma, runs=200) > 34
+    # The theorem is generous, and so is this test: 0.4 of that width still holds. A fifth does not.
+    assert misses(0.2 * c, sigma, runs=200) > 34

@@ -3,7 +3,6 @@
 import io
 import json
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
 from firstclick.reading import reading
+from firstclick.writing import write_whole
 
 _PAGE = "page"
 
@@ -21,33 +21,7 @@ def write_arrays(path: str | os.PathLike[str], page: dict[str, Any], arrays: dic
     buffer = io.BytesIO()
     text = np.frombuffer(json.dumps(page, allow_nan=False).encode(), np.uint8)
     np.savez(buffer, **{_PAGE: text}, **arrays)  # type: ignore[arg-type]
-    target = Path(path)
-    draft = Path(f"{target}.part")
-    try:
-        with draft.open("wb") as file:
-            file.write(buffer.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(target)
-        # A full disk has been noticed by now; not every file system can sync a folder.
-        with suppress(OSError):
-            _sync_folder(target.parent)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None
-    finally:
-        # Gone already if all went well.
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the folder's new entry on the disk too, where folders can be opened."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    write_whole(path, buffer.getvalue())
 
 
 def read_arrays(

@@ -32,6 +32,10 @@ def _item_ids(items: Iterable[ItemId]) -> list[ItemId]:
     return [_item_id(item) for item in given]
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 20
+
+
 class Catalog:
     """Items in rows. A row, once given, keeps its item and its features for ever.
 
@@ -49,6 +53,9 @@ class Catalog:
     def __len__(self) -> int:
         """The number of items that can be shown."""
         return len(self.items) - int(self.hidden.sum())
+
+    def __repr__(self) -> str:
+        return f"Catalog({len(self)} items, {self.n_features or 'no'} features)"
 
     @property
     def n_features(self) -> int | None:
@@ -78,19 +85,31 @@ class Catalog:
         for item in _item_ids(items):
             row = self._row_of.get(item)
             if row is None:
-                raise UnknownName(f"no item {item!r} in the catalog")
+                raise UnknownName(f"no item {item!r} in the catalog{self._of_other_type(item)}")
             if not self.hidden[row]:
                 rows[row] = None
         return np.fromiter(rows, np.int64, len(rows))
 
     def known_rows(self, items: Iterable[ItemId]) -> list[int]:
-        """The rows of those of the given items that the catalog has."""
-        return [row for item in _item_ids(items) if (row := self._row_of.get(item)) is not None]
+        """The rows of those of the given items that the catalog has; 5 for '5' is a mistake and refused."""
+        rows = []
+        for item in _item_ids(items):
+            row = self._row_of.get(item)
+            if row is not None:
+                rows.append(row)
+            elif hint := self._of_other_type(item):
+                raise UnknownName(f"no item {item!r} in the catalog{hint}")
+        return rows
+
+    def _of_other_type(self, item: ItemId) -> str:
+        """A hint for the end of an error message where text and number were mixed up, else empty."""
+        other: ItemId = str(item) if isinstance(item, int) else int(item) if _is_number(item) else item
+        return f", but there is {other!r}" if other != item and other in self._row_of else ""
 
     def _shown_row(self, item: ItemId) -> int:
         row = self._row_of.get(item)
         if row is None or self.hidden[row]:
-            raise UnknownName(f"no item {item!r} in the catalog")
+            raise UnknownName(f"no item {item!r} in the catalog{self._of_other_type(item)}")
         return row
 
     def _append(self, items: Iterable[ItemId], features: ArrayLike | None) -> None:
@@ -105,9 +124,7 @@ class Catalog:
             twice = next(item for item in ids if ids.count(item) > 1)
             raise InvalidInput(f"item {twice!r} is given twice")
         rows = None if features is None else check_features(features, len(ids))
-        if rows is not None and self._features is None:
-            rows = rows.copy()  # The caller may go on to change the array, or have it read-only.
-        elif rows is not None and self._features is not None:
+        if rows is not None and self._features is not None:
             if rows.shape[1] != self.n_features:
                 raise InvalidInput(f"items must have {self.n_features} features, got {rows.shape[1]}")
             rows = np.concatenate([self._features, rows])

@@ -1,4 +1,4 @@
-"""The whole vocabulary: Catalog, Policy, State, World, Stage and Scenario."""
+"""The whole vocabulary: Policy, State, World, Stage and Scenario."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -30,7 +30,8 @@ def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[n
     try:
         if np.iscomplexobj(features):
             raise TypeError  # NumPy would drop the imaginary part with a warning.
-        array = np.ascontiguousarray(features, dtype=np.float64)
+        # A copy: the caller may change his array, or have made it read-only, which would compile anew.
+        array = np.array(features, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         raise InvalidInput("features must be numbers, one row per item") from None
     if array.ndim != 2:
@@ -107,8 +108,8 @@ class Policy(Declared, ABC):
             values[name] = rule.words.index(value) if isinstance(value, str) else value or rule.kind()
         return self.numbers_type(**{**values, **computed})
 
-    def notes(self, numbers: Numbers) -> tuple[str, ...]:
-        """What the user should be told about these numbers, if anything."""
+    def notes(self, numbers: Numbers, steps: int) -> tuple[str, ...]:
+        """What the user should be told about playing this many steps with these numbers, if anything."""
         return ()
 
     @abstractmethod
@@ -136,7 +137,9 @@ class Policy(Declared, ABC):
 
     def merge(self, first: State, second: State) -> State:
         """What is known from both logs together."""
-        raise InvalidInput(f"{self.name}: states of this policy cannot be merged")
+        raise InvalidInput(
+            f"{self.name}: states cannot be merged; write merge() for it, or declare mergeable = False"
+        )
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

@@ -2,7 +2,7 @@
 
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
@@ -45,6 +45,9 @@ class Slate:
     def __len__(self) -> int:
         return len(self.items)
 
+    def __iter__(self) -> Iterator[ItemId]:
+        return iter(self.items)
+
 
 def _expect(array: NDArray[Any], shape: tuple[int, ...], dtype: Any) -> None:
     if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
@@ -57,12 +60,17 @@ class Ranker:
     Slates wait for their feedback in any order and for any time, up to `max_pending` of them;
     then the oldest is forgotten. Several rankers may share a catalog, and see what is added to it
     or withdrawn. Not safe for use by several threads at once.
+
+    The seed decides what is explored and how slates are named: give every ranker its own, and a new
+    one to a ranker that starts from nothing again, or a late click would be taken for another slate's.
     """
 
     def __init__(
         self, policy: Policy | str, catalog: Catalog, *, k: int, seed: int = 0, max_pending: int = 10_000
     ) -> None:
         self.policy = make_policy(policy)
+        if not isinstance(catalog, Catalog):
+            raise InvalidInput(f"a ranker needs a Catalog(items, features), got {catalog!r}")
         self.catalog = catalog
         self.k = whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
         self.seed = whole_number("seed", seed, at_least=0)
@@ -88,8 +96,16 @@ class Ranker:
         """Make room for items that were added to the catalog, whoever added them."""
         n_rows = len(self.catalog.items)
         if n_rows > self._n_rows:
-            self.policy.admit(self.numbers, self.catalog.arrays.features[self._n_rows :])
-            self.state = self.policy.grow(self.state, n_rows)
+            features = self.catalog.arrays.features
+            self.policy.admit(self.numbers, features[self._n_rows :])
+            grown = self.policy.grow(self.state, n_rows)
+            wanted = self.policy.initial_state(n_rows, features.shape[1], self.k)
+            # Kernels do not look whether a row exists: a state that is too small would be overrun.
+            if [array.shape for array in grown] != [array.shape for array in wanted]:
+                raise InvalidInput(
+                    f"{self.policy.name}: its state has no room for {n_rows} items; write grow() for it"
+                )
+            self.state = grown
             self._n_rows = n_rows
 
     def recommend(
@@ -135,6 +151,8 @@ class Ranker:
         changes nothing.
         """
         slate_id = slate.id if isinstance(slate, Slate) else slate
+        if not isinstance(slate_id, str):
+            raise InvalidInput(f"learn takes a slate that recommend gave, or its id, got {slate!r}")
         rows = self.pending.get(slate_id)
         if rows is None:
             raise InvalidInput(
@@ -181,9 +199,17 @@ class Ranker:
     def merge(self, other: "Ranker", *, seed: int | None = None) -> "Ranker":
         """A new ranker that knows what both have learned from their different logs.
 
-        Both must have the same policy, k and catalog, row by row. The slates that wait in either
+        Both must have the same policy, k and catalog, row by row, and seeds of their own: rankers that
+        grew from one saved file would count twice what they share. The slates that wait in either
         wait in the new one. Its seed is derived from both unless given.
         """
+        if not isinstance(other, Ranker):
+            raise InvalidInput(f"a ranker can be merged with a ranker, got {other!r}")
+        if self.seed == other.seed:
+            raise InvalidInput(
+                f"both rankers have seed {self.seed}: copies of one ranker would count twice what they "
+                "share, and others give the same ids to their slates; start each ranker with its own seed"
+            )
         mine, its = self.catalog, other.catalog
         self._follow_catalog()
         other._follow_catalog()
@@ -200,11 +226,6 @@ class Ranker:
             raise InvalidInput(
                 f"{self.policy.label}: the rankers started with different features, so that they scale them "
                 f"differently, got {self.numbers} and {other.numbers}"
-            )
-        if common := self.pending.keys() & other.pending.keys():
-            raise InvalidInput(
-                f"both rankers wait for slate {min(common)!r}: they were given the same seed; "
-                "learn the waiting slates first, and use different seeds"
             )
         if seed in (self.seed, other.seed):
             raise InvalidInput(f"seed must be a new one, or slates would get the same ids again, got {seed}")

@@ -26,7 +26,7 @@ def confidence_width(
     *, n_features: int, k: int, steps: int, sigma: float = 1.0, theta_norm: float = 1.0,
     delta: float | None = None,
 ) -> float:  # fmt: skip
-    """The smallest c for which all intervals hold for all steps with probability 1 - delta.
+    """A c for which all intervals hold for all steps with probability at least 1 - delta.
 
     Theorem 1 takes delta = 1 / (steps * k). It needs features of norm at most 1 and
     |theta| <= theta_norm.

@@ -271,7 +271,7 @@ def test_the_report_tells_the_command_that_repeats_it(run, folder):
     seen = run(*WORLD, "--policy", "random", "--out", "one")
     seed = re.search(r"--seed (\d+)", seen.err)[1]
     page = (folder / "one/report.html").read_text()
-    asked = "--world blb:n_items=7 --steps 40 --runs 3 --jobs 1 --k 2 --policy random --out one"
+    asked = "--world blb:n_items=7 --steps 40 --runs 3 --jobs 1 --k 2 --policy random"
     assert f"firstclick simulate {asked} --seed {seed}" in page
     run(*WORLD, "--policy", "random", "--seed", 77, "--out", "two")
     assert (folder / "two/report.html").read_text().count("--seed") == 1

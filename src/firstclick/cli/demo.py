@@ -15,15 +15,18 @@ DEMO_POLICIES = (
     "random",
 )  # fmt: skip
 
+OWN_FOLDER = Path("firstclick-demo")
+
 
 def demo(
     steps: Annotated[int, count("Steps of each run.")] = 20_000,
     runs: Annotated[int, count("Runs, each with its own split of the users.")] = 6,
     jobs: Annotated[int, count("Processes; 0 for all processors.")] = 0,
     seed: Annotated[int, count("Seed of everything that is random.")] = 1,
-    folder: Annotated[
-        Path, Option("--out", metavar="FOLDER", help="Folder for the report; an older one is replaced.")
-    ] = Path("firstclick-demo"),
+    folder: Annotated[Path, Option("--out", metavar="FOLDER", help="Folder for the report.")] = OWN_FOLDER,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Replace results in --out; those of an older demo always are.")
+    ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
     """Play all learners on a synthetic feedback matrix and write a report. Needs no data.
@@ -32,7 +35,7 @@ def demo(
     Example:
       firstclick demo --out my-demo
     """
-    check_output(folder, overwrite=True)
+    check_output(folder, overwrite=overwrite or folder == OWN_FOLDER)
     with progress_bar() as progress:
         feedback = synthetic_matrix(seed)
         n_users, n_items = feedback.matrix.shape

@@ -26,6 +26,8 @@ WITH_INTERACTIONS = (
 )  # fmt: skip
 WITH_FILES = ("separator", "encoding")
 
+DEFAULT_RANK = 20
+
 
 class Pick(StrEnum):
     popular = "popular"
@@ -64,7 +66,10 @@ def simulate(
     encoding: Annotated[str, Option(metavar="NAME", help="Encoding of text files.")] = "utf-8-sig",
     items: Annotated[int | None, count("Keep this many items; all by default.")] = None,
     pick: Annotated[Pick, Option(help="Which items to keep.")] = Pick.popular,
-    rank: Annotated[int, count("Features by truncated SVD of this rank.")] = 20,
+    rank: Annotated[
+        int | None,
+        count(f"Features by truncated SVD of this rank; {DEFAULT_RANK} by default, or what the file allows."),
+    ] = None,
     unscaled: Annotated[bool, Option("--unscaled", help="Features are rows of V, not V Sigma.")] = False,
     intercept: Annotated[bool, Option("--intercept", help="Add a constant feature.")] = False,
     one_split: Annotated[
@@ -162,7 +167,10 @@ def simulate(
                 progress.opening += _note_of_header(interactions.name, read)
             chosen = chosen or _all_policies(has_features=True)
             # The SVD of a large matrix takes its time: not for learners that would not look at it.
-            used_rank = rank if any(one.needs_features for one in chosen) else None
+            used_rank = None
+            if any(one.needs_features for one in chosen):
+                most = min(len(read.user_ids) // 2, len(read.item_ids))
+                used_rank = max(min(DEFAULT_RANK, most), 1) if rank is None else rank
             stage = FeedbackScenario(
                 feedback_matrix(read),
                 rank=used_rank,
@@ -190,7 +198,7 @@ def simulate(
         as_json=json,
         title="Regret of learners",
         subtitle=subtitle,
-        command="firstclick " + shlex.join(_with_seed(sys.argv[1:], seed)),
+        command="firstclick " + shlex.join(_to_repeat(sys.argv[1:], seed)),
     )
 
 
@@ -226,6 +234,16 @@ def _note_of_header(name: str, read: Interactions) -> str:
     return ""
 
 
-def _with_seed(arguments: list[str], seed: int) -> list[str]:
-    named = any(argument == "--seed" or argument.startswith("--seed=") for argument in arguments)
-    return arguments if named else [*arguments, "--seed", str(seed)]
+def _to_repeat(arguments: list[str], seed: int) -> list[str]:
+    """The same call, with the seed, and without where its results went."""
+    kept, skip = [], False
+    for argument in arguments:
+        if (
+            not skip
+            and argument not in ("--out", "--overwrite", "--json")
+            and not argument.startswith("--out=")
+        ):
+            kept.append(argument)
+        skip = argument == "--out"
+    named = any(argument == "--seed" or argument.startswith("--seed=") for argument in kept)
+    return kept if named else [*kept, "--seed", str(seed)]

@@ -48,7 +48,9 @@ class FeedbackScenario:
         )
         self.rank, self.pick, self.scaled, self.intercept = rank, pick, scaled, intercept
         self.one_split = one_split
-        self.item_names = item_names or [f"item {item}" for item in range(columns)]
+        self.item_names = [f"item {item}" for item in range(columns)] if item_names is None else item_names
+        if len(self.item_names) != columns:
+            raise InvalidInput(f"item_names must name all {columns} items, got {len(self.item_names)}")
         self._latest: tuple[tuple[int, int], Stage] | None = None
 
     def stage(self, seed: int, run: int) -> Stage:

@@ -10,6 +10,8 @@ of our kernel sources and of the policy's file, because Numba only notices chang
 import hashlib
 import os
 import sys
+import tempfile
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,6 +26,8 @@ from numba.extending import overload
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 kernel = numba.njit(**OPTIONS)
+
+_changing_cache_dir = threading.Lock()
 
 POLICY_OF_NUMBERS: dict[Any, Any] = {}
 
@@ -61,19 +65,27 @@ def compiled(function: Callable[..., Any], policy: type) -> Callable[..., Any]:
     dispatcher = numba.njit(**OPTIONS)(function)
     folder = _cache_folder(function, policy)
     if folder is not None and not numba.config.DISABLE_JIT:
-        before = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = str(folder)
-        try:
-            dispatcher.enable_caching()
-        finally:
-            numba.config.CACHE_DIR = before
+        # The setting is Numba's own and global: one thread at a time, and put back at once.
+        with _changing_cache_dir:
+            before = numba.config.CACHE_DIR
+            numba.config.CACHE_DIR = str(folder)
+            try:
+                dispatcher.enable_caching()
+            finally:
+                numba.config.CACHE_DIR = before
     return dispatcher
+
+
+def findable(cls: type) -> bool:
+    """Whether another process can import the class; one typed into a notebook or a function cannot be."""
+    module = sys.modules.get(cls.__module__)
+    return getattr(module, cls.__qualname__, None) is cls and getattr(module, "__file__", None) is not None
 
 
 def cache_root() -> Path:
     """The folder of compiled kernels: `FIRSTCLICK_CACHE_DIR`, or `firstclick` in the user's cache."""
     if chosen := os.environ.get("FIRSTCLICK_CACHE_DIR"):
-        return Path(chosen)
+        return Path(chosen).expanduser()
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "firstclick" / "cache"
     if sys.platform == "darwin":
@@ -82,10 +94,8 @@ def cache_root() -> Path:
 
 
 def _cache_folder(function: Callable[..., Any], policy: type) -> Path | None:
-    """Where to keep `function` compiled for `policy`; None when it cannot be found again later."""
-    module = sys.modules.get(policy.__module__)
-    findable = getattr(module, policy.__name__, None) is policy and policy.__module__ != "__main__"
-    if not findable:
+    """Where to keep `function` compiled for `policy`; None when it cannot be kept or found again."""
+    if not findable(policy) or policy.__module__ in ("__main__", "__mp_main__"):
         return None
     sources = {
         file
@@ -100,6 +110,7 @@ def _cache_folder(function: Callable[..., Any], policy: type) -> Path | None:
             digest.update(Path(source).read_bytes())
         folder = cache_root() / f"{policy.__module__}.{policy.__name__}-{digest.hexdigest()[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError:
-        return None  # A read-only home is no reason to fail: the kernel is compiled again.
+        return None  # A home that cannot be written is no reason to fail: the kernel is compiled again.
     return folder

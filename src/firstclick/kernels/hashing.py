@@ -4,7 +4,7 @@ A kernel never draws. It hashes a 64-bit key with an item or a counter, so that 
 the same number wherever, whenever and in whatever order it is asked for.
 """
 
-from math import cos, log, pi, sin, sqrt
+from math import cos, exp, log, pi, sin, sqrt
 
 import numpy as np
 
@@ -15,7 +15,7 @@ _STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
 _FACTOR_2 = np.uint64(0x94D049BB133111EB)
 _ONE = np.uint64(1)
-_S11, _S27, _S30, _S31, _S32 = (np.uint64(s) for s in (11, 27, 30, 31, 32))
+_S12, _S27, _S30, _S31, _S32 = (np.uint64(s) for s in (12, 27, 30, 31, 32))
 # Uses of one key that must not share numbers start far apart.
 _NOISE, _USER, _FIRST, _SECOND = (np.uint64(s << 56) for s in (1, 2, 3, 4))
 
@@ -31,8 +31,8 @@ def mix(key, number):  # type: ignore[no-untyped-def]
 
 @kernel
 def uniform(key, number):  # type: ignore[no-untyped-def]
-    """A number in the open interval (0, 1): never 0, so that its logarithm exists."""
-    return (np.float64(mix(key, number) >> _S11) + 0.5) * (1.0 / 9007199254740992.0)
+    """A number in the open interval (0, 1), an odd multiple of 2^-53: its logarithm exists."""
+    return (np.float64(mix(key, number) >> _S12) + 0.5) * (1.0 / 4503599627370496.0)
 
 
 @kernel
@@ -63,12 +63,15 @@ def fill_normal(key, noise):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gamma(key, shape):  # type: ignore[no-untyped-def]
-    """A Gamma(shape, 1) number (Marsaglia and Tsang 2000), for any shape above 0."""
+def log_gamma(key, shape):  # type: ignore[no-untyped-def]
+    """The logarithm of a Gamma(shape, 1) number (Marsaglia and Tsang 2000), for any shape above 0.
+
+    The number itself may be too small for floating point when the shape is.
+    """
     # Below 1 the method starts from shape + 1 and multiplies by a power of a uniform number.
-    boost = 1.0
+    boost = 0.0
     if shape < 1.0:
-        boost = uniform(key, _FIRST) ** (1.0 / shape)
+        boost = log(uniform(key, _FIRST)) / shape
         shape += 1.0
     d = shape - 1.0 / 3.0
     c = 1.0 / sqrt(9.0 * d)
@@ -80,7 +83,7 @@ def gamma(key, shape):  # type: ignore[no-untyped-def]
             v = v * v * v
             u = uniform(key, _SECOND + counter)
             if log(u) < 0.5 * x * x + d - d * v + d * log(v):
-                return boost * d * v
+                return boost + log(d * v)
         counter += _ONE
 
 
@@ -88,6 +91,5 @@ def gamma(key, shape):  # type: ignore[no-untyped-def]
 def beta(key, number, a, b):  # type: ignore[no-untyped-def]
     """A Beta(a, b) number that belongs to (key, number)."""
     own = mix(key, number)
-    x = gamma(mix(own, _FIRST), a)
-    y = gamma(mix(own, _SECOND), b)
-    return x / (x + y)
+    # x / (x + y) of two Gamma numbers.
+    return 1.0 / (1.0 + exp(log_gamma(mix(own, _SECOND), b) - log_gamma(mix(own, _FIRST), a)))

@@ -1,7 +1,5 @@
 """What learners without features share: counts per item, and the start of confidence bounds."""
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +13,6 @@ PESSIMISTIC = STARTS.index("pessimistic")
 
 class CountPolicy(Policy):
     """A learner that counts, for each item, how often it was examined and how often it attracted."""
-
-    needs_features: ClassVar[bool] = False
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> CountState:
         return CountState(np.zeros(n_items, np.int64), np.zeros(n_items, np.int64), np.zeros(1, np.int64))

@@ -5,8 +5,11 @@ from typing import ClassVar
 import numpy as np
 
 from firstclick.declaration import param
+from firstclick.errors import InvalidInput
 from firstclick.kernels.posterior import LinearState
 from firstclick.protocol import Policy
+
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-6, 1e6
 
 
 class LinearPolicy(Policy):
@@ -15,6 +18,14 @@ class LinearPolicy(Policy):
     needs_features: ClassVar[bool] = True
 
     sigma: float = param(1.0, "standard deviation of the noise: how fast it learns", above=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not SMALLEST_SIGMA <= self.sigma <= LARGEST_SIGMA:
+            raise InvalidInput(
+                f"{self.name}: sigma must lie between {SMALLEST_SIGMA:g} and {LARGEST_SIGMA:g}, "
+                f"or floating point has no room for its square, got {self.sigma:g}"
+            )
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> LinearState:
         return self._prior((), n_features)

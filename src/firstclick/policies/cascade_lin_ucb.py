@@ -27,7 +27,9 @@ class CascadeLinUCB(LinearPolicy):
         1.0, "width of the confidence interval, or 'theory' for Theorem 1", above=0, words=("theory",)
     )
     horizon: int | None = param(None, "steps that c=theory holds for", kind=int, at_least=1)
-    theta_norm: float = param(1.0, "bound on |theta| for c=theory", at_least=0)
+    theta_norm: float = param(
+        1.0, "bound on |theta| for c=theory, theta being that of the rescaled features", at_least=0
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -61,12 +63,16 @@ class CascadeLinUCB(LinearPolicy):
                 f"got {longest / numbers.scale:.4g}; start a new ranker with these items"
             )
 
-    def notes(self, numbers: Numbers) -> tuple[str, ...]:
+    def notes(self, numbers: Numbers, steps: int) -> tuple[str, ...]:
         if self.c != "theory":
             return ()
+        assert self.horizon is not None
         told = f"{self.name}: Theorem 1 gives c = {numbers.c:.4g}"
         if numbers.scale < 1.0:
-            told += f"; features multiplied by {numbers.scale:.4g} so that no norm exceeds 1"
+            told += f"; features multiplied by {numbers.scale:.4g} so that no norm exceeds 1, "
+            told += "and theta_norm taken for these"
+        if self.horizon < steps:
+            told += f"; it holds for {self.horizon:,} steps, and {steps:,} are played"
         return (told,)
 
     @staticmethod

@@ -11,11 +11,11 @@ from firstclick.policies._counts import CountPolicy
 class CascadeTS(CountPolicy):
     """Rank items by a draw from the Beta posterior of their own click rate.
 
-    The baseline that Zong et al. leave out: it has no features, and wins when items are few.
+    The baseline that Zong et al. leave out: it has no features, and is hard to beat when items are few.
     """
 
     name = "cascade-ts"
-    paper = "Cheung, Tan and Zhong 2019 (CTS); Thompson 1933"
+    paper = "Huyuk and Tekin 2019; Zhong, Cheung and Tan 2021 (CTS)"
     a: float = param(1.0, "prior attractions: the posterior is Beta(a + hits, b + misses)", above=0)
     b: float = param(1.0, "prior misses", above=0)
 

@@ -6,7 +6,6 @@ processes, on who plays what, or on the order in which tasks end.
 
 import multiprocessing
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -41,13 +40,6 @@ class Task:
             self.policy, self.stage, self.optimal, record=self.record, seed=self.seed, run=self.run,
             index=self.index, report=report,
         )  # fmt: skip
-
-
-def importable(policy: Policy) -> bool:
-    """Whether another process can find the policy's class; one typed into a notebook cannot be found."""
-    cls = type(policy)
-    module = sys.modules.get(cls.__module__)
-    return getattr(module, cls.__qualname__, None) is cls and getattr(module, "__file__", None) is not None
 
 
 def play_here(tasks: Iterator[Task], report: Callable[[int], Any]) -> Iterator[Trace]:

@@ -143,5 +143,5 @@ def play_run(
         expected_regret=curve[:, EXPECTED_REGRET],
         shown=shown,
         seconds_per_step=seconds / steps,
-        notes=policy.notes(numbers),
+        notes=policy.notes(numbers, steps),
     )

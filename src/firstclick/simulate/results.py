@@ -16,6 +16,7 @@ from firstclick._version import __version__
 from firstclick.errors import InvalidInput
 from firstclick.reading import reading
 from firstclick.simulate.loop import Trace
+from firstclick.writing import write_whole
 
 FORMAT = "firstclick results 1"
 
@@ -30,7 +31,7 @@ class Shown:
     share: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PolicyResult:
     """One policy's curves, one row per run and one column per recorded step.
 
@@ -47,14 +48,19 @@ class PolicyResult:
 
     def mean(self, measure: str = "regret") -> NDArray[np.float64]:
         """The mean over runs of 'regret', 'expected_regret' or 'reward' at each recorded step."""
-        return np.asarray(getattr(self, measure).mean(axis=0))
+        return np.asarray(self._runs_of(measure).mean(axis=0))
 
     def stderr(self, measure: str = "regret") -> NDArray[np.float64]:
         """The standard error of that mean; not a number for a single run."""
-        runs = getattr(self, measure)
+        runs = self._runs_of(measure)
         if len(runs) < 2:
             return np.full(runs.shape[1], np.nan)
         return np.asarray(runs.std(axis=0, ddof=1) / np.sqrt(len(runs)))
+
+    def _runs_of(self, measure: str) -> NDArray[np.float64]:
+        if measure not in MEASURES:
+            raise InvalidInput(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
+        return np.asarray(getattr(self, measure))
 
     def final(self, measure: str) -> dict[str, float | None]:
         """Mean and standard error after the last step, ready for JSON."""
@@ -75,7 +81,7 @@ def installed_versions() -> dict[str, str]:
     }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
     """Every policy's result on the same users, and what is needed to repeat it."""
 
@@ -158,10 +164,7 @@ class Results:
         content = self.summary() | {"format": FORMAT}
         for entry, result in zip(content["results"], self.results, strict=True):
             entry["by_run"] = {measure: getattr(result, measure).tolist() for measure in MEASURES}
-        target = Path(path)
-        draft = target.with_name(target.name + ".part")
-        draft.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
-        draft.replace(target)
+        write_whole(path, json.dumps(content, allow_nan=False).encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -1,16 +1,18 @@
 """`simulate`: any number of policies on the same users, many runs, one result."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.errors import InvalidInput
-from firstclick.protocol import Policy, Scenario, Stage, World, check_features
-from firstclick.registry import make_policy
-from firstclick.simulate.engine import Task, importable, play_here, play_in_processes
+from firstclick.kernels.compiling import findable
+from firstclick.protocol import Policy, Scenario, Stage, World, WorldSpec, check_features
+from firstclick.registry import make_policy, make_world
+from firstclick.simulate.engine import Task, play_here, play_in_processes
 from firstclick.simulate.loop import log_spaced
 from firstclick.simulate.results import Results, gather
 from firstclick.whole_number import whole_number
@@ -32,7 +34,7 @@ class FixedScenario:
 
 def simulate(
     policies: Sequence[Policy | str],
-    world: World | Scenario,
+    world: World | WorldSpec | Scenario | str,
     features: ArrayLike | None = None,
     *,
     k: int,
@@ -46,17 +48,20 @@ def simulate(
 ) -> Results:
     """Play every policy for `steps` steps in each of `runs` runs, all on the same users.
 
-    `world` is a World (its own features are used unless others are given) or a Scenario, which
-    gives each run its own world and features. Same seed, same result, bit for bit, whatever
-    `jobs` is. `progress(done, total)` is called with steps, about ten times a second; 0 done may
-    come several times while kernels compile. `settings` are kept in the result as they are.
+    `world` is a World (its own features are used unless others are given), its description as in
+    `make_world`, or a Scenario, which gives each run its own world and features. Same seed, same
+    result, bit for bit, whatever `jobs` is. `progress(done, total)` is called with steps, about ten
+    times a second; 0 done may come several times while kernels compile. `settings` are kept in the
+    result as they are.
     """
-    whole_number("k", k, at_least=1)
-    whole_number("steps", steps, at_least=1, at_most=MOST_STEPS)
-    whole_number("runs", runs, at_least=1)
-    whole_number("jobs", jobs, at_least=1)
-    whole_number("points", points, at_least=2)
-    whole_number("seed", seed, at_least=0)
+    k = whole_number("k", k, at_least=1)
+    steps = whole_number("steps", steps, at_least=1, at_most=MOST_STEPS)
+    runs = whole_number("runs", runs, at_least=1)
+    jobs = whole_number("jobs", jobs, at_least=1)
+    points = whole_number("points", points, at_least=2)
+    seed = whole_number("seed", seed, at_least=0)
+    if isinstance(policies, str | Policy):
+        raise InvalidInput(f"policies must be a list, got {policies!r} alone; put it in brackets")
     made = [make_policy(policy) for policy in policies]
     labels = [policy.label for policy in made]
     if not made:
@@ -64,7 +69,11 @@ def simulate(
     for label in labels:
         if labels.count(label) > 1:
             raise InvalidInput(f"policy {label!r} is given twice")
-    scenario = _scenario(world, features)
+    try:
+        json.dumps(settings, allow_nan=False)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"settings must be plain values that JSON can hold, got {settings!r}") from None
+    scenario = _scenario(world, features, seed)
     record = log_spaced(steps, points)
     stages = _Stages(scenario, made, k, seed)
     stages[0]  # What is wrong with the first stage is said before anything starts.
@@ -85,11 +94,12 @@ def simulate(
 
     report(0)
     jobs = min(jobs, runs * len(made))
-    if jobs == 1 or not all(map(importable, made)):
+    alone = [policy.label for policy in made if not findable(type(policy))]
+    if jobs == 1 or alone:
         traces = list(play_here(tasks(), report))
     else:
         traces = list(play_in_processes(tasks(), report, jobs))
-    return gather(
+    results = gather(
         traces,
         labels,
         item_names=stages.item_names,
@@ -100,9 +110,17 @@ def simulate(
         n_items=stages.n_items,
         settings=settings or {},
     )
+    if alone and jobs > 1:
+        note = f"played in one process: other processes cannot import {', '.join(alone)}; put it in a file"
+        return replace(results, notes=(*results.notes, note))
+    return results
 
 
-def _scenario(world: World | Scenario, features: ArrayLike | None) -> Scenario:
+def _scenario(world: World | WorldSpec | Scenario | str, features: ArrayLike | None, seed: int) -> Scenario:
+    if isinstance(world, str):
+        world = make_world(world)
+    if isinstance(world, WorldSpec):
+        world = world.build(seed)
     if not isinstance(world, World):
         if features is not None:
             raise InvalidInput("a scenario brings its own features; give features only with a world")
