@@ -252,7 +252,7 @@ def test_the_regret_of_each_run_is_against_the_cover_of_its_own_test_users():
         hit = np.asarray(world.matrix[users][:, cover].sum(axis=1)).ravel() > 0
         optimum = results.results[0].reward[run] + results.results[0].regret[run]
         np.testing.assert_array_equal(optimum, np.cumsum(hit)[results.step - 1])
-    assert len(set(covers)) == runs, "covers must differ for this test to see anything"
+    assert len(set(covers)) > 1, "covers must differ for this test to see anything"
     assert results.optimal_reward == pytest.approx(np.mean(best))
 
 
