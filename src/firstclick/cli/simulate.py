@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 from pathlib import Path
@@ -15,7 +16,7 @@ from firstclick.cli.console import check_output, drawn_seed, hand_over, processe
 from firstclick.cli.wording import count, number
 from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
 from firstclick.errors import InvalidInput
-from firstclick.protocol import Policy, Scenario, World
+from firstclick.protocol import Policy, Scenario, World, WorldSpec
 from firstclick.registry import make_policy, make_world, policy_classes
 from firstclick.simulate import simulate as play
 from firstclick.whole_number import whole_number
@@ -145,17 +146,11 @@ def simulate(
     with progress_bar() as progress:
         if drawn:
             progress.opening = f"seed {seed} (drawn; repeat with --seed {seed})\n"
-        stage: World | Scenario
-        given: NDArray[np.float64] | None = None
-        settings: dict[str, Any]
         if kind is not None:
-            stage = kind.build(seed)
-            given = stage.features
-            if features is not None:
-                given = read_features(features, separator=separator, encoding=encoding)
-            chosen = chosen or _all_policies(has_features=given is not None)
-            settings = {"world": kind.label, "features": None if features is None else str(features)}
-            subtitle = kind.label
+            file = (
+                None if features is None else read_features(features, separator=separator, encoding=encoding)
+            )
+            playground = _in_world(kind, seed, file, features, chosen)
         else:
             assert interactions is not None
             read = read_interactions(
@@ -165,41 +160,75 @@ def simulate(
             _check_interactions(interactions.name, read, above or 0.0)
             if not header:
                 progress.opening += _note_of_header(interactions.name, read)
-            chosen = chosen or _all_policies(has_features=True)
-            # The SVD of a large matrix takes its time: not for learners that would not look at it.
-            used_rank = None
-            if any(one.needs_features for one in chosen):
-                most = min(len(read.user_ids) // 2, len(read.item_ids))
-                used_rank = max(min(DEFAULT_RANK, most), 1) if rank is None else rank
-            stage = FeedbackScenario(
-                feedback_matrix(read),
-                rank=used_rank,
-                n_items=items,
-                pick=pick.value,
-                scaled=not unscaled,
-                intercept=intercept,
-                one_split=one_split,
-                item_names=read.item_ids,
-            )
-            settings = {
-                "interactions": str(interactions), "above": above, "users": len(read.user_ids),
-                "items": stage.n_items, "pick": pick.value, "rank": used_rank,
-                "features": ("V" if unscaled else "V Sigma") + (" and intercept" if intercept else ""),
-                "one_split": one_split,
-            }  # fmt: skip
-            subtitle = f"{interactions.name}: {len(read.user_ids):,} users, {stage.n_items:,} items"
+            playground = _on_file(
+                interactions, read, chosen, above=above, rank=rank, n_items=items, pick=pick.value,
+                scaled=not unscaled, intercept=intercept, one_split=one_split,
+            )  # fmt: skip
         results = play(
-            chosen, stage, given, k=k, steps=steps, runs=runs, seed=seed, jobs=processes(jobs),
-            progress=progress, settings=settings,
+            playground.policies, playground.stage, playground.features, k=k, steps=steps, runs=runs,
+            seed=seed, jobs=processes(jobs), progress=progress, settings=playground.settings,
         )  # fmt: skip
     hand_over(
         results,
         folder,
         as_json=json,
         title="Regret of learners",
-        subtitle=subtitle,
+        subtitle=playground.subtitle,
         command="firstclick " + shlex.join(_to_repeat(sys.argv[1:], seed)),
     )
+
+
+@dataclass(frozen=True)
+class _Playground:
+    """What `simulate` is called with, and how the report calls it."""
+
+    stage: World | Scenario
+    features: NDArray[np.float64] | None
+    policies: list[Policy]
+    settings: dict[str, Any]
+    subtitle: str
+
+
+def _in_world(
+    kind: WorldSpec, seed: int, given: NDArray[np.float64] | None, file: Path | None, chosen: list[Policy]
+) -> _Playground:
+    world = kind.build(seed)
+    features = world.features if given is None else given
+    return _Playground(
+        stage=world,
+        features=features,
+        policies=chosen or _all_policies(has_features=features is not None),
+        settings={"world": kind.label, "features": None if file is None else str(file)},
+        subtitle=kind.label,
+    )
+
+
+def _on_file(
+    path: Path, read: Interactions, chosen: list[Policy], *, above: float | None, rank: int | None,
+    n_items: int | None, pick: str, scaled: bool, intercept: bool, one_split: bool,
+) -> _Playground:  # fmt: skip
+    policies = chosen or _all_policies(has_features=True)
+    if not any(policy.needs_features for policy in policies):
+        rank = None  # The SVD of a large matrix takes its time: not for learners that would not look at it.
+    elif rank is None:
+        rank = max(min(DEFAULT_RANK, len(read.user_ids) // 2, len(read.item_ids)), 1)
+    scenario = FeedbackScenario(
+        feedback_matrix(read), rank=rank, n_items=n_items, pick=pick, scaled=scaled, intercept=intercept,
+        one_split=one_split, item_names=read.item_ids,
+    )  # fmt: skip
+    return _Playground(
+        stage=scenario,
+        features=None,
+        policies=policies,
+        settings={
+            "interactions": str(path), "above": above, "users": len(read.user_ids),
+            "items in the file": len(read.item_ids), "items": scenario.n_items, "pick": pick, "rank": rank,
+            "features": ("V Sigma" if scaled else "V") + (" and intercept" if intercept else ""),
+            "one_split": one_split,
+        },
+        subtitle=f"{path.name}: {len(read.user_ids):,} users, {scenario.n_items:,} of "
+        f"{len(read.item_ids):,} items",
+    )  # fmt: skip
 
 
 def _all_policies(*, has_features: bool) -> list[Policy]:
