@@ -146,9 +146,12 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+def test_every_check_has_a_policy_that_breaks_it_but_one() -> None:
+    # A kernel cannot keep anything outside of the arrays that are saved; test_ranker.py damages the file.
+    assert {check.name for check in CHECKS} - set(BROKEN) == {"continues_after_save_and_load"}
+
+
+@pytest.mark.parametrize("check", [c for c in CHECKS if c.name in BROKEN], ids=lambda check: check.name)
 def test_a_broken_policy_is_caught(check: Check) -> None:
-    if check.name == "continues_after_save_and_load":
-        pytest.skip("a state outside of the arrays cannot be written in a kernel; see test_ranker.py")
     with pytest.raises(AssertionError):
         check.rule(BROKEN[check.name]())

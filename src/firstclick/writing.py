@@ -5,11 +5,14 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from firstclick.errors import InvalidInput
+from firstclick.errors import InvalidInput, WorkFailed
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
-    """The file holds the content, on the disk; a crash or another writer leaves one version, whole."""
+    """The file holds the content, on the disk; a crash or another writer leaves one version, whole.
+
+    A place that does not exist is InvalidInput, a disk that is full WorkFailed.
+    """
     target = Path(path)
     draft: Path | None = None
     try:
@@ -26,8 +29,10 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         # A full disk has been noticed by now; not every file system can sync a folder.
         with suppress(OSError):
             _sync_folder(target.parent)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror or error}") from None
+        raise WorkFailed(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
         # Gone already if all went well.
         if draft is not None:

@@ -4,6 +4,7 @@ import csv
 import errno
 import json
 import math
+import os
 import re
 import shlex
 import sys
@@ -302,19 +303,20 @@ def test_any_empty_or_new_folder_will_do(run, folder, name):
     assert name == "." or f"report: {name}/report.html" in seen.err
 
 
+@pytest.mark.parametrize("call", ["save_figure", "fsync"])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_disk_that_fills_costs_the_report_but_not_the_results(run, folder, monkeypatch, there):
+def test_a_disk_that_fills_costs_the_report_but_not_the_results(run, folder, monkeypatch, there, call):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     if there:
         (folder / "out").mkdir()
-    monkeypatch.setattr(firstclick.report, "save_figure", full)
+    monkeypatch.setattr(firstclick.report if call == "save_figure" else os, call, full)
     seen = run(*WORLD, "--policy", "random", "--seed", 1, "--out", "out", "--json")
     assert seen.code == 1
-    assert (
-        seen.err == "error: out cannot be written: No space left on device; the results are on stdout alone\n"
-    )
+    assert seen.err.startswith("error: out")
+    assert seen.err.endswith("cannot be written: No space left on device; the results are on stdout alone\n")
+    assert seen.err.count("\n") == 1
     assert json.loads(seen.out)["seed"] == 1
     assert held(folder) == (["out"] if there else [])
     assert not there or held(folder / "out") == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firstclick.errors import InvalidInput
+from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.report import headline, html, html_report, write_report
 from firstclick.report.headline import leaders
 from firstclick.simulate.results import Results
@@ -210,11 +210,11 @@ def test_writing_replaces_the_file_whole_or_not_at_all(
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", fail)
-        with pytest.raises(OSError, match="no space"):
+        with pytest.raises(WorkFailed, match="no space"):
             write_report(results, target, title="second")
     assert "first" in target.read_text(encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
-    with pytest.raises(InvalidInput, match="there is no folder"):
+    with pytest.raises(InvalidInput, match=r"report\.html cannot be written: No such file or directory"):
         html.write_report(results, tmp_path / "missing" / "report.html", title="t")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from firstclick.errors import InvalidInput, WorkFailed
+from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
 from firstclick.simulate import Results
 from firstclick.whole_number import whole_number
 
@@ -152,10 +152,10 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
                 (draft / name).replace(folder / name)
         else:
             draft.replace(folder)
-    except OSError as error:
-        raise WorkFailed(
-            f"{folder} cannot be written: {error.strerror or error}; the results are on stdout alone"
-        ) from None
+    except (OSError, FirstclickError) as error:
+        # Our own sentence names a file of the draft, which is gone: its end is the system's reason.
+        reason = getattr(error, "strerror", None) or str(error).rpartition(": ")[2]
+        raise WorkFailed(f"{folder} cannot be written: {reason}; the results are on stdout alone") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder / "report.html"

@@ -11,7 +11,6 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from firstclick.errors import InvalidInput
 from firstclick.report.figures import GRID, INK, caption, regret_figure
 from firstclick.report.headline import headline, leaders, ranked
 from firstclick.report.inline_svg import inline_svg
@@ -19,6 +18,7 @@ from firstclick.report.rounding import microseconds, percent, rounded, whole
 from firstclick.report.style import LineStyle, line_styles
 from firstclick.report.tables import final_with_error, share_of_best
 from firstclick.simulate.results import PolicyResult, Results, Shown
+from firstclick.writing import write_whole
 
 FIGURES = (("expected_regret", "linear"), ("expected_regret", "log"), ("reward", "linear"))
 
@@ -76,17 +76,8 @@ def write_report(
     subtitle: str | None = None,
 ) -> Path:
     """Write `html_report` to a file; an older file is replaced whole. Returns the path."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InvalidInput(f"{target}: there is no folder {target.parent}")
-    page = html_report(results, title=title, command=command, subtitle=subtitle)
-    draft = target.with_name(target.name + ".part")
-    try:
-        draft.write_text(page, encoding="utf-8")
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
-    return target
+    write_whole(path, html_report(results, title=title, command=command, subtitle=subtitle).encode())
+    return Path(path)
 
 
 def _facts(results: Results) -> list[str]:
