@@ -25,7 +25,7 @@ class Rule:
     """What a parameter's value must satisfy, and its sentence in the docs."""
 
     help: str
-    kind: type  # float, int, str (one of `words`), or tuple (several floats)
+    kind: type  # float, int, str (one of `words`, or any text without them), or tuple (several floats)
     above: float | None = None
     at_least: float | None = None
     at_most: float | None = None
@@ -36,7 +36,7 @@ class Rule:
     def describe(self) -> str:
         """The rule in words: 'above 0', 'one of a, b'."""
         if self.kind is str:
-            return "one of " + ", ".join(self.words)
+            return "one of " + ", ".join(self.words) if self.words else "text"
         limits = [("above", self.above), ("at least", self.at_least)]
         limits += [("below", self.below), ("at most", self.at_most)]
         text = " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
@@ -54,7 +54,9 @@ class Rule:
             return value
         try:
             if self.kind is str:
-                raise ValueError
+                if self.words or not isinstance(value, str) or not value:
+                    raise ValueError
+                return value
             if self.kind is tuple:
                 return tuple(self._number(float, part) for part in value)
             return self._number(self.kind, value)
@@ -85,7 +87,7 @@ class Rule:
         """What the command line wrote, ready for `check`; several numbers are separated by '/'."""
         if self.kind is tuple:
             return tuple(_number_in(part) for part in text.split("/"))
-        return text if text in self.words else _number_in(text)
+        return text if text in self.words or self.kind is str else _number_in(text)
 
 
 def _number_in(text: str) -> float | str:

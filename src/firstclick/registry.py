@@ -1,4 +1,4 @@
-"""Names for policies and worlds: ours, those of installed plug-ins, and those just defined."""
+"""Names for policies, worlds and sources of data: ours, those of installed plug-ins, and those just defined."""
 
 import importlib
 import pkgutil
@@ -17,7 +17,7 @@ PLUGINS = "firstclick.plugins"
 
 @cache
 def _load_everything() -> None:
-    for package_name in ("firstclick.policies", "firstclick.worlds"):
+    for package_name in ("firstclick.policies", "firstclick.worlds", "firstclick.data.sources"):
         package = importlib.import_module(package_name)
         for module in pkgutil.iter_modules(package.__path__, package_name + "."):
             importlib.import_module(module.name)
@@ -30,7 +30,7 @@ def _load_everything() -> None:
             ) from error
 
 
-def _named(base: type[T]) -> dict[str, type[T]]:
+def named(base: type[T]) -> dict[str, type[T]]:
     """Every subclass with a name; of two with one name yours comes before ours, and the later counts."""
     _load_everything()
     named: list[type[T]] = []
@@ -48,17 +48,17 @@ def _named(base: type[T]) -> dict[str, type[T]]:
 
 def policy_classes() -> dict[str, type[Policy]]:
     """Every known policy class by its name."""
-    return _named(Policy)  # type: ignore[type-abstract]
+    return named(Policy)  # type: ignore[type-abstract]
 
 
 def world_classes() -> dict[str, type[WorldSpec]]:
     """Every kind of world that can be asked for by name."""
-    return _named(WorldSpec)  # type: ignore[type-abstract]
+    return named(WorldSpec)  # type: ignore[type-abstract]
 
 
 def policy_class(name: str) -> type[Policy]:
     """The policy class of this name."""
-    return _find("policy", name, policy_classes())
+    return find("policy", name, policy_classes())
 
 
 def make_policy(spec: str | Policy) -> Policy:
@@ -75,10 +75,11 @@ def make_policy(spec: str | Policy) -> Policy:
 def make_world(spec: str) -> WorldSpec:
     """The kind of world that `name:param=value,...` describes, ready to be built."""
     name, texts = split_spec(spec)
-    return _find("world", name, world_classes()).from_text(texts)
+    return find("world", name, world_classes()).from_text(texts)
 
 
-def _find(kind: str, name: str, known: dict[str, type[T]]) -> type[T]:
+def find(kind: str, name: str, known: dict[str, type[T]]) -> type[T]:
+    """The class of this name among those known, or UnknownName with the nearest."""
     if name not in known:
         hint = did_you_mean(name, known) or "; known are " + ", ".join(known)
         raise UnknownName(f"unknown {kind} {name!r}{hint}")

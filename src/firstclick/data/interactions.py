@@ -4,7 +4,8 @@ import difflib
 import os
 import re
 from array import array
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from itertools import chain
 from math import isfinite, isnan
 from pathlib import Path
@@ -27,7 +28,9 @@ class Interactions:
     """One entry per row of a log: user code, item code, and whether the item attracted the user.
 
     `users`, `items` and `attracted` have one length; a code is the position of its id in `user_ids`
-    or `item_ids`. An id may have no attracted entry at all, or many for the same pair.
+    or `item_ids`. An id may have no attracted entry at all, or many for the same pair. `item_names` is
+    what people call the items (their ids if empty), `item_groups` the groups each is in (empty if
+    unknown), `facts` what the source counted before it kept a part, by name.
     """
 
     users: NDArray[np.integer[Any]]
@@ -35,6 +38,9 @@ class Interactions:
     attracted: NDArray[np.bool_]
     user_ids: tuple[str, ...]
     item_ids: tuple[str, ...]
+    item_names: tuple[str, ...] = ()
+    item_groups: tuple[tuple[str, ...], ...] = ()
+    facts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shapes = [column.shape for column in (self.users, self.items, self.attracted)]
@@ -55,6 +61,25 @@ class Interactions:
                 )
             if len(set(ids)) != len(ids):
                 raise InvalidInput(f"interactions: {kind} ids must be distinct")
+        for name, given in (("item_names", self.item_names), ("item_groups", self.item_groups)):
+            if given and len(given) != len(self.item_ids):
+                raise InvalidInput(
+                    f"interactions: {name} must be one per item ({len(self.item_ids)}), got {len(given)}"
+                )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What to call each item: its name, or its id where there are no names."""
+        return self.item_names or self.item_ids
+
+    def groups(self) -> dict[str, NDArray[np.int64]]:
+        """The items of each group, by its name, largest group first."""
+        members: dict[str, list[int]] = {}
+        for item, groups in enumerate(self.item_groups):
+            for group in groups:
+                members.setdefault(group, []).append(item)
+        ordered = sorted(members.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+        return {group: np.array(items, np.int64) for group, items in ordered}
 
 
 def read_interactions(
