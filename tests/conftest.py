@@ -1,9 +1,21 @@
 """Settings of all tests."""
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # The first call of a kernel compiles: no deadline. In CI the examples are the same each time.
 settings.register_profile("firstclick", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("firstclick")
+
+
+@pytest.fixture(scope="session")
+def movielens_1m() -> Path:
+    """The folder of MovieLens 1M, or skip."""
+    places = [os.environ.get("FIRSTCLICK_DATA"), Path(__file__).parents[2] / "shared" / "data"]
+    for place in filter(None, places):
+        if (Path(place) / "ml-1m" / "ratings.dat").is_file():
+            return Path(place) / "ml-1m"
+    pytest.skip("MovieLens 1M is not here; set FIRSTCLICK_DATA to the folder that holds ml-1m/")

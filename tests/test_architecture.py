@@ -18,6 +18,7 @@ LAYERS = [
     {"protocol"},
     {"policies", "worlds", "registry", "catalog"},
     {"data", "simulate", "ranker"},
+    {"experiment"},
     {"report", "paper", "serve", "testing"},
     {"cli", "__main__"},
 ]

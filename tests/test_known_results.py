@@ -1,8 +1,5 @@
 """Figures of the literature, and the paper's main claims on real data."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -44,18 +41,9 @@ def test_table_1_of_kveton_et_al(n_items, k, gap):
     check_row(n_items, k, gap, runs=20)
 
 
-def movielens() -> Path:
-    """The folder of MovieLens 1M, or skip."""
-    places = [os.environ.get("FIRSTCLICK_DATA"), Path(__file__).parents[2] / "shared" / "data"]
-    for place in filter(None, places):
-        if (Path(place) / "ml-1m" / "ratings.dat").exists():
-            return Path(place) / "ml-1m"
-    pytest.skip("MovieLens 1M is not here; set FIRSTCLICK_DATA to the folder that holds ml-1m/")
-
-
 @pytest.mark.long
-def test_regret_of_lin_ts_does_not_grow_with_the_number_of_items_and_that_of_ucb1_does():
-    read = read_interactions(movielens() / "ratings.dat", value_column=2, above=3)
+def test_regret_of_lin_ts_does_not_grow_with_the_number_of_items_and_that_of_ucb1_does(movielens_1m):
+    read = read_interactions(movielens_1m / "ratings.dat", value_column=2, above=3)
     matrix = feedback_matrix(read)
     regret = {}
     for n_items in (16, 256, 3706):

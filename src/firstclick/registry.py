@@ -1,4 +1,4 @@
-"""Names for policies, worlds and sources of data: ours, those of installed plug-ins, and those just defined."""
+"""Names for policies, worlds and sources of data: ours, those of plug-ins, and those just defined."""
 
 import importlib
 import pkgutil

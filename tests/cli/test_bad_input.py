@@ -324,7 +324,7 @@ def test_every_sentence_that_is_put_in_other_words_is_still_said_by_the_library(
 
 
 def test_every_option_that_a_message_names_exists(run):
-    known = run("simulate", "--help").out + run("bound", "--help").out
+    known = "".join(run(command, "--help").out for command in ("simulate", "bound", "reproduce"))
     for option in [*OPTION_OF.values(), *re.findall(r"--[a-z-]+", " ".join(OPTION_FOR.values()))]:
         assert re.search(rf"^  {option}\b", known, re.M), option
 

@@ -1,5 +1,5 @@
 import csv
-import os
+import gzip
 import random
 from pathlib import Path
 
@@ -317,6 +317,71 @@ def test_an_unknown_encoding_is_refused(write):
     assert message == "unknown encoding 'utf-9'; try 'utf-8-sig' or 'iso-8859-1'"
 
 
+@pytest.mark.parametrize("separator", ["::", "\t", ","])
+def test_a_file_that_ends_within_its_last_line_is_suspected_to_be_cut_short(write, separator):
+    text = lines(separator)
+    expected = "ratings.dat line 7: expected 3 fields, got 2"
+    # Cut after '7::20', before the last separator.
+    path = write(text[: text.rindex(separator)])
+    assert refusal(path) == expected + "; the file ends within this line: is it cut short?"
+    # The last line is whole, and the wrong one an earlier one: nothing is cut.
+    path = write(separator.join("ab") + "\n" + text.rstrip("\n"))
+    assert refusal(path) == "ratings.dat line 2: expected 2 fields, got 3"
+
+
+@pytest.mark.parametrize("start", ["<!DOCTYPE html>\n", "\ufeff  <html lang='en'>", "<?xml version='1.0'?>"])
+def test_a_web_page_is_recognised(write, start):
+    message = refusal(write(start + "<head><title>Not Found, sorry</title></head>"))
+    assert message == "ratings.dat line 1: a web page, not data; fetch the file itself"
+
+
+def test_a_packed_file_is_unpacked_on_the_way(write):
+    packed = gzip.compress(lines("::").encode())
+    assert liked(read_interactions(write(packed, "log.dat.gz"), value_column=2, above=3)) == LIKED
+    short = write(packed[:-12], "log.dat.gz")
+    assert refusal(short) == "log.dat.gz: the packed data is cut short or damaged; fetch it again"
+    assert refusal(write(lines("::"), "log.gz")).endswith("log.gz cannot be read: Not a gzipped file (b'7:')")
+    latin = write(gzip.compress(b"u,a\nv,caf\xe9\n"), "log.csv.gz")
+    assert refusal(latin).startswith("log.csv.gz line 2: bytes that are not utf-8-sig")
+
+
+def test_progress_counts_bytes_and_ends_with_all_of_them(write):
+    path = write("u,a\n" * 50_000)
+    seen = []
+    read_interactions(path, progress=lambda done, total: seen.append((done, total)))
+    assert len(seen) > 3
+    assert seen == sorted(seen)
+    assert {total for _, total in seen} == {200_000}
+    assert seen[-1] == (200_000, 200_000)
+
+
+def test_names_and_groups_of_items_come_from_the_first_row_that_has_any(write):
+    path = write(
+        "who,what,called,kind\n"
+        "bob,9,Nine , Drama|War|Drama\n"
+        "ann,10,,\n"
+        "bob,10,Ten,War\n"
+        "cyd,10,Zehn,Comedy\n"
+        "cyd,8,,\n"
+    )
+    columns = {"user_column": "who", "item_column": "what"}
+    read = read_interactions(path, **columns, name_column="called", group_column="kind")
+    assert read.item_ids == ("8", "9", "10")
+    assert read.names == ("8", "Nine", "Ten")
+    assert read.item_groups == ((), ("Drama", "War"), ("War",))
+    assert {group: items.tolist() for group, items in read.groups().items()} == {"War": [1, 2], "Drama": [1]}
+    plain = read_interactions(path, **columns)
+    assert (plain.item_names, plain.item_groups, plain.names) == ((), (), plain.item_ids)
+    assert refusal(path, **columns, name_column="caled") == (
+        "ratings.dat has no column 'caled'; did you mean 'called'? its columns are who, what, called, kind"
+    )
+
+
+def test_what_was_read_is_counted(write):
+    read = read_interactions(write(lines("::")))
+    assert read.facts == {"interactions": 7, "users": 4, "items": 5}
+
+
 def interactions(**changes):
     parts = {
         "users": np.array([0, 1, 1]),
@@ -346,6 +411,8 @@ def interactions(**changes):
             "interactions: item codes must be from 0 to 2 (3 ids), got -1 to 2",
         ),
         ({"item_ids": ("a", "a", "z")}, "interactions: item ids must be distinct"),
+        ({"item_names": ("A", "C")}, "interactions: item_names must be one per item (3), got 2"),
+        ({"item_groups": ((), ("x",))}, "interactions: item_groups must be one per item (3), got 2"),
     ],
 )
 def test_interactions_that_do_not_fit_together_are_refused(changes, message):
@@ -353,22 +420,3 @@ def test_interactions_that_do_not_fit_together_are_refused(changes, message):
     with pytest.raises(InvalidInput) as caught:
         interactions(**changes)
     assert str(caught.value) == message
-
-
-def movielens():
-    repository = Path(__file__).parents[2]
-    folders = [Path(given)] if (given := os.environ.get("FIRSTCLICK_DATA")) else []
-    for folder in [*folders, repository.parent / "shared" / "data"]:
-        if (folder / "ml-1m" / "ratings.dat").is_file():
-            return folder / "ml-1m" / "ratings.dat"
-    return None
-
-
-@pytest.mark.skipif(movielens() is None, reason="no ml-1m/ratings.dat in FIRSTCLICK_DATA or ../shared/data")
-def test_movielens_has_its_known_numbers_of_users_items_and_attractions():
-    read = read_interactions(movielens(), value_column=2, above=3)
-    assert (len(read.user_ids), len(read.item_ids), len(read.users)) == (6040, 3706, 1_000_209)
-    assert read.attracted.sum() == 575_281
-    assert read.item_ids[-1] == "3952"
-    # No pair occurs twice in this file, so the matrix loses nothing.
-    assert feedback_matrix(read).nnz == 575_281

@@ -8,8 +8,11 @@ import typer
 
 from firstclick import __version__
 from firstclick.cli.bound import bound
+from firstclick.cli.data import data_app
 from firstclick.cli.demo import demo
 from firstclick.cli.policies import policies
+from firstclick.cli.reproduce import reproduce
+from firstclick.cli.run import run
 from firstclick.cli.simulate import simulate
 from firstclick.cli.wording import in_options
 from firstclick.errors import FirstclickError, WorkFailed
@@ -26,8 +29,11 @@ app = typer.Typer(
 )
 app.command(short_help="Play all learners on made-up data, write a report.")(demo)
 app.command(short_help="Play learners in a world, or on your own data.")(simulate)
+app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)
+app.command(short_help="Play an experiment that a TOML file declares.")(run)
 app.command(short_help="List the learners and their parameters.")(policies)
 app.command(short_help="Theorem 1 in numbers: c and the regret bound.")(bound)
+app.add_typer(data_app, name="data")
 
 
 def _version(wanted: bool) -> None:

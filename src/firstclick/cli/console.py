@@ -8,8 +8,9 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from _thread import interrupt_main
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from threading import Timer
@@ -58,8 +59,9 @@ class Steps:
     `opening`, whole lines, is said at the first call: by then all that was asked for has been found right.
     """
 
-    def __init__(self, bar: Progress) -> None:
+    def __init__(self, bar: Progress, every: float | None) -> None:
         self.opening = ""
+        self.every, self._next = every, time.monotonic() + (every or 0)
         self._interrupted = False
         self._again: Timer | None = None
         self._bar = bar
@@ -81,6 +83,23 @@ class Steps:
         if self._again is not None:
             self._again.cancel()
 
+    def doing(self, what: str) -> Callable[[int, int], None]:
+        """Another `progress(done, total)`, for work before the first step."""
+
+        def progress(done: int, total: int) -> None:
+            if self._interrupted:
+                raise KeyboardInterrupt
+            self._bar.update(self._task, description=what, completed=done, total=total or None, steps="")
+            self._line(what, done, total)
+
+        return progress
+
+    def _line(self, what: str, done: int, total: int, steps: str = "") -> None:
+        """For a log file, which shows no bar: now and then a line."""
+        if self._bar.disable and self.every and time.monotonic() >= self._next:
+            self._next = time.monotonic() + self.every
+            talk.print(f"{what}: {done / max(total, 1):.0%}{steps and ', ' + steps}")
+
     def __call__(self, done: int, total: int) -> None:
         if self._interrupted:
             raise KeyboardInterrupt
@@ -92,18 +111,22 @@ class Steps:
             return
         steps = f"{done / 1e6:.1f} of {total / 1e6:.1f} M steps" if total > 1e6 else f"{total:,} steps"
         self._bar.update(self._task, completed=done, total=total, description="playing", steps=steps)
+        self._line("playing", done, total, steps)
 
 
 @contextmanager
-def progress_bar() -> Iterator[Steps]:
-    """A bar on stderr, from now to the end, if that is a terminal; nothing stays of it."""
+def progress_bar(*, every: float | None = None) -> Iterator[Steps]:
+    """A bar on stderr, from now to the end, if that is a terminal; nothing stays of it.
+
+    With `every`, a file or pipe gets a line at least that many seconds apart instead.
+    """
     columns = (
         TextColumn("{task.description}"), BarColumn(30), TaskProgressColumn(),
         TextColumn("{task.fields[steps]}"), TimeRemainingColumn(),
     )  # fmt: skip
     # Not `talk.is_terminal`, which is true of a log file wherever FORCE_COLOR is set.
     with Progress(*columns, console=talk, transient=True, disable=not sys.stderr.isatty()) as bar:
-        steps = Steps(bar)
+        steps = Steps(bar, every)
         before = signal.signal(signal.SIGINT, steps.interrupt)
         try:
             yield steps

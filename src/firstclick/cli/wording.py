@@ -8,9 +8,9 @@ from typer import BadParameter, Option
 # Where the library names an argument, the command line has an option. Anchored at the start of the
 # message: 'blb: k must be ...' is about the world's own k.
 OPTION_OF = {
-    "above": "--above", "features": "--features", "jobs": "--jobs", "k": "--k", "n_features": "--features",
-    "n_items": "--items", "rank": "--rank", "runs": "--runs", "seed": "--seed", "separator": "--separator",
-    "sigma": "--sigma", "steps": "--steps", "theta_norm": "--theta-norm",
+    "above": "--above", "engine": "--engine", "features": "--features", "jobs": "--jobs", "k": "--k",
+    "n_features": "--features", "n_items": "--items", "rank": "--rank", "runs": "--runs", "seed": "--seed",
+    "separator": "--separator", "sigma": "--sigma", "steps": "--steps", "theta_norm": "--theta-norm",
 }  # fmt: skip
 _NAMED = re.compile(rf"^({'|'.join(OPTION_OF)})(?= must )")
 

@@ -1,22 +1,37 @@
-"""Rows of a text file, one by one, each with the number of the line it starts on."""
+"""Lines and rows of a text file, one by one; what is wrong with it is said with its line."""
 
 import codecs
 import csv
+import gzip
 import os
-from collections.abc import Iterable, Iterator
-from itertools import chain
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from io import TextIOWrapper
+from itertools import chain, islice
 from pathlib import Path
+from typing import IO
 
+from firstclick.data.progress import Progress, silent
 from firstclick.errors import InvalidInput
 from firstclick.reading import reading
 
 SNIFFED = ("::", "\t", ",", ";")
+# What a download gives when it met an error page, or a page about the file, instead of the file.
+MARKUP = ("<!doctype", "<html", "<?xml")
+
+# Between two reports of progress; handing on whole lists is also faster than line by line.
+_LINES_AT_ONCE = 1 << 14
 
 Row = tuple[int, list[str]]
 
 
 def read_rows(
-    path: str | os.PathLike[str], *, separator: str | None = None, encoding: str = "utf-8-sig"
+    path: str | os.PathLike[str],
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8-sig",
+    progress: Progress = silent,
 ) -> Iterator[Row]:
     """Yield (line number, fields) for every row; all rows are as wide as the first, or InvalidInput.
 
@@ -27,20 +42,49 @@ def read_rows(
     path = Path(path)
     if separator is not None and (not separator or any(c in separator for c in '"\r\n')):
         raise InvalidInput(f"separator must be text without quotes and line ends, got {separator!r}")
+    with closing(read_lines(path, encoding=encoding, progress=progress)) as lines:
+        first = next(lines, "")
+        rows = _split(path.name, chain([first], lines), separator or _sniff(path.name, first))
+        yield from _even(path, rows)
+
+
+def read_lines(
+    path: str | os.PathLike[str], *, encoding: str = "utf-8-sig", progress: Progress = silent
+) -> Generator[str, None, None]:
+    """Yield every line with its end, of a file that is unpacked on the way if its name ends in .gz.
+
+    `progress` counts the bytes of the file as it lies there.
+    """
+    path = Path(path)
     try:
         "".encode(encoding)
     except LookupError:
         raise InvalidInput(f"unknown encoding {encoding!r}; try 'utf-8-sig' or 'iso-8859-1'") from None
     try:
-        with reading(path), path.open(encoding=encoding, newline="") as file:
+        with (
+            reading(path), path.open("rb") as raw, _unpacked(path, raw) as data,
+            TextIOWrapper(data, encoding=encoding, newline="") as file,
+        ):  # fmt: skip
+            size = os.fstat(raw.fileno()).st_size
             first = file.readline()
-            rows = _split(path.name, chain([first], file), separator or _sniff(path.name, first))
-            yield from _even(path.name, rows)
+            if first.lstrip().lower().startswith(MARKUP):
+                raise InvalidInput(f"{path.name} line 1: a web page, not data; fetch the file itself")
+            lines = [first] if first else []
+            while lines:
+                yield from lines
+                progress(raw.tell(), size)
+                lines = list(islice(file, _LINES_AT_ONCE))
     except UnicodeError:
         raise InvalidInput(
             f"{path.name} line {_undecodable_line(path, encoding)}: bytes that are not {encoding}; "
             "pass the file's own encoding, for example encoding='iso-8859-1'"
         ) from None
+    except (EOFError, zlib.error):
+        raise InvalidInput(f"{path.name}: the packed data is cut short or damaged; fetch it again") from None
+
+
+def _unpacked(path: Path, raw: IO[bytes]) -> IO[bytes]:
+    return gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw  # type: ignore[return-value]
 
 
 def _sniff(name: str, first: str) -> str:
@@ -69,7 +113,8 @@ def _split(name: str, lines: Iterable[str], separator: str) -> Iterator[Row]:
         raise InvalidInput(f"{name} line {start}: badly quoted field ({error})") from None
 
 
-def _even(name: str, rows: Iterator[Row]) -> Iterator[Row]:
+def _even(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
+    name = path.name
     width = -1  # unlike 0, no row has it: a blank first line must not pass for a row
     blank = 0
     for row in rows:
@@ -79,7 +124,10 @@ def _even(name: str, rows: Iterator[Row]) -> Iterator[Row]:
                 blank = blank or number
                 continue
             if width > 0:
-                raise InvalidInput(f"{name} line {number}: expected {width} fields, got {len(fields)}")
+                ending = _cut_short(path, rows)
+                raise InvalidInput(
+                    f"{name} line {number}: expected {width} fields, got {len(fields)}{ending}"
+                )
             width = len(fields)
         if blank:
             raise InvalidInput(f"{name} line {blank} is blank, but rows follow it")
@@ -88,11 +136,21 @@ def _even(name: str, rows: Iterator[Row]) -> Iterator[Row]:
         raise InvalidInput(f"{name} is empty")
 
 
+def _cut_short(path: Path, rest: Iterator[Row]) -> str:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        ended = file.read() in b"\r\n"
+    # A packed file that is cut short cannot be unpacked to its end, and is refused there.
+    if ended or path.suffix == ".gz" or next(rest, None) is not None:
+        return ""
+    return "; the file ends within this line: is it cut short?"
+
+
 def _undecodable_line(path: Path, encoding: str) -> int:
     # Text files decode in blocks, so the error itself knows no line.
     decoder = codecs.getincrementaldecoder(encoding)()
     number = 0
-    with path.open("rb") as file:
+    with path.open("rb") as raw, _unpacked(path, raw) as file:
         for line in file:
             number += 1
             try:

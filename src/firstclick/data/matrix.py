@@ -20,7 +20,9 @@ def feedback_matrix(interactions: Interactions) -> sparse.csr_matrix:
     n_users, n_items = len(interactions.user_ids), len(interactions.item_ids)
     users = interactions.users[interactions.attracted].astype(np.int64)
     # Pairs are made unique before they become entries: summing duplicates in uint8 turns 256 into 0.
-    pairs = np.unique(users * n_items + interactions.items[interactions.attracted])
+    # By hand, because np.unique takes half a minute for ten million pairs.
+    pairs = np.sort(users * n_items + interactions.items[interactions.attracted])
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     indptr = np.searchsorted(pairs, np.arange(n_users + 1, dtype=np.int64) * n_items)
     ones = np.ones(len(pairs), dtype=np.uint8)
     return sparse.csr_matrix((ones, pairs % n_items, indptr), shape=(n_users, n_items))

@@ -1,10 +1,12 @@
 """The paper's experiment: features from one half of the users, clicks from the other."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from firstclick.data.features import truncated_svd
 from firstclick.data.matrix import most_attractive
@@ -15,6 +17,8 @@ from firstclick.streams import stream
 from firstclick.whole_number import whole_number
 from firstclick.worlds.matrix import MatrixWorld, check_matrix
 
+Floats = NDArray[np.float64]
+
 PICKS = ("popular", "random")
 
 
@@ -22,8 +26,9 @@ class FeedbackScenario:
     """Each run splits the users anew: one half teaches the features, the other answers with clicks.
 
     `rank` features by truncated SVD of all items, of which `n_items` are then kept: the most
-    attractive, or random ones of each run. Without a rank there are no features. With `one_split`
-    all runs share the split, features and items of run 0, and differ in users and draws only.
+    attractive, or random ones of each run; with `cut_first` the SVD sees the kept items alone. Without
+    a rank there are no features. With `one_split` all runs share the split, features and items of run
+    0, and differ in users and draws only. `with_replacement` is the split of that name.
     """
 
     def __init__(
@@ -36,6 +41,8 @@ class FeedbackScenario:
         scaled: bool = True,
         intercept: bool = False,
         one_split: bool = False,
+        with_replacement: bool = False,
+        cut_first: bool = False,
         item_names: Sequence[str] | None = None,
     ) -> None:
         self.matrix = check_matrix(matrix)
@@ -47,11 +54,21 @@ class FeedbackScenario:
             "n_items", n_items, at_least=1, at_most=columns, because=", the items there are"
         )
         self.rank, self.pick, self.scaled, self.intercept = rank, pick, scaled, intercept
-        self.one_split = one_split
+        self.one_split, self.with_replacement, self.cut_first = one_split, with_replacement, cut_first
         self.item_names = [f"item {item}" for item in range(columns)] if item_names is None else item_names
         if len(self.item_names) != columns:
             raise InvalidInput(f"item_names must name all {columns} items, got {len(self.item_names)}")
+        self._halves = _Halves(self.matrix, with_replacement)
         self._latest: tuple[tuple[int, int], Stage] | None = None
+
+    def with_items(self, n_items: int) -> "FeedbackScenario":
+        """The same scenario with another number of items; both share splits and features."""
+        other = copy(self)
+        other.n_items = whole_number(
+            "n_items", n_items, at_least=1, at_most=self.matrix.shape[1], because=", the items there are"
+        )
+        other._latest = None
+        return other
 
     def stage(self, seed: int, run: int) -> Stage:
         key = seed, 0 if self.one_split else run
@@ -60,14 +77,20 @@ class FeedbackScenario:
         return self._latest[1]
 
     def _make(self, seed: int, run: int) -> Stage:
-        train, test = split(self.matrix, seed, run=run)
         items = self._items(seed, run)
+        train, test = self._halves.of(seed, run)
         features = None
-        if self.rank is not None:
+        if self.rank is not None and self.cut_first:
+            features = self._features(train[:, items])
+        elif self.rank is not None:
             # Before the cut: what all items say about users helps to place the few that are kept.
-            every = truncated_svd(train, self.rank, scaled=self.scaled, intercept=self.intercept)
+            every = self._halves.taught(seed, run, self._features)
             features = np.ascontiguousarray(every[items])
         return Stage(MatrixWorld(test[:, items]), features, [self.item_names[item] for item in items])
+
+    def _features(self, train: sparse.csr_matrix) -> Floats:
+        assert self.rank is not None
+        return truncated_svd(train, self.rank, scaled=self.scaled, intercept=self.intercept)
 
     def _items(self, seed: int, run: int) -> NDArray[np.int64]:
         if self.pick == "random":
@@ -76,3 +99,25 @@ class FeedbackScenario:
             )
             return np.asarray(np.sort(chosen), np.int64)
         return most_attractive(self.matrix, self.n_items)
+
+
+class _Halves:
+    """The two parts of the users, and the features the first part taught; only of the latest run."""
+
+    def __init__(self, matrix: sparse.csr_matrix, with_replacement: bool) -> None:
+        self._matrix, self._with_replacement = matrix, with_replacement
+        self._key: tuple[int, int] | None = None
+        self._parts: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
+        self._features: Floats | None = None
+
+    def of(self, seed: int, run: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+        if self._parts is None or self._key != (seed, run):
+            self._parts = split(self._matrix, seed, run=run, with_replacement=self._with_replacement)
+            self._key, self._features = (seed, run), None
+        return self._parts
+
+    def taught(self, seed: int, run: int, features: Callable[[sparse.csr_matrix], Floats]) -> Floats:
+        train, _ = self.of(seed, run)
+        if self._features is None:
+            self._features = features(train)
+        return self._features

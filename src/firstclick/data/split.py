@@ -1,4 +1,4 @@
-"""Two random halves of the users: one to learn features from, one to answer with clicks."""
+"""Two parts of the users: one to learn features from, one to answer with clicks."""
 
 from typing import Any
 
@@ -11,16 +11,24 @@ from firstclick.whole_number import whole_number
 from firstclick.worlds.matrix import check_matrix
 
 
-def split(matrix: Any, seed: int, *, run: int = 0) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Every user is in exactly one of (train, test), drawn by seed and run alone.
+def split(
+    matrix: Any, seed: int, *, run: int = 0, with_replacement: bool = False
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """The users in two parts, (train, test), drawn by seed and run alone, in their old order.
 
-    Users stay in their old order within a half. With an odd number the test half has one more.
+    Each user is in exactly one of two halves; with an odd number the test half has one more. With
+    replacement, as many users as half are drawn for training, some of them twice, and those never
+    drawn, about 61 %, are for testing.
     """
     entries = check_matrix(matrix)
     run = whole_number("run", run, at_least=0)
     n_users = entries.shape[0]
     if n_users < 2:
         raise InvalidInput(f"a split needs at least 2 users, got {n_users}")
-    order = stream(seed, "run", run, "split").permutation(n_users)
+    draw = stream(seed, "run", run, "split")
     half = n_users // 2
+    if with_replacement:
+        train = np.sort(draw.integers(n_users, size=half))
+        return entries[train], entries[np.setdiff1d(np.arange(n_users), train)]
+    order = draw.permutation(n_users)
     return entries[np.sort(order[:half])], entries[np.sort(order[half:])]

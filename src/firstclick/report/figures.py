@@ -21,6 +21,7 @@ from firstclick.report.labels import FONT_SIZE, LINE, broken, place_labels
 from firstclick.report.rounding import compact
 from firstclick.report.style import line_styles
 from firstclick.simulate.results import Results
+from firstclick.writing import write_whole
 
 TITLES = {
     "expected_regret": "Expected regret (clicks)",
@@ -50,9 +51,9 @@ def regret_figure(results: Results, *, measure: str = "expected_regret", scale: 
     `scale` 'log' is logarithmic on both axes; where a curve is zero or negative the vertical one is
     linear near zero. Every curve has its name at its end. One run has no band.
     """
-    _check("measure", measure, tuple(TITLES))
-    _check("scale", scale, SCALES)
-    with _look():
+    check_choice("measure", measure, tuple(TITLES))
+    check_choice("scale", scale, SCALES)
+    with look():
         return _draw(results, measure, scale)
 
 
@@ -88,12 +89,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     kind = target.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise InvalidInput(f"{target}: a figure's name must end in .svg, .png or .pdf")
-    draft = target.with_name(target.name + ".part")
-    try:
-        draft.write_bytes(figure_bytes(figure, kind))
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+    write_whole(target, figure_bytes(figure, kind))
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
@@ -104,14 +100,14 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
         "png": {"Software": None},
     }
     content = io.BytesIO()
-    with _look():
+    with look():
         figure.savefig(content, format=kind, dpi=200, metadata=undated[kind])
     return content.getvalue()
 
 
 @contextmanager
-def _look() -> Iterator[None]:
-    """Our settings and otherwise matplotlib's defaults, whatever the user's matplotlibrc says."""
+def look() -> Iterator[None]:
+    """Draw with our settings and otherwise matplotlib's defaults, whatever the user's matplotlibrc says."""
     settings: dict[Any, Any] = {
         name: value for name, value in matplotlib.rcParamsDefault.items() if name.partition(".")[0] in DRAWING
     }
@@ -131,8 +127,8 @@ def _look() -> Iterator[None]:
 
 # The groups of settings that change what a figure looks like, as against backends and windows.
 DRAWING = (
-    "axes", "figure", "font", "grid", "hatch", "image", "lines", "markers", "mathtext", "patch",
-    "path", "pdf", "savefig", "scatter", "svg", "text", "xaxis", "xtick", "yaxis", "ytick",
+    "axes", "errorbar", "figure", "font", "grid", "hatch", "image", "legend", "lines", "markers", "mathtext",
+    "patch", "path", "pdf", "savefig", "scatter", "svg", "text", "xaxis", "xtick", "yaxis", "ytick",
 )  # fmt: skip
 
 
@@ -174,7 +170,7 @@ def _draw(results: Results, measure: str, scale: str) -> Figure:
     if measure == "reward":
         axes.axhline(results.optimal_reward, color=INK, linewidth=1.1, linestyle=(0, (4, 3)), zorder=1)
         ends.append(("best fixed slate", results.optimal_reward, INK))
-    _dress(axes, measure, scale)
+    _dress(axes, measure)
     place_labels(figure, axes, ends, bottom=BOTTOM, top=TOP)
     return figure
 
@@ -226,9 +222,18 @@ def _set_limits(
         axes.set_ylim(0.8 * float(np.min(means)), 1.25 * high)
 
 
-def _dress(axes: Axes, measure: str, scale: str) -> None:
+def _dress(axes: Axes, measure: str) -> None:
     axes.set_title(TITLES[measure], loc="left", fontsize=10, color=INK, pad=7)
     axes.set_xlabel("Step", labelpad=3)
+    dress(axes, near=LINEAR_WITHIN[measure])
+    axes.tick_params(axis="y", pad=5)
+
+
+def dress(axes: Axes, *, ticks: tuple[int, int] = (5, 5), near: float = 1.0) -> None:
+    """Give axes with their scales and limits set our ground line, grid and readable numbers.
+
+    `ticks` is about how many a linear axis has across and up; `near` is where a log axis turns linear.
+    """
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(INK)
@@ -237,14 +242,14 @@ def _dress(axes: Axes, measure: str, scale: str) -> None:
     low, high = axes.get_ylim()
     if low < 0:
         axes.axhline(0, color=INK, linewidth=0.8, zorder=1)
-    for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, (low, high))):
-        if scale == "log":
-            axis.set_major_locator(FixedLocator(_log_ticks(*limits, near=LINEAR_WITHIN[measure])))
+    for axis, limits, most in ((axes.xaxis, axes.get_xlim(), ticks[0]), (axes.yaxis, (low, high), ticks[1])):
+        if axis.get_scale() == "linear":
+            axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
         else:
-            axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+            axis.set_major_locator(FixedLocator(_log_ticks(*limits, near=near)))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
-    axes.tick_params(axis="y", length=0, pad=5)
+    axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", length=3)
 
 
@@ -268,7 +273,8 @@ def _powers(low: float, high: float, factors: tuple[int, ...]) -> list[float]:
     return [value for value in values if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
 
 
-def _check(name: str, value: str, known: tuple[str, ...]) -> None:
+def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    """Pass if the value is one of those known; InvalidInput names them otherwise."""
     if value not in known:
         hint = did_you_mean(str(value), known)
         raise InvalidInput(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")

@@ -2,22 +2,16 @@
 
 import json
 import os
-import re
-from collections.abc import Iterable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
-
-from firstclick.report.figures import GRID, INK, caption, regret_figure
+from firstclick.report.figures import caption, regret_figure
 from firstclick.report.headline import headline, leaders, ranked
-from firstclick.report.inline_svg import inline_svg
+from firstclick.report.page import rendered, slate_entries, swatch, themed_svg
 from firstclick.report.rounding import microseconds, percent, rounded, whole
 from firstclick.report.style import LineStyle, line_styles
 from firstclick.report.tables import final_with_error, share_of_best
-from firstclick.simulate.results import PolicyResult, Results, Shown
+from firstclick.simulate.results import PolicyResult, Results
 from firstclick.writing import write_whole
 
 FIGURES = (("expected_regret", "linear"), ("expected_regret", "log"), ("reward", "linear"))
@@ -33,31 +27,27 @@ def html_report(
     order, lead = ranked(results), {result.policy for result in leaders(results)}
     styles = line_styles(result.policy for result in results.results)
     best_items = {shown.item for shown in results.optimal_items}
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["breakable"] = _breakable
-    template = files("firstclick.report").joinpath("report.html").read_text(encoding="utf-8")
-    return environment.from_string(template).render(
+    return rendered(
+        "report.html",
+        colors=dict.fromkeys(style.color for style in styles.values()),
         title=title,
         subtitle=subtitle,
         command=command,
         headline=headline(results).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"),
         facts=_facts(results),
-        hues={_variable(style.color): style for style in styles.values()},
         rows=[
             _row(result, styles[result.policy], leads=result.policy in lead, alone=len(lead) == 1)
             for result in order
         ],
         compared=results.runs > 1 and len(order) > 1,
         runs=results.runs,
-        figures=[_figure(results, measure, scale, styles.values()) for measure, scale in FIGURES],
-        best=_slate(results.optimal_items, results.k, best_items),
+        figures=[_figure(results, measure, scale) for measure, scale in FIGURES],
+        best=slate_entries(results.optimal_items, results.k, best_items),
         slates=[
             {
                 "policy": result.policy,
-                "swatch": _swatch(styles[result.policy]),
-                "slate": _slate(result.shown, results.k, best_items),
+                "swatch": swatch(styles[result.policy]),
+                "slate": slate_entries(result.shown, results.k, best_items),
             }
             for result in order
         ],
@@ -95,7 +85,7 @@ def _facts(results: Results) -> list[str]:
 def _row(result: PolicyResult, style: LineStyle, *, leads: bool, alone: bool) -> dict[str, Any]:
     return {
         "policy": result.policy,
-        "swatch": _swatch(style),
+        "swatch": swatch(style),
         "badge": ("lowest" if alone else "tied for lowest") if leads else "",
         "regrets": [
             rounded(float(result.mean(measure)[-1]), float(result.stderr(measure)[-1]))
@@ -106,53 +96,19 @@ def _row(result: PolicyResult, style: LineStyle, *, leads: bool, alone: bool) ->
     }
 
 
-def _figure(results: Results, measure: str, scale: str, styles: Iterable[LineStyle]) -> dict[str, Any]:
+def _figure(results: Results, measure: str, scale: str) -> dict[str, Any]:
     kind = {"expected_regret": "Expected regret", "regret": "Realised regret", "reward": "Clicks per step"}
     axes = "logarithmic axes" if scale == "log" else "linear axes"
     ends = "; ".join(f"{end.policy} {final_with_error(end, measure)}" for end in ranked(results))
     what = "clicks" if measure == "reward" else "regret"
-    colors = {style.color: f"var({_variable(style.color)})" for style in styles}
     return {
-        "svg": inline_svg(
+        "svg": themed_svg(
             regret_figure(results, measure=measure, scale=scale),
             prefix=f"{measure}-{scale}-",
             label=f"{kind[measure]} against step, {axes}. Total {what} after the last step: {ends}.",
-            colors=colors | {INK: "var(--muted)", GRID: "var(--line)", "#ffffff": "none"},
         ),
         "caption": caption(results, measure=measure, scale=scale),
     }
-
-
-def _slate(shown: tuple[Shown, ...], k: int, best: set[str]) -> dict[str, Any]:
-    entries = [
-        {
-            "item": entry.item,
-            "share": percent(entry.share),
-            "width": f"{100 * min(max(entry.share, 0.0), 1.0):.1f}",
-            "best": entry.item in best,
-        }
-        for entry in shown
-    ]
-    return {"first": entries[:k], "rest": entries[k:]}
-
-
-def _swatch(style: LineStyle) -> Markup:
-    """A short piece of the policy's line."""
-    dash = " ".join(f"{2 * part:g}" for part in style.dash)
-    return Markup(
-        '<svg class="swatch" viewBox="0 0 26 8" aria-hidden="true">'
-        '<path d="M0 4H26" style="stroke:var({});stroke-dasharray:{}"/></svg>'
-    ).format(_variable(style.color), dash or "none")
-
-
-def _breakable(label: str) -> Markup:
-    """A label that is too long for its line breaks between parameters; the style sheet says if elsewhere."""
-    parts = re.findall(r"[^:,]*[:,]?", label)
-    return Markup("<wbr>").join(Markup("<span>{}</span>").format(part) for part in parts if part)
-
-
-def _variable(color: str) -> str:
-    return "--c" + color.removeprefix("#")
 
 
 def _sizes(results: Results) -> list[tuple[str, str]]:

@@ -27,11 +27,11 @@ def place_labels(
     the names and the numbers on the left leave, between margins in inches.
     """
     names = [broken(name) for name, _, _ in ends]
-    wide = max(_width(line) for name in names for line in name.split("\n"))
+    wide = max(text_width(line, FONT_SIZE) for name in names for line in name.split("\n"))
     low, high = axes.get_ylim()
     ticks = axes.yaxis.get_major_locator().tick_values(low, high)
     numbers = axes.yaxis.get_major_formatter().format_ticks([tick for tick in ticks if low <= tick <= high])
-    left = max((_width(number) for number in numbers), default=0.0) + 8
+    left = max((text_width(number, FONT_SIZE) for number in numbers), default=0.0) + 8
     width, height = (float(size) * 72 for size in figure.get_size_inches())
     across = max(width - left - LEADER - wide - 8, 0.35 * width)
     up = height - 72 * (bottom + top)
@@ -118,8 +118,8 @@ def broken(name: str) -> str:
     return "\n".join(lines)
 
 
-def _width(text: str) -> float:
-    width, _, _ = TextToPath().get_text_width_height_descent(
-        text, FontProperties(size=FONT_SIZE), ismath=False
-    )
+def text_width(text: str, size: float, weight: str = "normal") -> float:
+    """How wide the text is, in points."""
+    font = FontProperties(size=size, weight=weight)
+    width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)
     return float(width)

@@ -1,7 +1,7 @@
 """One colour, dash and marker per policy name, whatever else is in the figure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from zlib import crc32
 
@@ -57,6 +57,12 @@ VARIANTS = (
     (SOLID, "*"),
 )
 
+# For one policy in several settings, as in a figure of the rank: its colour this much nearer to white
+# or black. On a dark ground the order turns round, so that the last stands out most on both.
+SHADES = ((0.35, "#ffffff"), (0.0, "#ffffff"), (0.55, "#000000"))
+DARK_SHADES = ((0.3, "#000000"), (0.0, "#ffffff"), (0.6, "#ffffff"))
+SETTINGS = ((SOLID, "o"), (DASHED, "s"), (DOTTED, "^"), (DASH_DOT, "D"), (SHORT_DASHED, "v"))
+
 
 def base_name(policy: str) -> str:
     """'cascade-ucb1' for 'cascade-ucb1:radius=0.5'."""
@@ -81,6 +87,35 @@ def line_styles(policies: Iterable[str]) -> dict[str, LineStyle]:
         for label, (dash, marker) in zip(variants, _spread(variants, others), strict=True):
             found[label] = LineStyle(base.color, base.on_dark, dash, marker)
     return {label: found[label] for label in labels}
+
+
+def setting_style(policy: str, place: int) -> LineStyle:
+    """How a policy looks in setting number `place`, from 0: its own colour in another shade, dash and marker.
+
+    Fifteen places differ, and any three in a row differ in all of them.
+    """
+    style = line_styles([base_name(policy)])[base_name(policy)]
+    dash, marker = SETTINGS[place % len(SETTINGS)]
+    return replace(_shades(style)[place % len(SHADES)], dash=dash, marker=marker)
+
+
+def dark_colors() -> dict[str, str]:
+    """Every colour that a curve can have on a light ground, and what it is on a dark one."""
+    styles = [shade for style in (*KNOWN.values(), *FREE) for shade in _shades(style)]
+    return {style.color: style.on_dark for style in styles}
+
+
+def _shades(style: LineStyle) -> list[LineStyle]:
+    return [
+        replace(style, color=_mixed(style.color, *light), on_dark=_mixed(style.on_dark, *dark))
+        for light, dark in zip(SHADES, DARK_SHADES, strict=True)
+    ]
+
+
+def _mixed(color: str, share: float, other: str) -> str:
+    """The colour with a share of another one in it."""
+    parts = [(int(color[at : at + 2], 16), int(other[at : at + 2], 16)) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round((1 - share) * ours + share * theirs):02x}" for ours, theirs in parts)
 
 
 def _spread(texts: list[str], choices: tuple[T, ...]) -> list[T]:

@@ -1,9 +1,13 @@
-"""The results as a table for the terminal."""
+"""Results as tables for the terminal."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from firstclick.experiment import Comparison
+from firstclick.report.comparisons import setting_words
 from firstclick.report.headline import leaders, ranked
 from firstclick.report.rounding import microseconds, percent, with_error
 from firstclick.simulate.results import PolicyResult, Results
@@ -38,3 +42,50 @@ def share_of_best(result: PolicyResult) -> float:
     clicks = float(np.sum(result.reward[:, -1]))
     best = clicks + float(np.sum(result.regret[:, -1]))
     return clicks / best if best > 0 else float("nan")
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """Expected regret after the last step, one row per setting and policy."""
+    table = _table("experiment", "data", "setting", "policy")
+    for heading in ("expected regret", "clicks"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in comparisons:
+        for result in one.results.results:
+            table.add_row(
+                one.experiment.name,
+                one.dataset.title,
+                setting_words(one),
+                Text(result.policy),
+                final_with_error(result, "expected_regret"),
+                final_with_error(result, "reward"),
+            )
+    return table
+
+
+def speed_table(comparisons: Sequence[Comparison]) -> Table | None:
+    """Each cell against the same algorithm in plain NumPy, timed in the same process right after it."""
+    table = _table("data", "setting", "policy")
+    for heading in ("µs/step", "NumPy µs/step", "times faster"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    seen = set()
+    for one in comparisons:
+        for policy, speed in one.speeds.items():
+            if speed.numpy_seconds is None or (one.setting, policy) in seen:
+                continue
+            seen.add((one.setting, policy))
+            table.add_row(
+                one.dataset.title,
+                setting_words(one),
+                policy,
+                microseconds(speed.seconds),
+                microseconds(speed.numpy_seconds),
+                f"{speed.numpy_seconds / speed.seconds:.0f}",
+            )
+    return table if seen else None
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table

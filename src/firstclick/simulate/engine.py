@@ -1,26 +1,54 @@
-"""Where runs are played: in this process, or in several on this machine.
+"""Where runs are played: in this process, in several on this machine, or on a dask cluster.
 
 Every task is played from its own keys alone, so that results do not depend on the number of
 processes, on who plays what, or on the order in which tasks end.
 """
 
 import multiprocessing
+import re
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import Field, dataclass
+from multiprocessing import resource_tracker
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.errors import WorkFailed
+from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.protocol import Policy, Stage
 from firstclick.simulate.loop import Trace, play_run
 
 POLL_SECONDS = 0.1
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+Report = Callable[[int], Any]
+
+
+class Playable(Protocol[T_co]):
+    """A piece of work that needs nobody else; `report` is called with each number of steps it has played."""
+
+    def play(self, report: Report) -> T_co: ...
+
+
+class StagedTask(Playable[T_co], Protocol[T_co]):
+    """A dataclass whose field `stage` is the large part, which many tasks share and none changes."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def stage(self) -> Any: ...
+
+
+class Engine(Protocol):
+    """Plays all tasks and gives their results as they end, in any order."""
+
+    def __call__(self, tasks: Iterator[StagedTask[T]], report: Report) -> Iterator[T]: ...
 
 
 @dataclass(frozen=True)
@@ -35,14 +63,14 @@ class Task:
     record: NDArray[np.int64]
     seed: int
 
-    def play(self, report: Callable[[int], Any]) -> Trace:
+    def play(self, report: Report) -> Trace:
         return play_run(
             self.policy, self.stage, self.optimal, record=self.record, seed=self.seed, run=self.run,
             index=self.index, report=report,
         )  # fmt: skip
 
 
-def play_here(tasks: Iterator[Task], report: Callable[[int], Any]) -> Iterator[Trace]:
+def play_here(tasks: Iterator[Playable[T]], report: Report) -> Iterator[T]:
     """Play one task after the other in this process."""
     for task in tasks:
         yield task.play(report)
@@ -58,7 +86,7 @@ def _start_worker(done: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _play_in_worker(task: Task) -> Trace:
+def _play_in_worker(task: Playable[T]) -> T:
     def report(steps: int) -> None:
         with _done.get_lock():
             _done.value += steps
@@ -67,11 +95,13 @@ def _play_in_worker(task: Task) -> Trace:
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
+def deaf_to_interrupts() -> Iterator[None]:
     """A process started in here never sees Ctrl-C, not even while it imports; ours comes when we leave."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    # Python starts it with the first process, and then opens our ears in passing.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -79,13 +109,13 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def play_in_processes(tasks: Iterator[Task], report: Callable[[int], Any], jobs: int) -> Iterator[Trace]:
+def play_in_processes(tasks: Iterator[Playable[T]], report: Report, jobs: int) -> Iterator[T]:
     """Play tasks in `jobs` processes. Tasks are made only as they are needed: their data can be large."""
     # Spawn, not fork: a forked child would inherit the threads of BLAS in an unknown state.
     context = multiprocessing.get_context("spawn")
     done = context.Value("q", 0)
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(done,))
-    waiting: set[Future[Trace]] = set()
+    waiting: set[Future[T]] = set()
     reported, finished_all = 0, False
     try:
         exhausted = False
@@ -95,7 +125,7 @@ def play_in_processes(tasks: Iterator[Task], report: Callable[[int], Any], jobs:
                 if task is None:
                     exhausted = True
                 else:
-                    with _deaf_to_interrupts():
+                    with deaf_to_interrupts():
                         waiting.add(pool.submit(_play_in_worker, task))
             finished, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)
             now = done.value
@@ -115,3 +145,20 @@ def play_in_processes(tasks: Iterator[Task], report: Callable[[int], Any], jobs:
             for process in list((pool._processes or {}).values()):
                 process.kill()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def engine_named(name: str, jobs: int) -> Engine:
+    """The engine of this name: 'local', 'dask', or the address of a dask scheduler, 'tcp://host:port'.
+
+    `jobs` is the number of processes on this machine; a cluster that runs already plays with all it has.
+    """
+    if name == "local":
+        return play_here if jobs == 1 else lambda tasks, report: play_in_processes(tasks, report, jobs)
+    if name != "dask" and not re.fullmatch(r"(tcp|tls)://[^/\s]+:\d+", name):
+        raise InvalidInput(f"engine must be local, dask or the tcp://host:port of a scheduler, got {name!r}")
+    try:
+        from firstclick.simulate.dask_engine import play_on_dask
+    except ModuleNotFoundError:
+        raise InvalidInput(f"engine {name} needs dask; pip install 'firstclick[dask]'") from None
+    address = None if name == "dask" else name
+    return lambda tasks, report: play_on_dask(tasks, report, address, jobs)

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numba
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from firstclick._version import __version__
@@ -75,6 +76,7 @@ def installed_versions() -> dict[str, str]:
     return {
         "firstclick": __version__,
         "numpy": np.__version__,
+        "scipy": scipy.__version__,
         "numba": numba.__version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",

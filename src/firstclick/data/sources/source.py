@@ -1,21 +1,15 @@
 """What every source of data has in common: a name, parameters, a place to look, and `load`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from firstclick.data.interactions import Interactions
+from firstclick.data.progress import Progress as Progress
+from firstclick.data.progress import silent as silent
 from firstclick.declaration import Declared, split_spec
 from firstclick.errors import InvalidInput
 from firstclick.registry import find, named
-
-# progress(done, total), in bytes of the files read, or in rows made.
-Progress = Callable[[int, int], Any]
-
-
-def silent(done: int, total: int) -> None:
-    """No progress is shown."""
 
 
 class Source(Declared, ABC):
@@ -28,8 +22,12 @@ class Source(Declared, ABC):
     # Folders that the files usually lie in, below the one that is given.
     folders: ClassVar[tuple[str, ...]] = ()
 
-    def find(self, path: Path) -> dict[str, Path]:
-        """The files by what they hold, in `path` or in one of its usual folders; InvalidInput if not there."""
+    def find(self, path: Path | None) -> dict[str, Path]:
+        """The files by what they hold, in `path` or in one of the usual folders there; else InvalidInput."""
+        if path is None:
+            raise InvalidInput(f"{self.name} needs the path of its files: {self.wanted()}")
+        if not path.exists():
+            raise InvalidInput(f"{path}: no such file or folder")
         tried = [path, *(path / folder for folder in self.folders)]
         for folder in tried:
             if files := self.files_in(folder):

@@ -1,0 +1,172 @@
+"""`firstclick reproduce`: the paper's experiments, figures and claims in one command."""
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from firstclick.cli.console import page, print_json, processes, talk
+from firstclick.cli.experiments import load, print_tables, progress_and_resumption, watch
+from firstclick.cli.wording import count
+from firstclick.data.sources import Source
+from firstclick.declaration import did_you_mean
+from firstclick.errors import InvalidInput, UnknownName
+from firstclick.experiment.conduct import check_folder
+from firstclick.paper.declarations import DATASETS, EXPERIMENTS, SYNTHETIC, mode_named
+from firstclick.simulate.engine import engine_named
+from firstclick.whole_number import whole_number
+
+CHOICES = (*DATASETS, *(SYNTHETIC + name for name in DATASETS), "synthetic")
+
+
+class ModeName(StrEnum):
+    paper = "paper"
+    authors = "authors"
+
+
+def reproduce(
+    out: Annotated[Path, Option(metavar="FOLDER", help="Folder for the report, figures, tables and cells.")],
+    data: Annotated[
+        Path | None,
+        Option(metavar="FOLDER", help="Folder with the data sets, each in its usual folder or right there."),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME",
+            help="yelp, million-song or movielens, synthetic-NAME for its stand-in, synthetic for all three "
+            "stand-ins; again for more. By default what --data holds.",
+        ),
+    ] = None,
+    experiment: Annotated[
+        list[str] | None,
+        Option(metavar="NAME", help="1, 2, 3, 4, sigma or c; again for more; all by default."),
+    ] = None,
+    mode: Annotated[
+        ModeName, Option(help="Follow the paper's text, or the authors' code where it differs.")
+    ] = ModeName.paper,
+    extras: Annotated[
+        bool,
+        Option("--extras", help="Play CascadeKL-UCB, CascadeTS and CascadeLinUCB in experiment 1 too."),
+    ] = False,
+    group: Annotated[
+        list[str] | None,
+        Option(metavar="DATASET=GROUP", help="Another group for experiment 3, as million-song=Pop_Rock."),
+    ] = None,
+    steps: Annotated[int, count("Steps of each run.")] = 100_000,
+    runs: Annotated[int, count("Runs; errors are over them.")] = 10,
+    jobs: Annotated[int, count("Processes; 0 for all processors. Results do not depend on it.")] = 0,
+    engine: Annotated[
+        str,
+        Option(
+            metavar="ENGINE",
+            help="local processes, dask for a local dask cluster, or tcp://host:port of a running one.",
+        ),
+    ] = "local",
+    seed: Annotated[int, count("Seed of everything that is random.")] = 1,
+    json: Annotated[bool, Option("--json", help="Print the claims and their verdicts as JSON.")] = False,
+) -> None:
+    """Reproduce Zong et al. 2016: play its experiments, draw its figures, check each of its claims.
+
+    Interrupted or killed, the same command goes on: finished cells in --out are not played again.
+
+    \b
+    On MovieLens 1M (firstclick data download movielens-1m --to data):
+      firstclick reproduce --dataset movielens --data data --out out/movielens
+
+    \b
+    Without any data, on made-up stand-ins of the same size:
+      firstclick reproduce --dataset synthetic --out out/synthetic
+
+    \b
+    A first look, in a minute:
+      firstclick reproduce --dataset synthetic-movielens --steps 2000 --runs 3 --out look
+    """
+    from firstclick.paper.reproduce import reproduce as carry_out
+
+    for name, value in (("steps", steps), ("runs", runs)):
+        whole_number(name, value, at_least=1)
+    reading = mode_named(mode.value)
+    sources = _sources(dataset, data, reading.source)
+    names = _known("experiment", experiment or EXPERIMENTS, EXPERIMENTS)
+    groups = _groups(group)
+    runner = engine_named(engine, processes(jobs))
+    check_folder(out)
+    with progress_and_resumption(out) as progress:
+        datasets = [load(source, data, progress) for source in sources]
+        found = carry_out(
+            datasets, out, runner, experiments=names, mode=reading, groups=groups, extras=extras,
+            steps=steps, runs=runs, seed=seed, watch=watch(progress),
+            command="firstclick " + shlex.join(_without_out(sys.argv[1:])),
+        )  # fmt: skip
+    if json:
+        print_json(found.claims)
+    else:
+        print_tables(found.comparisons)
+        page().print("\n" + found.summary)
+    talk.print(f"report: {out / 'report.html'}")
+
+
+def _sources(chosen: list[str] | None, data: Path | None, source_of: Callable[[str], Source]) -> list[Source]:
+    """The sources that were asked for; without a wish, those whose files are there."""
+    names: list[str] = []
+    for name in _known("dataset", chosen or (), CHOICES):
+        names += [SYNTHETIC + one for one in DATASETS] if name == "synthetic" else [name]
+    sources = [source_of(name) for name in dict.fromkeys(names)]
+    if sources:
+        for source in sources:
+            if data is not None and not source.synthetic:
+                source.find(data)
+        return sources
+    if data is None:
+        raise InvalidInput(
+            "say where the data is with --data FOLDER, or take made-up stand-ins: --dataset synthetic"
+        )
+    found = []
+    for name in DATASETS:
+        source = source_of(name)
+        try:
+            source.find(data)
+        except InvalidInput as reason:
+            talk.print(f"note: {source.title} is left out: {reason}")
+        else:
+            found.append(source)
+    if not found:
+        raise InvalidInput(
+            f"{data} holds none of {', '.join(DATASETS)}; see `firstclick data download --help`"
+        )
+    return found
+
+
+def _known(kind: str, names: Sequence[str], known: tuple[str, ...]) -> list[str]:
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or "; known are " + ", ".join(known)
+            raise UnknownName(f"unknown {kind} {name!r}{hint}")
+    return list(dict.fromkeys(names))
+
+
+def _groups(given: list[str] | None) -> dict[str, str]:
+    groups = {}
+    for entry in given or ():
+        name, equals, group = entry.partition("=")
+        if not equals or not group:
+            raise InvalidInput(f"--group must be DATASET=GROUP, such as million-song=Pop_Rock, got {entry!r}")
+        _known("dataset", [name], DATASETS)
+        groups[name] = group
+    return groups
+
+
+def _without_out(arguments: list[str]) -> list[str]:
+    """The call without what does not change its results: where they went, and who computed them."""
+    kept, skip = [], False
+    for argument in arguments:
+        aside = argument.partition("=")[0] in ("--out", "--jobs", "--engine", "--json")
+        if not skip and not aside:
+            kept.append(argument)
+        skip = aside and "=" not in argument and argument != "--json"
+    return kept

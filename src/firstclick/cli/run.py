@@ -1,0 +1,77 @@
+"""`firstclick run`: an experiment of your own, declared in a TOML file."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from firstclick.cli.console import processes, talk
+from firstclick.cli.experiments import load, print_tables, progress_and_resumption, watch
+from firstclick.cli.wording import count
+from firstclick.experiment.cells import resized
+from firstclick.experiment.conduct import check_folder
+from firstclick.experiment.declaration import read_experiment
+from firstclick.simulate.engine import engine_named
+from firstclick.whole_number import whole_number
+
+
+def run(
+    file: Annotated[Path, Argument(metavar="EXPERIMENT.TOML", help="The declaration.")],
+    out: Annotated[Path, Option(metavar="FOLDER", help="Folder for the report, figures, tables and cells.")],
+    data: Annotated[
+        Path | None, Option(metavar="PATH", help="The data's file or folder, if not the declaration's path.")
+    ] = None,
+    steps: Annotated[int | None, count("Steps of each run, if not the declaration's.")] = None,
+    runs: Annotated[int | None, count("Runs, if not the declaration's.")] = None,
+    seed: Annotated[int | None, count("Seed, if not the declaration's.")] = None,
+    no_extras: Annotated[bool, Option("--no-extras", help="Leave out the policies under extras.")] = False,
+    jobs: Annotated[int, count("Processes; 0 for all processors. Results do not depend on it.")] = 0,
+    engine: Annotated[
+        str,
+        Option(
+            metavar="ENGINE",
+            help="local processes, dask for a local dask cluster, or tcp://host:port of a running one.",
+        ),
+    ] = "local",
+) -> None:
+    """Play an experiment that a TOML file declares, and write a report.
+
+    Interrupted or killed, the same command goes on: finished cells in --out are not played again.
+
+    \b
+    Example, films.toml:
+      title    = "Which learner for our films?"
+      data     = "table:user=customer,item=film,value=stars,above=3"
+      path     = "ratings.csv"              # CSV, TSV or Parquet, beside this file
+      policies = ["cascade-lin-ts", "cascade-ts", "cascade-ucb1:radius=0.5"]
+      items    = [64, "all"]                # a list: one comparison for each
+      rank     = 20                         # features by truncated SVD
+      k        = 4
+      steps    = 20_000
+      runs     = 5
+
+    \b
+    Then:
+      firstclick run films.toml --out results
+
+    \b
+    Also, with their defaults: extras = [], seed = 1, group = none (a group of items),
+    pick = "popular" (or "random"), scaled = true (V Sigma; false: V), intercept = false,
+    one_split = false, with_replacement = false, cut_first = false (SVD before the cut).
+    """
+    from firstclick.report.experiment import write_experiment
+
+    for name, value in (("steps", steps), ("runs", runs)):
+        if value is not None:
+            whole_number(name, value, at_least=1)
+    experiment = resized(read_experiment(file), steps=steps, runs=runs, seed=seed)
+    runner = engine_named(engine, processes(jobs))
+    check_folder(out)
+    with progress_and_resumption(out) as progress:
+        datasets = [load(source, data or experiment.path, progress) for source in experiment.data]
+        comparisons = write_experiment(
+            experiment, datasets, out, runner, extras=not no_extras, watch=watch(progress),
+            command=f"firstclick run {file.name}",
+        )  # fmt: skip
+    print_tables(comparisons)
+    talk.print(f"report: {out / 'report.html'}")

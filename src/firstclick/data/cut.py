@@ -1,0 +1,108 @@
+"""A part of the interactions: the most active users, the most met items, or the items of a group."""
+
+import difflib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.data.interactions import Interactions
+from firstclick.errors import InvalidInput, UnknownName
+from firstclick.whole_number import whole_number
+
+# Rows at a time: NumPy widens codes to 64 bits wherever they are counted or looked up.
+_BLOCK = 1 << 22
+
+
+def cut(
+    interactions: Interactions,
+    *,
+    top_users: int | None = None,
+    top_items: int | None = None,
+    weight: NDArray[Any] | None = None,
+) -> Interactions:
+    """What is between the `top_users` most active users and the `top_items` most met items; None keeps all.
+
+    Users and items are counted independently over all rows given, each row once or by its `weight`, such
+    as a play count; among equals the lower code comes first. Those kept keep their order, also if no row
+    is left to them; names, groups and facts are carried over.
+    """
+    if top_users is None and top_items is None:
+        return interactions
+    if weight is not None and weight.shape != interactions.users.shape:
+        raise InvalidInput(
+            f"weight must be one per interaction ({len(interactions.users)}), got shape {weight.shape}"
+        )
+    users = _top("users", top_users, interactions.users, len(interactions.user_ids), weight)
+    items = _top("items", top_items, interactions.items, len(interactions.item_ids), weight)
+    return _keep(interactions, users, items)
+
+
+def keep_items(interactions: Interactions, items: ArrayLike) -> Interactions:
+    """Only the rows of these items, given by their codes; all users stay, and items keep their order."""
+    n_items = len(interactions.item_ids)
+    codes = np.asarray(items)
+    if codes.ndim != 1 or codes.dtype.kind not in "iu" or not codes.size:
+        raise InvalidInput(f"items must be a list of item codes, at least one, got {items!r}")
+    if codes.min() < 0 or codes.max() >= n_items:
+        raise InvalidInput(f"items must be codes from 0 to {n_items - 1}, got {codes.min()} to {codes.max()}")
+    return _keep(interactions, np.arange(len(interactions.user_ids)), np.unique(codes))
+
+
+def group_items(interactions: Interactions, name: str) -> NDArray[np.int64]:
+    """The codes of the items in this group; of an unknown one the nearest are listed."""
+    groups = interactions.groups()
+    if name in groups:
+        return groups[name]
+    if not groups:
+        raise InvalidInput(f"there is no group {name!r}: the items of this data have no groups")
+    # The largest of those that differ in case alone.
+    plain = {group.casefold(): group for group in reversed(groups)}
+    near = [plain[found] for found in difflib.get_close_matches(name.casefold(), plain, n=5, cutoff=0.5)]
+    listed = ", ".join(f"{group!r} ({_items(len(groups[group]))})" for group in near or list(groups)[:10])
+    raise UnknownName(f"unknown group {name!r}; {'nearest' if near else 'largest'}: {listed}")
+
+
+def _items(number: int) -> str:
+    return "1 item" if number == 1 else f"{number} items"
+
+
+def _top(
+    kind: str, n: int | None, codes: NDArray[Any], n_ids: int, weight: NDArray[Any] | None
+) -> NDArray[np.int64]:
+    if n is None:
+        return np.arange(n_ids)
+    n = whole_number(f"top_{kind}", n, at_least=1, at_most=n_ids, because=f", the {kind} there are")
+    counts = np.zeros(n_ids)
+    for start in range(0, len(codes), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        counts += np.bincount(codes[rows], None if weight is None else weight[rows], minlength=n_ids)
+    return np.sort(np.argsort(-counts, kind="stable")[:n])
+
+
+def _keep(old: Interactions, users: NDArray[np.int64], items: NDArray[np.int64]) -> Interactions:
+    new_user, new_item = _new_codes(users, len(old.user_ids)), _new_codes(items, len(old.item_ids))
+    parts = []
+    for start in range(0, max(len(old.users), 1), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        user, item = new_user[old.users[rows]], new_item[old.items[rows]]
+        kept = (user >= 0) & (item >= 0)
+        parts.append((user[kept], item[kept], old.attracted[rows][kept]))
+    user_codes, item_codes, attracted = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return replace(
+        old,
+        users=user_codes,
+        items=item_codes,
+        attracted=attracted,
+        user_ids=tuple(old.user_ids[user] for user in users.tolist()),
+        item_ids=tuple(old.item_ids[item] for item in items.tolist()),
+        item_names=old.item_names and tuple(old.item_names[item] for item in items.tolist()),
+        item_groups=old.item_groups and tuple(old.item_groups[item] for item in items.tolist()),
+    )
+
+
+def _new_codes(kept: NDArray[np.int64], n_ids: int) -> NDArray[np.int32]:
+    codes = np.full(n_ids, -1, dtype=np.int32)
+    codes[kept] = np.arange(len(kept), dtype=np.int32)
+    return codes

@@ -1,0 +1,198 @@
+"""Rows of a log, whatever file or frame they lie in, become `Interactions`."""
+
+import difflib
+import re
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite, isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.data.interactions import Interactions
+from firstclick.errors import InvalidInput, UnknownName
+
+Column = str | int
+
+GROUP_SEPARATOR = "|"
+
+# int() refuses longer texts than this.
+_INTEGER = re.compile(r"-?[0-9]{1,4000}")
+
+
+def wanted_columns(**columns: Column | None) -> dict[str, Column]:
+    """The columns that are given, by what they hold; a text of digits is the number it writes."""
+    return {kind: _column(column) for kind, column in columns.items() if column is not None}
+
+
+def positions(owner: str, wanted: Mapping[str, Column], names: Sequence[str]) -> dict[str, int]:
+    """Where among the columns of `owner` each of those wanted is; UnknownName if there is none."""
+    at = {kind: _position(owner, column, names) for kind, column in wanted.items()}
+    if at["user"] == at["item"]:
+        raise InvalidInput(f"{owner}: user_column and item_column are both column {wanted['user']!r}")
+    return at
+
+
+def threshold(above: float | None, value_column: Column | None) -> float:
+    """What a value must exceed for its row to attract: `above`, or 0 if not given."""
+    if above is None:
+        return 0.0
+    if value_column is None:
+        raise InvalidInput(f"above={above:g} needs a value_column to compare with")
+    if isnan(above):
+        raise InvalidInput("above must be a number, got nan")
+    return float(above)
+
+
+def gather(
+    rows: Iterable[tuple[int, Sequence[Any]]],
+    wanted: Mapping[str, Column],
+    at: Mapping[str, int],
+    bound: float,
+    *,
+    where: Callable[[int], str],
+    empty: str,
+    hint: str = "",
+) -> Interactions:
+    """Every (number, cells) is one interaction; `at` places user and item, if wanted value, name and group.
+
+    An item is called by the first name it is given, and is in the groups of the first cell that has any.
+    A cell that is wrong raises InvalidInput beginning with `where` of its row; `hint` goes with row 1, and
+    `empty` is what is said of a log without rows.
+    """
+    users, items = _Codes(), _Codes()
+    user_codes, item_codes, attracted = array("i"), array("i"), bytearray()
+    names: dict[int, str] = {}
+    groups: dict[int, tuple[str, ...]] = {}
+    user_at, item_at = at["user"], at["item"]
+    value_at, name_at, group_at = at.get("value"), at.get("name"), at.get("group")
+    for number, cells in rows:
+        try:
+            user_codes.append(users[cells[user_at]])
+            item = items[cells[item_at]]
+            attracted.append(value_at is None or _number(cells[value_at]) > bound)
+        except _EmptyId:
+            kind = "item" if _text(cells[user_at]) else "user"
+            raise InvalidInput(f"{where(number)}: empty {kind} id in column {wanted[kind]}") from None
+        except TypeError:  # from the dictionaries: a list, say, cannot be a key
+            raise InvalidInput(
+                f"{where(number)}: ids must be text or numbers, got {cells[user_at]!r} and {cells[item_at]!r}"
+            ) from None
+        except _NotANumber as error:
+            raise InvalidInput(
+                f"{where(number)}: value {error.args[0]!r} in column {wanted['value']} is not a number"
+                + (hint if number == 1 else "")
+            ) from None
+        item_codes.append(item)
+        if name_at is not None and item not in names and (name := _text(cells[name_at])):
+            names[item] = name
+        if group_at is not None and item not in groups and (found := _groups(cells[group_at])):
+            groups[item] = found
+    if not attracted:
+        raise InvalidInput(empty)
+
+    user_ranks, user_ids = _sorted(users.ids)
+    item_ranks, item_ids = _sorted(items.ids)
+    by_rank = np.argsort(item_ranks).tolist()
+    return Interactions(
+        users=user_ranks[np.frombuffer(user_codes, dtype=np.intc)],
+        items=item_ranks[np.frombuffer(item_codes, dtype=np.intc)],
+        attracted=np.frombuffer(attracted, dtype=np.bool_).copy(),
+        user_ids=user_ids,
+        item_ids=item_ids,
+        item_names=tuple(names.get(item, items.ids[item]) for item in by_rank) if names else (),
+        item_groups=tuple(groups.get(item, ()) for item in by_rank) if groups else (),
+        facts={"interactions": len(attracted), "users": len(user_ids), "items": len(item_ids)},
+    )
+
+
+class _EmptyId(Exception):
+    pass
+
+
+class _NotANumber(Exception):
+    pass
+
+
+class _Codes(dict[Any, int]):
+    """Cell of an id -> code in order of first appearance; a new cell gets its code on the way."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+
+    def __missing__(self, cell: Any) -> int:
+        name = _text(cell)
+        if not name:
+            raise _EmptyId
+        if name in self:
+            code = self[name]
+        else:
+            code = self[name] = len(self.ids)
+            self.ids.append(name)
+        self[cell] = code
+        return code
+
+
+def _text(cell: Any) -> str:
+    """The cell as text without blanks around it; empty for what pandas, polars and Parquet call null."""
+    if isinstance(cell, str):
+        return cell.strip()
+    if cell is None:
+        return ""
+    try:
+        if cell != cell:
+            return ""
+    except (TypeError, ValueError):  # pandas' NA is neither true nor false
+        return ""
+    # Whole numbers become floats where a column of them had nulls once.
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
+
+
+def _groups(cell: Any) -> tuple[str, ...]:
+    several = not isinstance(cell, str) and hasattr(cell, "__iter__")
+    parts = cell if several else _text(cell).split(GROUP_SEPARATOR)
+    return tuple(dict.fromkeys(filter(None, map(_text, parts))))
+
+
+def _number(cell: Any) -> float:
+    try:
+        value = float(cell)
+    except (TypeError, ValueError):
+        raise _NotANumber(cell) from None
+    # Python reads 1_000 as a number; the tool that wrote the file did not mean one.
+    if not isfinite(value) or (isinstance(cell, str) and "_" in cell):
+        raise _NotANumber(cell)
+    return value
+
+
+def _column(column: Column) -> Column:
+    if isinstance(column, str):
+        return int(column) if column.isascii() and column.isdigit() else column
+    return column
+
+
+def _position(owner: str, column: Column, names: Sequence[str]) -> int:
+    if isinstance(column, int):
+        if not 0 <= column < len(names):
+            raise InvalidInput(f"{owner} has no column {column}; its columns are 0 to {len(names) - 1}")
+        return column
+    names = [name.strip() for name in names]
+    if names.count(column) > 1:
+        raise InvalidInput(f"{owner} has {names.count(column)} columns {column!r}; give the number of one")
+    if column not in names:
+        close = difflib.get_close_matches(column, names, n=1)
+        guess = f"did you mean {close[0]!r}? " if close else ""
+        raise UnknownName(f"{owner} has no column {column!r}; {guess}its columns are {', '.join(names)}")
+    return names.index(column)
+
+
+def _sorted(ids: list[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    if all(_INTEGER.fullmatch(text) for text in ids):
+        # The text itself keeps 7 and 007 in a fixed order.
+        order = sorted(range(len(ids)), key=lambda code: (int(ids[code]), ids[code]))
+    else:
+        order = sorted(range(len(ids)), key=ids.__getitem__)
+    ranks = np.empty(len(ids), dtype=np.int32)
+    ranks[order] = np.arange(len(ids), dtype=np.int32)
+    return ranks, tuple(ids[code] for code in order)

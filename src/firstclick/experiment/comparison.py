@@ -1,0 +1,101 @@
+"""Finished cells put together again: learners side by side, one comparison for each setting."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.experiment.cells import Cell, Setting, policies_of, settings_of
+from firstclick.experiment.dataset import Dataset
+from firstclick.experiment.declaration import Experiment
+from firstclick.experiment.store import CellStore, Record, Speed
+from firstclick.protocol import Policy
+from firstclick.simulate.results import MEASURES, PolicyResult, Results, Shown
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Every policy in one setting of one experiment, over all runs."""
+
+    experiment: Experiment
+    dataset: Dataset
+    setting: Setting
+    results: Results
+    optimal_rewards: NDArray[np.float64]  # one per run
+    speeds: Mapping[str, Speed]  # by policy; only where the cells were played into this folder
+
+
+def comparisons_of(
+    experiment: Experiment, dataset: Dataset, store: CellStore, *, extras: bool
+) -> list[Comparison]:
+    """The comparisons of an experiment on one data set, as its file orders them; all cells are finished."""
+    speeds = store.speeds()
+    return [
+        _comparison(experiment, dataset, setting, policies_of(experiment, extras=extras), store, speeds)
+        for setting in settings_of(experiment, dataset)
+    ]
+
+
+def _comparison(
+    experiment: Experiment, dataset: Dataset, setting: Setting, policies: Sequence[Policy],
+    store: CellStore, speeds: Mapping[str, Speed],
+) -> Comparison:  # fmt: skip
+    results, compared = [], {}
+    records: list[Record] = []
+    for policy in policies:
+        cells = [Cell(setting, policy, run) for run in range(experiment.runs)]
+        records = [_finished(store, cell, dataset.digest) for cell in cells]
+        timed = [speeds[name] for cell in cells if (name := cell.file_name(dataset.digest)) in speeds]
+        if timed:
+            seconds = float(np.mean([speed.seconds for speed in timed]))
+            both = [speed for speed in timed if speed.numpy_seconds is not None]
+            compared[policy.label] = both[0] if both else Speed(seconds)
+        results.append(
+            PolicyResult(
+                policy=policy.label,
+                **{name: np.stack([getattr(record, name) for record in records]) for name in MEASURES},
+                seconds_per_step=float("nan"),
+                shown=_most_shown(
+                    [record.shown for record in records], max(setting.steps // 10, 1), 2 * setting.k
+                ),
+            )
+        )
+    best = np.array([record.optimal_reward for record in records])
+    return Comparison(
+        experiment=experiment,
+        dataset=dataset,
+        setting=setting,
+        results=Results(
+            k=setting.k,
+            steps=setting.steps,
+            runs=experiment.runs,
+            seed=setting.seed,
+            n_items=setting.n_items,
+            optimal_reward=float(best.mean()),
+            optimal_items=_most_shown(
+                [dict.fromkeys(record.optimal_items, 1) for record in records], 1, 2 * setting.k
+            ),
+            step=records[0].step,
+            results=tuple(results),
+            settings={},
+            notes=tuple(dict.fromkeys(note for record in records for note in record.notes)),
+        ),
+        optimal_rewards=best,
+        speeds=compared,
+    )
+
+
+def _finished(store: CellStore, cell: Cell, digest: str) -> Record:
+    record = store.load(cell, digest)
+    assert record is not None, f"{cell} is not finished"
+    return record
+
+
+def _most_shown(counts: Sequence[Mapping[str, int]], slates: int, most: int) -> tuple[Shown, ...]:
+    total: dict[str, int] = {}
+    for shown in counts:
+        for item, times in shown.items():
+            total[item] = total.get(item, 0) + times
+    ranked = sorted(total.items(), key=lambda entry: (-entry[1], entry[0]))
+    return tuple(Shown(item, times / (slates * len(counts))) for item, times in ranked[:most])

@@ -1,0 +1,61 @@
+"""A data set in memory: its feedback matrix, names, groups, and a hash of them."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from firstclick.data.cut import group_items
+from firstclick.data.interactions import Interactions
+from firstclick.data.matrix import feedback_matrix
+from firstclick.data.sources import Progress, Source, silent
+from firstclick.errors import FirstclickError, InvalidInput
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """What was loaded from one source, as experiments need it."""
+
+    source: Source
+    matrix: sparse.csr_matrix
+    interactions: Interactions
+
+    @classmethod
+    def load(cls, source: Source, path: Path | None, progress: Progress = silent) -> "Dataset":
+        """Read the source's files at `path`; a data set in which nothing attracts is refused."""
+        interactions = source.load(path, progress)
+        matrix = feedback_matrix(interactions)
+        if not matrix.nnz:
+            raise InvalidInput(f"{source.title}: nothing attracts anybody; look at the threshold")
+        return cls(source, matrix, interactions)
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @property
+    def title(self) -> str:
+        return self.source.title
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of everything a result can depend on: who was attracted by what, names and groups."""
+        content = hashlib.sha256()
+        for array in (np.array(self.matrix.shape), self.matrix.indptr, self.matrix.indices):
+            content.update(np.ascontiguousarray(array, np.int64).tobytes())
+        content.update(json.dumps([self.interactions.names, self.interactions.item_groups]).encode())
+        return content.hexdigest()
+
+    def items_of(self, group: str) -> NDArray[np.int64]:
+        """The items of a group, in order; all of them for no group."""
+        if not group:
+            return np.arange(self.matrix.shape[1])
+        try:
+            return group_items(self.interactions, group)
+        except FirstclickError as error:
+            raise type(error)(f"{self.title}: {error}") from None

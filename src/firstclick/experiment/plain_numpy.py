@@ -1,0 +1,118 @@
+"""The paper's pseudo-code line by line in NumPy: what the compiled learners are timed against."""
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.protocol import Policy, Stage
+from firstclick.streams import stream
+
+Floats = NDArray[np.float64]
+
+TIMED_SECONDS = 0.25
+FEWEST_STEPS = 20
+USERS = 64
+
+
+class CascadeLinTS:
+    """Algorithms 1 and 3."""
+
+    def __init__(self, x: Floats, k: int, policy: Any) -> None:
+        self.x, self.k, self.sigma = x, k, policy.sigma
+        d = x.shape[1]
+        self.M, self.B = np.eye(d), np.zeros(d)
+
+    def recommend(self, draw: np.random.Generator) -> Any:
+        covariance = np.linalg.inv(self.M)
+        mean = covariance @ self.B / self.sigma**2
+        theta = draw.multivariate_normal(mean, covariance)
+        return np.argsort(-(self.x @ theta))[: self.k]
+
+    def learn(self, slate: Any, click: int) -> None:
+        for position in range(min(click + 1, self.k)):
+            x = self.x[slate[position]]
+            self.M += np.outer(x, x) / self.sigma**2
+            self.B += x * (position == click)
+
+
+class RankedLinTS:
+    """Algorithm 4."""
+
+    def __init__(self, x: Floats, k: int, policy: Any) -> None:
+        self.x, self.k, self.sigma = x, k, policy.sigma
+        d = x.shape[1]
+        self.M, self.B = [np.eye(d) for _ in range(k)], [np.zeros(d) for _ in range(k)]
+
+    def recommend(self, draw: np.random.Generator) -> Any:
+        slate: list[int] = []
+        for position in range(self.k):
+            covariance = np.linalg.inv(self.M[position])
+            mean = covariance @ self.B[position] / self.sigma**2
+            theta = draw.multivariate_normal(mean, covariance)
+            scores = self.x @ theta
+            scores[slate] = -np.inf
+            slate.append(int(np.argmax(scores)))
+        return slate
+
+    def learn(self, slate: Any, click: int) -> None:
+        for position in range(min(click + 1, self.k)):
+            x = self.x[slate[position]]
+            self.M[position] += np.outer(x, x) / self.sigma**2
+            self.B[position] += x * (position == click)
+
+
+class CascadeUCB1:
+    """Algorithm 1 of Kveton et al. 2015."""
+
+    def __init__(self, x: Floats, k: int, policy: Any) -> None:
+        self.k, self.radius, self.time = k, policy.radius, 1
+        self.examined, self.mean = np.ones(len(x)), np.zeros(len(x))
+
+    def recommend(self, draw: np.random.Generator) -> Any:
+        bound = self.mean + np.sqrt(self.radius * np.log(self.time) / self.examined)
+        return np.argsort(-bound)[: self.k]
+
+    def learn(self, slate: Any, click: int) -> None:
+        self.time += 1
+        for position in range(min(click + 1, self.k)):
+            item = slate[position]
+            self.examined[item] += 1
+            self.mean[item] += ((position == click) - self.mean[item]) / self.examined[item]
+
+
+TRANSCRIBED: dict[str, Callable[[Floats, int, Any], Any]] = {
+    "cascade-lin-ts": CascadeLinTS,
+    "ranked-lin-ts": RankedLinTS,
+    "cascade-ucb1": CascadeUCB1,
+}
+
+
+def numpy_seconds_per_step(policy: Policy, stage: Stage, k: int) -> float | None:
+    """How long a step takes in plain NumPy on this stage, timed for a moment; None for other learners."""
+    from threadpoolctl import threadpool_limits
+
+    if policy.name not in TRANSCRIBED:
+        return None
+    features = np.empty((stage.world.n_items, 0)) if stage.features is None else stage.features
+    learner = TRANSCRIBED[policy.name](features, k, policy)
+    draw = stream(0, "plain numpy")
+    # Users at hand as dense rows: reading a sparse matrix is no part of the algorithm.
+    matrix = stage.world.matrix  # type: ignore[attr-defined]
+    rows = matrix[draw.integers(matrix.shape[0], size=USERS)].toarray()
+
+    def steps(number: int) -> None:
+        for step in range(number):
+            slate = learner.recommend(draw)
+            hits = np.flatnonzero(rows[step % USERS][slate])
+            learner.learn(slate, int(hits[0]) if len(hits) else k)
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        steps(FEWEST_STEPS)
+        start, rounds = perf_counter(), 0
+        while perf_counter() - start < TIMED_SECONDS:
+            steps(FEWEST_STEPS)
+            rounds += 1
+        return (perf_counter() - start) / (rounds * FEWEST_STEPS)

@@ -1,0 +1,153 @@
+"""Play the cells that are not finished yet, and keep each as soon as it is."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.data.scenario import FeedbackScenario
+from firstclick.experiment.cells import Cell, Setting, recorded_steps
+from firstclick.experiment.dataset import Dataset
+from firstclick.experiment.plain_numpy import numpy_seconds_per_step
+from firstclick.experiment.store import CellStore, Record, Speed
+from firstclick.protocol import Policy, Stage
+from firstclick.simulate.engine import Engine
+from firstclick.simulate.loop import play_run
+
+
+def _nothing(done: int, total: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who wants to know: `begins(finished, cells)` once before the first step, then `steps(done, total)`.
+
+    Steps of cells that were found finished count as done.
+    """
+
+    begins: Callable[[int, int], Any] = _nothing
+    steps: Callable[[int, int], Any] = _nothing
+
+
+UNWATCHED = Watch()
+
+
+@dataclass(frozen=True)
+class Played:
+    """A cell's number in the list of cells to play, and what it gave."""
+
+    index: int
+    record: Record
+    speed: Speed
+
+
+@dataclass(frozen=True)
+class CellTask:
+    """One cell with everything that a process far away needs to play it."""
+
+    index: int
+    policy: Policy
+    stage: Stage
+    optimal: NDArray[np.int64]
+    optimal_reward: float
+    run: int
+    record: NDArray[np.int64]
+    seed: int
+
+    def play(self, report: Callable[[int], Any]) -> Played:
+        trace = play_run(
+            self.policy, self.stage, self.optimal, record=self.record, seed=self.seed, run=self.run,
+            report=report,
+        )  # fmt: skip
+        names, k = self.stage.item_names, len(self.optimal)
+        most = np.argsort(-trace.shown, kind="stable")[: 2 * k]
+        record = Record(
+            step=self.record,
+            reward=trace.reward,
+            regret=trace.regret,
+            expected_regret=trace.expected_regret,
+            optimal_reward=self.optimal_reward,
+            optimal_items=tuple(names[item] for item in self.optimal),
+            shown={names[item]: int(trace.shown[item]) for item in most if trace.shown[item]},
+            notes=trace.notes,
+        )
+        # Once per learner and setting is enough, and right here, where both had the same neighbours.
+        compared = numpy_seconds_per_step(self.policy, self.stage, k) if self.run == 0 else None
+        return Played(self.index, record, Speed(trace.seconds_per_step, compared))
+
+
+def play_missing(
+    cells: Sequence[Cell],
+    datasets: Sequence[Dataset],
+    store: CellStore,
+    engine: Engine,
+    watch: Watch,
+) -> None:
+    """Every cell is in the store; those that were there already are not played."""
+    by_label = {dataset.source.label: dataset for dataset in datasets}
+    digests = [by_label[cell.setting.dataset].digest for cell in cells]
+    missing = [
+        number
+        for number, (cell, digest) in enumerate(zip(cells, digests, strict=True))
+        if store.load(cell, digest) is None
+    ]
+    total = sum(cell.setting.steps for cell in cells)
+    done = total - sum(cells[number].setting.steps for number in missing)
+    watch.begins(len(cells) - len(missing), len(cells))
+    watch.steps(done, total)
+
+    def report(steps: int) -> None:
+        nonlocal done
+        done += steps
+        # A cell that is played a second time, because its worker died, counts its steps twice.
+        watch.steps(min(done, total), total)
+
+    for played in engine(_tasks(cells, missing, by_label), report):
+        store.save(cells[played.index], digests[played.index], played.record, played.speed)
+
+
+def _tasks(
+    cells: Sequence[Cell], missing: Sequence[int], by_label: Mapping[str, Dataset]
+) -> Iterator[CellTask]:
+    """The tasks of missing cells; a stage and its best slate are made once for neighbours that share them."""
+    scenarios = _Scenarios(by_label)
+    latest: tuple[Any, ...] | None = None
+    for number in missing:
+        cell = cells[number]
+        setting = cell.setting
+        wanted = setting, cell.run
+        if latest is None or latest[0] != wanted:
+            stage = scenarios.of(setting).stage(setting.seed, cell.run)
+            optimal = stage.world.optimal_slate(setting.k)
+            latest = wanted, stage, optimal, stage.world.click_probability(optimal)
+        _, stage, optimal, best = latest
+        record = recorded_steps(setting.steps)
+        yield CellTask(number, cell.policy, stage, optimal, best, cell.run, record, setting.seed)
+
+
+class _Scenarios:
+    """The scenario of each setting; settings that differ in items or k alone share splits and features."""
+
+    def __init__(self, by_label: Mapping[str, Dataset]) -> None:
+        self._by_label = by_label
+        self._shared: tuple[Any, FeedbackScenario] | None = None
+        self._latest: tuple[Any, FeedbackScenario] | None = None
+
+    def of(self, setting: Setting) -> FeedbackScenario:
+        shared = setting.dataset, setting.group, setting.rank, setting.training
+        if self._shared is None or self._shared[0] != shared:
+            dataset = self._by_label[setting.dataset]
+            items = dataset.items_of(setting.group)
+            names = [dataset.interactions.names[item] for item in items]
+            scenario = FeedbackScenario(
+                dataset.matrix[:, items], rank=setting.rank, item_names=names, **asdict(setting.training)
+            )
+            self._shared = shared, scenario
+        # Kept too, because settings that differ in k alone have one stage.
+        wanted = *shared, setting.n_items
+        if self._latest is None or self._latest[0] != wanted:
+            self._latest = wanted, self._shared[1].with_items(setting.n_items)
+        return self._latest[1]

@@ -1,0 +1,83 @@
+"""The experiments of Zong et al. 2016 as this folder's TOML files declare them, in one of two readings."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from firstclick.data.sources import Source, make_source
+from firstclick.declaration import did_you_mean
+from firstclick.errors import UnknownName
+from firstclick.experiment.declaration import Experiment, Training, experiment_of, training_of
+from firstclick.protocol import Policy
+from firstclick.registry import make_policy
+
+EXPERIMENTS = ("1", "2", "3", "4", "sigma", "c")
+DATASETS = ("yelp", "million-song", "movielens")
+MODES = ("paper", "authors")
+SYNTHETIC = "synthetic-"
+
+
+@dataclass(frozen=True)
+class Mode:
+    """One reading of the experiments: how features are learned, and what is taken in the place of what."""
+
+    name: str
+    training: Training
+    replaced: Mapping[str, str]
+    group: Mapping[str, str]
+
+    def policy(self, policy: Policy) -> Policy:
+        return make_policy(self.replaced[policy.label]) if policy.label in self.replaced else policy
+
+    def source(self, name: str) -> Source:
+        return make_source(self.replaced.get(name, name))
+
+
+def mode_named(name: str) -> Mode:
+    """The mode of this name in modes.toml."""
+    content = _read("modes.toml")[_known("mode", name, MODES)]
+    return Mode(
+        name=name,
+        training=training_of(content),
+        replaced=content.get("replace", {}),
+        group=content.get("group", {}),
+    )
+
+
+def experiments_of(names: Sequence[str], mode: Mode, sources: Sequence[Source]) -> list[Experiment]:
+    """The experiments of these names, in the mode's reading, on these sources."""
+    return [_in_mode(_declared(_known("experiment", name, EXPERIMENTS)), mode, sources) for name in names]
+
+
+def dataset_name(source: Source) -> str:
+    """The data set of the paper that a source is, or stands in for."""
+    return source.name.removeprefix(SYNTHETIC)
+
+
+def _declared(name: str) -> Experiment:
+    return experiment_of(_read(f"experiment-{name}.toml"), name=name, beside=Path())
+
+
+def _in_mode(experiment: Experiment, mode: Mode, sources: Sequence[Source]) -> Experiment:
+    return replace(
+        experiment,
+        data=tuple(sources),
+        policies=tuple(mode.policy(policy) for policy in experiment.policies),
+        extras=tuple(mode.policy(policy) for policy in experiment.extras),
+        group={**experiment.group, **mode.group} if experiment.group else {},
+        training=mode.training,
+    )
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("firstclick.paper").joinpath(name).read_text(encoding="utf-8"))
+
+
+def _known(kind: str, name: str, known: Sequence[str]) -> str:
+    if name not in known:
+        hint = did_you_mean(name, known) or "; known are " + ", ".join(known)
+        raise UnknownName(f"unknown {kind} {name!r}{hint}")
+    return name

@@ -1,0 +1,169 @@
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstclick.data import Interactions, cut, feedback_matrix, keep_items
+from firstclick.errors import InvalidInput
+
+# Rows per user: ann 1, bob 3, cyd 3, dan 1, eve 2; per item: 3 is met twice, 7 twice, 20 five times, 40 once.
+ROWS = [
+    ("bob", "20", True),
+    ("bob", "3", False),
+    ("ann", "20", True),
+    ("cyd", "20", False),
+    ("eve", "7", True),
+    ("bob", "20", True),
+    ("cyd", "7", True),
+    ("dan", "40", True),
+    ("eve", "20", True),
+    ("cyd", "3", True),
+]
+USERS = ("ann", "bob", "cyd", "dan", "eve")
+ITEMS = ("3", "7", "20", "40")
+
+
+def interactions(**changes):
+    parts = {
+        "users": np.array([USERS.index(user) for user, _, _ in ROWS], dtype=np.int32),
+        "items": np.array([ITEMS.index(item) for _, item, _ in ROWS], dtype=np.int32),
+        "attracted": np.array([yes for _, _, yes in ROWS]),
+        "user_ids": USERS,
+        "item_ids": ITEMS,
+        "item_names": ("Three", "Seven", "Twenty", "Forty"),
+        "item_groups": (("odd",), ("odd", "prime"), (), ("round",)),
+        "facts": {"plays": 99},
+    }
+    return Interactions(**(parts | changes))
+
+
+def rows(interactions):
+    return [
+        (interactions.user_ids[user], interactions.item_ids[item], bool(yes))
+        for user, item, yes in zip(
+            interactions.users, interactions.items, interactions.attracted, strict=True
+        )
+    ]
+
+
+def test_the_most_active_users_and_the_most_met_items_stay_in_the_order_of_their_ids():
+    kept = cut(interactions(), top_users=3, top_items=2)
+    assert kept.user_ids == ("bob", "cyd", "eve")
+    # 3 and 7 are met twice each: the first in order stays.
+    assert kept.item_ids == ("3", "20")
+    assert rows(kept) == [row for row in ROWS if row[0] in kept.user_ids and row[1] in kept.item_ids]
+
+
+def test_names_groups_and_facts_are_carried_over():
+    kept = cut(interactions(), top_items=3)
+    assert kept.item_ids == ("3", "7", "20")
+    assert kept.item_names == ("Three", "Seven", "Twenty")
+    assert kept.item_groups == (("odd",), ("odd", "prime"), ())
+    assert kept.facts == {"plays": 99}
+    bare = cut(interactions(item_names=(), item_groups=()), top_items=3)
+    assert (bare.item_names, bare.item_groups) == ((), ())
+
+
+def test_users_and_items_are_counted_over_all_rows_not_over_what_the_other_cut_leaves():
+    # dan's only item is 40, the least met: he is counted with it, and then has no row left.
+    weight = np.array([1, 1, 1, 1, 1, 1, 1, 9, 1, 1])
+    kept = cut(interactions(), top_users=2, weight=weight)
+    assert kept.user_ids == ("bob", "dan")
+    kept = cut(interactions(), top_users=5, top_items=1)
+    assert kept.user_ids == USERS
+    assert feedback_matrix(kept).shape == (5, 1)
+    assert "dan" not in {user for user, _, _ in rows(kept)}
+
+
+def test_weights_decide_who_is_most_active():
+    weight = np.array([0.1, 0.1, 50, 0.1, 1, 0.1, 0.1, 7, 1, 0.1])
+    kept = cut(interactions(), top_users=2, top_items=1, weight=weight)
+    assert (kept.user_ids, kept.item_ids) == (("ann", "dan"), ("20",))
+
+
+def test_only_users_or_only_items_may_be_cut_and_nothing_too():
+    assert cut(interactions(), top_users=1).item_ids == ITEMS
+    assert cut(interactions(), top_items=1).user_ids == USERS
+    whole = interactions()
+    assert cut(whole) is whole
+    assert rows(cut(whole, top_users=5, top_items=4)) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top_users": 6}, "top_users must be at most 5, the users there are, got 6"),
+        ({"top_items": 5}, "top_items must be at most 4, the items there are, got 5"),
+        ({"top_items": 0}, "top_items must be at least 1, got 0"),
+        ({"top_users": 2.5}, "top_users must be a whole number, got 2.5"),
+        (
+            {"top_users": 2, "weight": np.ones(3)},
+            "weight must be one per interaction (10), got shape (3,)",
+        ),
+    ],
+)
+def test_a_cut_that_cannot_be_is_refused_with_what_there_is(options, message):
+    with pytest.raises(InvalidInput) as caught:
+        cut(interactions(), **options)
+    assert str(caught.value) == message
+
+
+def test_keeping_items_touches_no_user():
+    whole = interactions()
+    kept = keep_items(whole, whole.groups()["odd"])
+    assert (kept.user_ids, kept.item_ids) == (USERS, ("3", "7"))
+    assert kept.item_names == ("Three", "Seven")
+    assert rows(kept) == [row for row in ROWS if row[1] in ("3", "7")]
+    assert keep_items(whole, [3, 0, 3]).item_ids == ("3", "40")
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([], "items must be a list of item codes, at least one, got []"),
+        (["3"], "items must be a list of item codes, at least one, got ['3']"),
+        ([0, 4], "items must be codes from 0 to 3, got 0 to 4"),
+        ([-1, 2], "items must be codes from 0 to 3, got -1 to 2"),
+    ],
+)
+def test_items_that_are_none_are_refused(items, message):
+    with pytest.raises(InvalidInput) as caught:
+        keep_items(interactions(), items)
+    assert str(caught.value) == message
+
+
+def test_without_rows_the_first_ids_stay():
+    empty = interactions(
+        users=np.zeros(0, np.int32), items=np.zeros(0, np.int32), attracted=np.zeros(0, bool)
+    )
+    kept = cut(empty, top_users=2, top_items=1)
+    assert (kept.user_ids, kept.item_ids, len(kept.users)) == (("ann", "bob"), ("3",), 0)
+
+
+@given(st.data())
+def test_a_cut_is_what_a_slow_count_says_also_over_many_blocks(data):
+    n_users, n_items = 4, 6
+    pairs = data.draw(
+        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(1, 3)), max_size=30)
+    )
+    top_users, top_items = data.draw(st.integers(1, n_users)), data.draw(st.integers(1, n_items))
+    users, items, weight = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in range(3))
+    whole = Interactions(users, items, weight > 1, tuple("abcd"), tuple("uvwxyz"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["firstclick.data.cut"], "_BLOCK", 7)
+        kept = cut(whole, top_users=top_users, top_items=top_items, weight=weight)
+
+    def most(which, n, top):
+        plays = [sum(pair[2] for pair in pairs if pair[which] == code) for code in range(n)]
+        return sorted(sorted(range(n), key=lambda code: (-plays[code], code))[:top])
+
+    best_users, best_items = most(0, n_users, top_users), most(1, n_items, top_items)
+    assert kept.user_ids == tuple("abcd"[code] for code in best_users)
+    assert kept.item_ids == tuple("uvwxyz"[code] for code in best_items)
+    assert rows(kept) == [
+        ("abcd"[user], "uvwxyz"[item], plays > 1)
+        for user, item, plays in pairs
+        if user in best_users and item in best_items
+    ]

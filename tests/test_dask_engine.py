@@ -1,0 +1,321 @@
+"""The dask engine: the same bits as at home, and a worker that dies loses nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import firstclick
+from firstclick import InvalidInput, make_policy
+from firstclick.errors import WorkFailed
+from firstclick.protocol import Stage
+from firstclick.simulate import dask_engine, results
+from firstclick.simulate.dask_engine import play_on_dask
+from firstclick.simulate.engine import Task, engine_named, play_here, play_in_processes
+from firstclick.simulate.loop import Trace, log_spaced
+from firstclick.streams import stream
+from firstclick.worlds import BernoulliWorld, MatrixWorld
+
+TESTS, SOURCES = Path(__file__).parent, Path(firstclick.__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Stumbling:
+    """A task of ten steps that kills its worker in the middle, the first `falls` times it is played."""
+
+    stage: Any
+    number: int
+    folder: Path | None = None
+    falls: int = 0
+    seconds: float = 0.2
+
+    def play(self, report):
+        for step in range(10):
+            time.sleep(self.seconds / 10)
+            report(1)
+            if step == 5:
+                self._fall()
+        return self.number, sum(self.stage)
+
+    def _fall(self):
+        for fall in range(self.falls):
+            mark = self.folder / f"{self.number} {fall}"
+            if not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Failing:
+    stage: None
+
+    def play(self, report):
+        raise self.stage
+
+
+def silent(steps):
+    pass
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A running cluster of two workers, which come back when they die."""
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, memory_limit=None, dashboard_address=None
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def address(cluster):
+    with Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2)
+    return cluster.scheduler_address
+
+
+def start(program, *options, path):
+    """A program of dask in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.dask_{program}", "--no-dashboard", *options],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, path))},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def remote(tmp_path):
+    """Starts a scheduler and a worker of two threads, as a stranger would; gives address and scheduler."""
+    started = []
+
+    def run(*path):
+        file = tmp_path / "scheduler.json"
+        here = ("--host", "127.0.0.1", "--scheduler-file", str(file))
+        started.append(start("scheduler", "--port", "0", *here, path=path))
+        started.append(start("worker", "--nthreads", "2", *here, path=path))
+        while not file.exists():
+            time.sleep(0.1)
+        address = json.loads(file.read_text())["address"]
+        with Client(address, set_as_default=False) as client:
+            client.wait_for_workers(1)
+        return address, started[0]
+
+    yield run
+    for process in reversed(started):
+        process.kill()
+        process.wait()
+
+
+def real_tasks():
+    """Two policies on a Bernoulli world and on the rows of a matrix with features, three runs each."""
+    draw = stream(4, "test")
+    matrix = MatrixWorld(draw.random((31, 13)) < 0.2)
+    features = draw.standard_normal((13, 4))
+    for run in range(3):
+        bernoulli = BernoulliWorld(draw.random(9))
+        stages = [Stage(bernoulli, None, "abcdefghi"), Stage(matrix, features, "abcdefghijklm")]
+        for index, (policy, stage) in enumerate(zip(["cascade-ts", "cascade-lin-ts"], stages, strict=True)):
+            optimal = stage.world.optimal_slate(3)
+            yield Task(make_policy(policy), index, stage, optimal, run, log_spaced(700), 8)
+
+
+def bits(traces):
+    """All of the traces but the time, in one order."""
+    names = [field.name for field in fields(Trace) if field.name != "seconds_per_step"]
+    ordered = sorted(traces, key=lambda trace: (trace.policy, trace.run))
+    return [(name, np.asarray(getattr(trace, name)).tobytes()) for trace in ordered for name in names]
+
+
+def test_a_cluster_of_our_own_gives_the_same_bits_as_one_process_and_as_two():
+    at_home = bits(play_here(real_tasks(), silent))
+    assert len({content for _, content in at_home}) > 20
+    assert bits(play_in_processes(real_tasks(), silent, 2)) == at_home
+    steps = []
+    assert bits(engine_named("dask", 2)(real_tasks(), steps.append)) == at_home
+    assert sum(steps) == 6 * 700
+
+
+def test_a_cluster_that_strangers_started_gives_the_same_bits_and_survives_the_death_of_its_only_worker(
+    remote, tmp_path
+):
+    address, scheduler = remote(SOURCES, TESTS)
+    traces = engine_named(address, 1)(real_tasks(), silent)
+    assert bits(traces) == bits(play_here(real_tasks(), silent))
+    tasks = (Stumbling((4, 9), number, tmp_path, falls=number == 1) for number in range(3))
+    assert sorted(play_on_dask(tasks, silent, address, 1)) == [(0, 13), (1, 13), (2, 13)]
+    assert (tmp_path / "1 0").exists()
+    playing = play_on_dask((Stumbling((4,), n, seconds=60 * n) for n in range(3)), silent, address, 1)
+    assert next(playing) == (0, 4)
+    scheduler.kill()
+    with pytest.raises(WorkFailed, match=f"the dask cluster {address} went away"):
+        next(playing)
+
+
+def test_a_worker_killed_in_mid_run_loses_nothing_and_no_step_is_counted_twice(address, tmp_path):
+    steps = []
+    tasks = (Stumbling((n // 4, 5), n, tmp_path, falls=n in (2, 9)) for n in range(12))
+    played = list(play_on_dask(tasks, steps.append, address, 1))
+    assert sorted(played) == [(n, n // 4 + 5) for n in range(12)]
+    assert sum(steps) == 120
+    assert min(steps) >= 0
+    assert {mark.name for mark in tmp_path.iterdir()} == {"2 0", "9 0"}
+
+
+def test_a_stage_that_died_with_its_only_holder_is_sent_again(tmp_path, monkeypatch):
+    sent = Counter()
+    scatter = Client.scatter
+
+    def counting(client, data, **options):
+        sent[data] += 1
+        return scatter(client, data, **options)
+
+    monkeypatch.setattr(Client, "scatter", counting)
+    stage = (2, 3, 6)
+    tasks = (Stumbling(stage, n, tmp_path, falls=n == 1) for n in range(3))
+    assert sorted(play_on_dask(tasks, silent, None, 1)) == [(0, 11), (1, 11), (2, 11)]
+    assert list(sent.values()) == [2]
+
+
+def test_a_stage_is_sent_once_and_forgotten_when_its_tasks_are_done(address, cluster, monkeypatch):
+    sent = []
+    scatter = Client.scatter
+
+    def counting(client, data, **options):
+        sent.append(data)
+        return scatter(client, data, **options)
+
+    monkeypatch.setattr(Client, "scatter", counting)
+
+    def tasks():
+        for group in range(4):
+            stage = [group, 10]
+            yield from (Stumbling(stage, 5 * group + n, seconds=0) for n in range(5))
+
+    most = 0
+    for number, total in play_on_dask(tasks(), silent, address, 1):
+        assert total == number // 5 + 10
+        most = max(most, sum(key.startswith("bytes") for key in cluster.scheduler.tasks))
+    assert len(sent) == 4
+    assert 1 <= most <= 3
+    assert not cluster.scheduler.tasks
+
+
+def test_tasks_are_made_only_as_they_are_needed(address):
+    made = 0
+
+    def tasks():
+        nonlocal made
+        for number in range(20):
+            made += 1
+            yield Stumbling((number,), number, seconds=0)
+
+    for finished, _ in enumerate(play_on_dask(tasks(), silent, address, 1)):
+        assert made - finished <= 3
+
+
+def test_steps_are_reported_while_a_task_is_played(address):
+    steps = []
+    assert list(play_on_dask(iter([Stumbling((1,), 0, seconds=2)]), steps.append, address, 1)) == [(0, 1)]
+    assert len([more for more in steps if more]) >= 4
+    assert sum(steps) == 10
+
+
+def test_a_task_that_kills_every_worker_is_given_up(address, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_engine, "MOST_DEATHS", 2)
+    with pytest.raises(WorkFailed, match=r"lost \d workers over one task \(out of memory\?\); try fewer"):
+        list(play_on_dask(iter([Stumbling((1,), 0, tmp_path, falls=99)]), silent, address, 1))
+
+
+@pytest.mark.parametrize("error", [InvalidInput("k must be 3"), OSError(28, "disk full"), KeyError("x")])
+def test_what_a_task_raises_is_raised_here(address, error):
+    with pytest.raises(type(error)) as seen:
+        list(play_on_dask(iter([Failing(error)]), silent, address, 1))
+    assert str(seen.value) == str(error)
+
+
+def test_a_task_the_workers_cannot_import_is_named_and_kills_no_worker(
+    address, cluster, monkeypatch, tmp_path
+):
+    (tmp_path / "plug_in_only_here.py").write_text(
+        "from dataclasses import dataclass\n@dataclass\nclass Mine:\n    stage: int\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    from plug_in_only_here import Mine
+
+    before = list(cluster.scheduler.workers)
+    with pytest.raises(InvalidInput, match="cannot read its task: No module named 'plug_in_only_here'"):
+        list(play_on_dask(iter([Mine(3)]), silent, address, 1))
+    assert list(cluster.scheduler.workers) == before
+
+
+def test_nobody_at_the_address(monkeypatch):
+    monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 0.5)
+    with pytest.raises(InvalidInput, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9: "):
+        list(play_on_dask(iter([]), silent, "tcp://127.0.0.1:9", 1))
+    with pytest.raises(InvalidInput, match=r"tls://127\.0\.0\.1:9 needs certificates"):
+        list(play_on_dask(iter([]), silent, "tls://127.0.0.1:9", 1))
+
+
+def test_a_cluster_with_other_versions_is_refused(address, monkeypatch):
+    monkeypatch.setattr(results, "__version__", "0.0.1")
+    with pytest.raises(InvalidInput, match=r"has firstclick .*, this machine 0\.0\.1; results are equal"):
+        list(play_on_dask(iter([]), silent, address, 1))
+
+
+def test_a_cluster_without_firstclick_is_refused(remote, tmp_path):
+    (tmp_path / "firstclick.py").write_text("raise ModuleNotFoundError(\"No module named 'firstclick'\")")
+    address, _ = remote(tmp_path)
+    with pytest.raises(InvalidInput, match=r"cannot run firstclick \(.*; install firstclick "):
+        list(play_on_dask(iter([]), silent, address, 1))
+
+
+SCRIPT = """
+from pathlib import Path
+from firstclick.simulate.engine import engine_named
+from test_dask_engine import Stumbling
+
+if __name__ == "__main__":
+    tasks = (Stumbling((5,), n, Path({folder!r}), falls=n == 0, seconds={seconds}) for n in range(4))
+    try:
+        for result in engine_named("dask", 2)(tasks, lambda steps: print("steps", steps, flush=True)):
+            print(result)
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def script(folder, seconds):
+    """The script in a process group of its own; it has ended when all that can write to its pipes have."""
+    (folder / "script.py").write_text(SCRIPT.format(folder=str(folder), seconds=seconds))
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", folder / "script.py"],
+        env=os.environ | {"PYTHONPATH": f"{SOURCES}{os.pathsep}{TESTS}"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+
+
+def test_dask_says_nothing_on_the_terminal_not_even_when_a_worker_dies(tmp_path):
+    with script(tmp_path, 0.2) as program:
+        out, err = program.communicate(timeout=60)
+    assert (program.returncode, err) == (0, "")
+    assert (tmp_path / "0 0").exists()
+    assert sorted(line for line in out.splitlines() if "steps" not in line) == [f"({n}, 5)" for n in range(4)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="process groups of POSIX")
+def test_ctrl_c_ends_a_cluster_of_our_own_and_leaves_nobody(tmp_path):
+    with script(tmp_path, 300) as program:
+        assert program.stdout.readline().startswith("steps")
+        os.killpg(program.pid, signal.SIGINT)
+        out, err = program.communicate(timeout=30)
+    assert (program.returncode, err) == (0, "")
+    assert out.splitlines()[-1] == "interrupted"
