@@ -22,6 +22,7 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS
 import numpy as np
 
 from firstclick import make_policy, make_world, policy_classes
+from firstclick.experiment.plain_numpy import CascadeLinTS
 from firstclick.kernels.attraction import new_memo
 from firstclick.kernels.compiling import compiled, kernel
 from firstclick.kernels.hashing import fill_normal, mix
@@ -116,29 +117,18 @@ class Floor:
 class PlainNumPy:
     """Algorithms 1 and 3 as the paper writes them, in NumPy, in the same world."""
 
-    def __init__(self, world, k, steps, sigma=1.0):
-        self.x, self.attractions, self.k, self.steps, self.sigma = (
-            world.features, world.attractions, k, steps, sigma,
-        )  # fmt: skip
-        d = self.x.shape[1]
-        self.M, self.B = np.eye(d), np.zeros(d)
+    def __init__(self, world, k, steps):
+        self.learner = CascadeLinTS(world.features, k, make_policy("cascade-lin-ts"))
+        self.attractions, self.k, self.steps = world.attractions, k, steps
         self.draw = np.random.default_rng(0)
         for _ in range(3):
             self.block()
 
     def block(self):
         for _ in range(self.steps):
-            covariance = np.linalg.inv(self.M)
-            mean = covariance @ self.B / self.sigma**2
-            theta = self.draw.multivariate_normal(mean, covariance)
-            slate = np.argsort(-(self.x @ theta))[: self.k]
-            for item in slate:
-                x = self.x[item]
-                attracted = self.draw.random() < self.attractions[item]
-                self.M += np.outer(x, x) / self.sigma**2
-                if attracted:
-                    self.B += x
-                    break
+            slate = self.learner.recommend(self.draw)
+            hits = np.flatnonzero(self.draw.random(self.k) < self.attractions[slate])
+            self.learner.learn(slate, int(hits[0]) if len(hits) else self.k)
 
 
 def best_seconds_per_step(contenders):

@@ -1,4 +1,4 @@
-"""Write the pages that follow from the code: docs/policies.md and docs/command-line.md.
+"""Write the pages that follow from the code: docs/policies.md, docs/sources.md and docs/command-line.md.
 
     python docs/generate.py
 
@@ -11,11 +11,15 @@ import sys
 from pathlib import Path
 
 from firstclick import policy_classes, world_classes
+from firstclick.data.sources import source_classes
 from firstclick.declaration import Declared
 from firstclick.testing import CHECKS, checks_of
 
 HERE = Path(__file__).parent
-COMMANDS = ("demo", "simulate", "policies", "bound")
+COMMANDS = (
+    "demo", "simulate", "reproduce", "run", "data", "data sources", "data describe", "data download",
+    "policies", "bound",
+)  # fmt: skip
 NOTICE = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
 
 
@@ -78,6 +82,23 @@ def policies_page() -> str:
     return "\n".join(lines)
 
 
+def sources_page() -> str:
+    lines = [
+        NOTICE,
+        "# Sources of data",
+        "",
+        "Write a source as `name` or `name:param=value,...`, in `firstclick data describe`, in an experiment's TOML "
+        "file (there also as a table) and in Python (`firstclick.data.sources.make_source`, or the class itself). "
+        "All give the same `Interactions`. `--data` names the folder of the files, or the folder above it; of "
+        "`table` the file.",
+        "",
+    ]
+    for name, cls in source_classes().items():
+        files = "made up from a seed, needs no files" if cls.synthetic else f"files: {cls().wanted()}"
+        lines += [f"## `{name}`", "", *paragraphs(cls), f"*{files}.*", "", *parameters(cls)]
+    return "\n".join(lines)
+
+
 def command_line_page() -> str:
     lines = [NOTICE, "# Command line", ""]
     lines += [
@@ -100,13 +121,13 @@ def command_line_page() -> str:
 def help_of(command: str) -> str:
     """What `--help` prints, 100 columns wide."""
     environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"}
-    call = [sys.executable, "-m", "firstclick", *filter(None, [command]), "--help"]
+    call = [sys.executable, "-m", "firstclick", *command.split(), "--help"]
     done = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
     text = done.stdout.replace("python -m firstclick", "firstclick").replace("__main__.py", "firstclick")
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-PAGES = {"policies.md": policies_page, "command-line.md": command_line_page}
+PAGES = {"policies.md": policies_page, "sources.md": sources_page, "command-line.md": command_line_page}
 
 
 def main() -> None:

@@ -65,3 +65,15 @@ def test_a_split_that_makes_no_sense_is_refused(n_users, run, message):
     with pytest.raises(InvalidInput) as caught:
         split(distinct_rows(n_users), 0, run=run)
     assert str(caught.value) == message
+
+
+def test_with_replacement_some_users_teach_twice_and_those_never_drawn_answer():
+    n_users = 301
+    train, test = split(distinct_rows(n_users), 5, with_replacement=True)
+    taught, answering = users_of(train), users_of(test)
+    assert len(taught) == n_users // 2
+    assert len(set(taught)) < len(taught)
+    assert set(taught).isdisjoint(answering)
+    assert sorted({*taught, *answering}) == list(range(n_users))
+    # A user is never drawn with probability (1 - 1/n)^(n/2), near exp(-1/2) = 0.607; deviation 0.02.
+    assert abs(len(answering) / n_users - 0.607) < 0.08

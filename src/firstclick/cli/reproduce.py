@@ -17,6 +17,7 @@ from firstclick.declaration import did_you_mean
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.experiment.conduct import check_folder
 from firstclick.paper.declarations import DATASETS, EXPERIMENTS, SYNTHETIC, mode_named
+from firstclick.registry import make_policy
 from firstclick.simulate.engine import engine_named
 from firstclick.whole_number import whole_number
 
@@ -53,6 +54,12 @@ def reproduce(
         bool,
         Option("--extras", help="Play CascadeKL-UCB, CascadeTS and CascadeLinUCB in experiment 1 too."),
     ] = False,
+    policy: Annotated[
+        list[str] | None,
+        Option(
+            metavar="SPEC", help="Your own learner, played in experiment 1 beside the others; again for more."
+        ),
+    ] = None,
     group: Annotated[
         list[str] | None,
         Option(metavar="DATASET=GROUP", help="Another group for experiment 3, as million-song=Pop_Rock."),
@@ -75,7 +82,7 @@ def reproduce(
     Interrupted or killed, the same command goes on: finished cells in --out are not played again.
 
     \b
-    On MovieLens 1M (firstclick data download movielens-1m --to data):
+    On MovieLens 1M (firstclick data download movielens-1m --data data):
       firstclick reproduce --dataset movielens --data data --out out/movielens
 
     \b
@@ -94,13 +101,14 @@ def reproduce(
     sources = _sources(dataset, data, reading.source)
     names = _known("experiment", experiment or EXPERIMENTS, EXPERIMENTS)
     groups = _groups(group)
+    added = [make_policy(spec) for spec in policy or ()]
     runner = engine_named(engine, processes(jobs))
     check_folder(out)
     with progress_and_resumption(out) as progress:
         datasets = [load(source, data, progress) for source in sources]
         found = carry_out(
-            datasets, out, runner, experiments=names, mode=reading, groups=groups, extras=extras,
-            steps=steps, runs=runs, seed=seed, watch=watch(progress),
+            datasets, out, runner, experiments=names, mode=reading, groups=groups, policies=added,
+            extras=extras, steps=steps, runs=runs, seed=seed, watch=watch(progress),
             command="firstclick " + shlex.join(_without_out(sys.argv[1:])),
         )  # fmt: skip
     if json:

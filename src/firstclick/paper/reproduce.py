@@ -14,6 +14,7 @@ from firstclick.experiment.play import UNWATCHED, Watch
 from firstclick.paper.claims import METHOD, TITLES, WORDS, Judged, as_json, judge
 from firstclick.paper.declarations import EXPERIMENTS, Mode, dataset_name, experiments_of, mode_named
 from firstclick.paper.evidence import Measured
+from firstclick.protocol import Policy
 from firstclick.report.comparisons import plots_of, sweep_plot
 from firstclick.report.experiment import (
     CURVES,
@@ -41,6 +42,8 @@ FIGURE_2 = (
     ("4", "expected_regret", "(c) regret by K"),
     ("4", "reward", "(d) reward by K"),
 )
+# Where learners are compared: the experiment that others may join.
+BESIDE = "1"
 SWEPT = {"sigma": "learning rate sigma", "c": "width c of CascadeLinUCB"}
 
 
@@ -61,6 +64,7 @@ def reproduce(
     experiments: Sequence[str] = EXPERIMENTS,
     mode: Mode | None = None,
     groups: Mapping[str, str] | None = None,
+    policies: Sequence[Policy] = (),
     extras: bool = False,
     steps: int = 100_000,
     runs: int = 10,
@@ -71,23 +75,27 @@ def reproduce(
     """Play the experiments on the data sets, and write figures, tables, claims.json and report.html.
 
     Cells that the folder holds already are not played again; all files but speed.csv are the same bytes
-    however often it was interrupted and whichever engine played. `groups` are other groups for experiment 3.
+    however often it was interrupted and whichever engine played. `groups` are other groups for experiment 3,
+    `policies` are played in experiment 1 beside the paper's.
     """
     mode = mode or mode_named("paper")
-    declared = [
-        replace(
-            one, group={**one.group, **(groups or {})} if one.group else {}, steps=steps, runs=runs, seed=seed
-        )
-        for one in experiments_of(experiments, mode, [dataset.source for dataset in datasets])
-    ]
+    changes: dict[str, Any] = {"steps": steps, "runs": runs, "seed": seed}
+    declared = []
+    for one in experiments_of(experiments, mode, [dataset.source for dataset in datasets]):
+        added = tuple(policies) if one.name == BESIDE else ()
+        group = {**one.group, **(groups or {})} if one.group else {}
+        declared.append(replace(one, policies=(*one.policies, *added), group=group, **changes))
     about = {"paper": "Zong et al., UAI 2016", "mode": mode.name}
     comparisons = conduct(declared, datasets, folder, engine, extras=extras, about=about, watch=watch)
+
+    # Real data last, so that it counts where its stand-in is played beside it.
+    ordered = sorted(datasets, key=lambda dataset: not dataset.source.synthetic)
     judged = judge(
         {
             dataset_name(dataset.source): Measured(
                 [one for one in comparisons if one.dataset is dataset], mode
             )
-            for dataset in datasets
+            for dataset in ordered
         }
     )
     claims = as_json(judged)
@@ -95,7 +103,9 @@ def reproduce(
     figures = _figures(comparisons, datasets)
     for stem, block in figures:
         save_all(block.figure, folder / stem)
-    rows = tuple(_row(one) for one in judged if _played(one, datasets))
+    # Claims about data that was not played are in claims.json alone.
+    played = {dataset_name(dataset.source) for dataset in datasets}
+    rows = tuple(_row(one) for one in judged if one.claim.dataset in played)
     page = Page(
         title="Cascading Bandits for Large-Scale Recommendation Problems, reproduced",
         subtitle=" · ".join(dataset.title for dataset in datasets),
@@ -112,7 +122,7 @@ def reproduce(
             if (mine := [one for one in comparisons if one.experiment.name == name])
         ),
         data=(data_table(datasets),),
-        learned=tuple(learned_block(one) for one in comparisons if one.experiment.name == "1"),
+        learned=tuple(learned_block(one) for one in comparisons if one.experiment.name == BESIDE),
         settings=settings_of(declared[0]),
         versions=installed_versions(),
         command=command,
@@ -197,11 +207,6 @@ def _row(judged: Judged) -> ClaimRow:
         verdict=finding.verdict,
         reason=finding.reason,
     )
-
-
-def _played(judged: Judged, datasets: Sequence[Dataset]) -> bool:
-    """Whether the claim is about data that was played; claims.json has the others too."""
-    return judged.claim.dataset in {dataset_name(dataset.source) for dataset in datasets}
 
 
 def _of_made_up(datasets: Sequence[Dataset]) -> tuple[str, ...]:
