@@ -19,6 +19,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from typer import TyperException
 
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
 from firstclick.simulate import Results
@@ -51,6 +52,12 @@ def processes(jobs: int) -> int:
 def drawn_seed() -> int:
     """A fresh seed, short enough to be typed."""
     return secrets.randbelow(2**31)
+
+
+class Interrupted(TyperException):
+    """Ctrl-C where something was kept after all."""
+
+    exit_code = 130
 
 
 class Steps:

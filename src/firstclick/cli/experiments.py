@@ -2,17 +2,33 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from typing import Annotated, Any
 
-from firstclick.cli.console import Steps, page, progress_bar, talk
+from typer import Option
+
+from firstclick.cli.console import Interrupted, Steps, page, progress_bar
+from firstclick.cli.wording import count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiment import Comparison, Dataset
 from firstclick.experiment.conduct import CELLS
 from firstclick.experiment.play import Watch
+from firstclick.simulate.results import MEASURES
 
-INTERRUPTED = 130
 SECONDS_BETWEEN_LINES = 30.0
+
+# Options of both commands.
+Out = Annotated[Path, Option(metavar="FOLDER", help="Folder for the report, figures, tables and cells.")]
+Jobs = Annotated[int, count("Processes; 0 for all processors. Results do not depend on it.")]
+EngineName = Annotated[
+    str,
+    Option(
+        metavar="ENGINE",
+        help="local processes, dask for a local dask cluster, or tcp://host:port of a running one.",
+    ),
+]
 
 
 @contextmanager
@@ -23,9 +39,9 @@ def progress_and_resumption(folder: Path) -> Iterator[Steps]:
             yield progress
     except KeyboardInterrupt:
         kept = len(list((folder / CELLS).glob("*.json")))
-        talk.print(f"interrupted; {kept} finished cells are kept in {folder}, the same command goes on")
-        # Not Typer's Exit, after which the command line says that nothing was written.
-        raise SystemExit(INTERRUPTED) from None
+        raise Interrupted(
+            f"interrupted; {kept} finished cells are kept in {folder}, the same command goes on"
+        ) from None
 
 
 def watch(progress: Steps) -> Watch:
@@ -54,3 +70,19 @@ def print_tables(comparisons: Sequence[Comparison]) -> None:
     if speeds := speed_table(comparisons):
         page().print("\nSpeed against the same algorithm in plain NumPy, timed side by side in this run:\n")
         page().print(speeds)
+
+
+def as_plain(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """The comparisons for `--json`: settings, and every measure after the last step."""
+    return [
+        {
+            **asdict(one.setting),
+            "runs": one.results.runs,
+            "optimal_reward": one.results.optimal_reward,
+            "results": [
+                {"policy": result.policy, **{measure: result.final(measure) for measure in MEASURES}}
+                for result in one.results.results
+            ],
+        }
+        for one in comparisons
+    ]

@@ -10,7 +10,15 @@ from typing import Annotated
 from typer import Option
 
 from firstclick.cli.console import page, print_json, processes, talk
-from firstclick.cli.experiments import load, print_tables, progress_and_resumption, watch
+from firstclick.cli.experiments import (
+    EngineName,
+    Jobs,
+    Out,
+    load,
+    print_tables,
+    progress_and_resumption,
+    watch,
+)
 from firstclick.cli.wording import count
 from firstclick.data.sources import Source
 from firstclick.declaration import did_you_mean
@@ -30,7 +38,7 @@ class ModeName(StrEnum):
 
 
 def reproduce(
-    out: Annotated[Path, Option(metavar="FOLDER", help="Folder for the report, figures, tables and cells.")],
+    out: Out,
     data: Annotated[
         Path | None,
         Option(metavar="FOLDER", help="Folder with the data sets, each in its usual folder or right there."),
@@ -66,14 +74,8 @@ def reproduce(
     ] = None,
     steps: Annotated[int, count("Steps of each run.")] = 100_000,
     runs: Annotated[int, count("Runs; errors are over them.")] = 10,
-    jobs: Annotated[int, count("Processes; 0 for all processors. Results do not depend on it.")] = 0,
-    engine: Annotated[
-        str,
-        Option(
-            metavar="ENGINE",
-            help="local processes, dask for a local dask cluster, or tcp://host:port of a running one.",
-        ),
-    ] = "local",
+    jobs: Jobs = 0,
+    engine: EngineName = "local",
     seed: Annotated[int, count("Seed of everything that is random.")] = 1,
     json: Annotated[bool, Option("--json", help="Print the claims and their verdicts as JSON.")] = False,
 ) -> None:

@@ -5,8 +5,17 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from firstclick.cli.console import processes, talk
-from firstclick.cli.experiments import load, print_tables, progress_and_resumption, watch
+from firstclick.cli.console import print_json, processes, talk
+from firstclick.cli.experiments import (
+    EngineName,
+    Jobs,
+    Out,
+    as_plain,
+    load,
+    print_tables,
+    progress_and_resumption,
+    watch,
+)
 from firstclick.cli.wording import count
 from firstclick.experiment.cells import resized
 from firstclick.experiment.conduct import check_folder
@@ -17,7 +26,7 @@ from firstclick.whole_number import whole_number
 
 def run(
     file: Annotated[Path, Argument(metavar="EXPERIMENT.TOML", help="The declaration.")],
-    out: Annotated[Path, Option(metavar="FOLDER", help="Folder for the report, figures, tables and cells.")],
+    out: Out,
     data: Annotated[
         Path | None, Option(metavar="PATH", help="The data's file or folder, if not the declaration's path.")
     ] = None,
@@ -25,14 +34,9 @@ def run(
     runs: Annotated[int | None, count("Runs, if not the declaration's.")] = None,
     seed: Annotated[int | None, count("Seed, if not the declaration's.")] = None,
     no_extras: Annotated[bool, Option("--no-extras", help="Leave out the policies under extras.")] = False,
-    jobs: Annotated[int, count("Processes; 0 for all processors. Results do not depend on it.")] = 0,
-    engine: Annotated[
-        str,
-        Option(
-            metavar="ENGINE",
-            help="local processes, dask for a local dask cluster, or tcp://host:port of a running one.",
-        ),
-    ] = "local",
+    jobs: Jobs = 0,
+    engine: EngineName = "local",
+    json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
 ) -> None:
     """Play an experiment that a TOML file declares, and write a report.
 
@@ -73,5 +77,8 @@ def run(
             experiment, datasets, out, runner, extras=not no_extras, watch=watch(progress),
             command=f"firstclick run {file.name}",
         )  # fmt: skip
-    print_tables(comparisons)
+    if json:
+        print_json(as_plain(comparisons))
+    else:
+        print_tables(comparisons)
     talk.print(f"report: {out / 'report.html'}")

@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from time import monotonic, sleep
 from typing import Any, Generic
 
+import dask
 from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, Security, get_worker
 from distributed.protocol.pickle import dumps, loads
 from distributed.versions import VersionMismatchWarning
@@ -36,6 +37,9 @@ MOST_DEATHS = 5
 
 # What a worker may take to end by itself before it is killed: it may be in the middle of a long run.
 FAREWELL_SECONDS = 1.0
+
+# Dask gives a worker up for good that is away some time after a death, be it because it died once more.
+PATIENCE = {"distributed.deploy.lost-worker-timeout": "365 days"}
 
 HIDDEN = "127.0.0.1:0"
 
@@ -229,7 +233,7 @@ def _client(address: str) -> Iterator[Client]:
 @contextmanager
 def _local_cluster(jobs: int) -> Iterator[LocalCluster]:
     """A cluster of `jobs` processes that only this machine can reach."""
-    with ThreadPoolExecutor(1) as pool:
+    with dask.config.set(PATIENCE), ThreadPoolExecutor(1) as pool:
         with deaf_to_interrupts():
             # In a thread, which Ctrl-C cannot stop half way; its children inherit that they are deaf.
             starting = pool.submit(
