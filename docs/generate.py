@@ -94,6 +94,8 @@ def sources_page() -> str:
         "",
     ]
     for name, cls in source_classes().items():
+        if not cls.__module__.startswith("firstclick."):
+            continue  # a plug-in's, or a test's
         files = "made up from a seed, needs no files" if cls.synthetic else f"files: {cls().wanted()}"
         lines += [f"## `{name}`", "", *paragraphs(cls), f"*{files}.*", "", *parameters(cls)]
     return "\n".join(lines)

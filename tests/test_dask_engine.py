@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -70,16 +71,15 @@ def silent(steps):
 @pytest.fixture(scope="module")
 def cluster():
     """A running cluster of two workers, which come back when they die."""
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, memory_limit=None, dashboard_address=None
-    ) as cluster:
+    options = {"threads_per_worker": 1, "memory_limit": None, "dashboard_address": "127.0.0.1:0"}
+    with dask.config.set(dask_engine.PATIENCE), LocalCluster(n_workers=2, **options) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def address(cluster):
     with Client(cluster, set_as_default=False) as client:
-        client.wait_for_workers(2)
+        client.wait_for_workers(2, timeout=60)
     return cluster.scheduler_address
 
 
@@ -94,19 +94,22 @@ def start(program, *options, path):
 
 @pytest.fixture
 def remote(tmp_path):
-    """Starts a scheduler and a worker of two threads, as a stranger would; gives address and scheduler."""
+    """Starts a scheduler and one worker or none, as a stranger would; gives address and scheduler."""
     started = []
 
-    def run(*path):
+    def run(*path, worker):
         file = tmp_path / "scheduler.json"
         here = ("--host", "127.0.0.1", "--scheduler-file", str(file))
         started.append(start("scheduler", "--port", "0", *here, path=path))
-        started.append(start("worker", "--nthreads", "2", *here, path=path))
+        if worker:
+            started.append(start("worker", "--nthreads", "2", *here, path=path))
         while not file.exists():
+            assert started[0].poll() is None
             time.sleep(0.1)
         address = json.loads(file.read_text())["address"]
-        with Client(address, set_as_default=False) as client:
-            client.wait_for_workers(1)
+        if worker:
+            with Client(address, set_as_default=False) as client:
+                client.wait_for_workers(1, timeout=60)
         return address, started[0]
 
     yield run
@@ -145,9 +148,10 @@ def test_a_cluster_of_our_own_gives_the_same_bits_as_one_process_and_as_two():
 
 
 def test_a_cluster_that_strangers_started_gives_the_same_bits_and_survives_the_death_of_its_only_worker(
-    remote, tmp_path
+    remote, tmp_path, monkeypatch
 ):
-    address, scheduler = remote(SOURCES, TESTS)
+    monkeypatch.setattr(dask_engine, "CONNECT_SECONDS", 3)
+    address, scheduler = remote(SOURCES, TESTS, worker=True)
     traces = engine_named(address, 1)(real_tasks(), silent)
     assert bits(traces) == bits(play_here(real_tasks(), silent))
     tasks = (Stumbling((4, 9), number, tmp_path, falls=number == 1) for number in range(3))
@@ -273,8 +277,14 @@ def test_a_cluster_with_other_versions_is_refused(address, monkeypatch):
 
 def test_a_cluster_without_firstclick_is_refused(remote, tmp_path):
     (tmp_path / "firstclick.py").write_text("raise ModuleNotFoundError(\"No module named 'firstclick'\")")
-    address, _ = remote(tmp_path)
+    address, _ = remote(tmp_path, worker=False)
     with pytest.raises(InvalidInput, match=r"cannot run firstclick \(.*; install firstclick "):
+        list(play_on_dask(iter([]), silent, address, 1))
+
+
+def test_a_cluster_without_workers_is_refused(remote):
+    address, _ = remote(SOURCES, worker=False)
+    with pytest.raises(InvalidInput, match=f"no workers; start one: `dask worker {address}`"):
         list(play_on_dask(iter([]), silent, address, 1))
 
 

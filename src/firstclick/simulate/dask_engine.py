@@ -104,7 +104,7 @@ class _Player:
             while not exhausted and len(waiting) <= self._threads:
                 task = next(tasks, None)
                 if task is None:
-                    exhausted, shared = True, None
+                    exhausted = True
                     break
                 if shared is None or shared.stage is not task.stage:
                     shared = _Shared(task.stage, self._scatter(task.stage))
@@ -165,6 +165,9 @@ class _Player:
     def _count_threads(self) -> None:
         """Learn how many tasks the cluster plays at once; it is given up when it has gone away."""
         try:
+            # A client that could not reach its scheduler for a while has closed itself, and cannot even ask.
+            if self._client.status == "closed":
+                raise OSError
             self._threads = sum(self._client.nthreads().values())
         except OSError:
             raise WorkFailed(f"the dask cluster {self._where} went away; is its scheduler running?") from None
