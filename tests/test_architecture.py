@@ -14,7 +14,7 @@ PACKAGE = Path(firstclick.__file__).parent
 # Each line may import from itself and from the lines above it.
 LAYERS = [
     {"_version", "errors", "kernels"},
-    {"declaration", "streams", "whole_number", "theory", "reading", "writing", "arrays_file"},
+    {"declaration", "streams", "whole_number", "theory", "reading", "writing", "arrays_file", "source_code"},
     {"protocol"},
     {"policies", "worlds", "registry", "catalog"},
     {"data", "simulate", "ranker"},

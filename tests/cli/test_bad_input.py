@@ -329,7 +329,45 @@ def test_every_option_that_a_message_names_exists(run):
         assert re.search(rf"^  {option}\b", known, re.M), option
 
 
-def test_a_message_about_the_world_keeps_its_words():
+@pytest.mark.parametrize(
+    ("words", "message", "said"),
+    [
+        ("simulate --k 3", "k must be at least 1", "--k must be at least 1"),
+        ("run films.toml", "k must be at least 1", "k must be at least 1"),
+        ("run films.toml --k 3", "steps must be at least 1", "--steps must be at least 1"),
+        ("data describe table", "steps must be at least 1", "steps must be at least 1"),
+        ("simulate", "x: pass the separator", "x: name it with --separator"),
+        ("data describe table", "x: pass the separator", "x: pass the separator"),
+        ("data describe simulate", "x: pass the separator", "x: pass the separator"),
+        ("", "k must be at least 1", "k must be at least 1"),
+    ],
+)
+def test_only_options_of_the_command_that_is_run_are_named(monkeypatch, words, message, said):
+    monkeypatch.setattr(sys, "argv", ["firstclick", *words.split()])
+    assert in_options(message) == said
+
+
+def test_data_in_another_encoding_is_said_in_the_words_of_its_source(run, files):
+    (files / "movies.dat").write_text("7::A::Drama\n")
+    (files / "ratings.dat").write_text("1::7::5::0\n", encoding="utf-16")
+    refused(
+        run,
+        files,
+        ["data", "describe", "movielens", "--data", "."],
+        "ratings.dat line 1: bytes that are not UTF-8; take the file as it is in its archive",
+    )
+    refused(
+        run,
+        files,
+        ["data", "describe", "table", "--data", "latin.csv"],
+        "latin.csv line 1: bytes that are not utf-8-sig; pass the file's own encoding, for example "
+        "encoding='iso-8859-1'",
+    )
+    assert run("data", "describe", "table:encoding=iso-8859-1", "--data", "latin.csv").code == 0
+
+
+def test_a_message_about_the_world_keeps_its_words(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["firstclick", "simulate"])
     assert in_options("k must be at least 1") == "--k must be at least 1"
     assert in_options("blb: k must be at least 1") == "blb: k must be at least 1"
     assert in_options("two\n  lines") == "two lines"

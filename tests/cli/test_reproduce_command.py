@@ -175,7 +175,7 @@ def test_the_authors_mode_differs_by_what_it_declares(run, movielens_files, fold
     assert manifest["mode"] == "authors"
     assert "cascade-ucb1:start=pessimistic" in manifest["experiments"]["1"]["policies"]
     assert manifest["experiments"]["1"]["training"] == {
-        "pick": "popular", "scaled": False, "intercept": True, "one_split": True, "with_replacement": True,
+        "pick": "source", "scaled": False, "intercept": True, "one_split": True, "with_replacement": True,
         "cut_first": False,
     }  # fmt: skip
 

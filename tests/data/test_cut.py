@@ -34,6 +34,7 @@ def interactions(**changes):
         "item_ids": ITEMS,
         "item_names": ("Three", "Seven", "Twenty", "Forty"),
         "item_groups": (("odd",), ("odd", "prime"), (), ("round",)),
+        "item_ranks": np.array([2, 3, 1, 0]),
         "facts": {"plays": 99},
     }
     return Interactions(**(parts | changes))
@@ -67,20 +68,23 @@ def test_names_groups_and_facts_are_carried_over():
 
 
 def test_users_and_items_are_counted_over_all_rows_not_over_what_the_other_cut_leaves():
-    # dan's only item is 40, the least met: he is counted with it, and then has no row left.
-    weight = np.array([1, 1, 1, 1, 1, 1, 1, 9, 1, 1])
-    kept = cut(interactions(), top_users=2, weight=weight)
-    assert kept.user_ids == ("bob", "dan")
+    # cyd is second with three rows, of which one is left between her and 20; eve has as many there.
+    kept = cut(interactions(), top_users=2, top_items=1)
+    assert kept.user_ids == ("bob", "cyd")
+    # dan's only item is 40, the least met: he is kept, and has no row left.
     kept = cut(interactions(), top_users=5, top_items=1)
     assert kept.user_ids == USERS
     assert feedback_matrix(kept).shape == (5, 1)
     assert "dan" not in {user for user, _, _ in rows(kept)}
 
 
-def test_weights_decide_who_is_most_active():
-    weight = np.array([0.1, 0.1, 50, 0.1, 1, 0.1, 0.1, 7, 1, 0.1])
-    kept = cut(interactions(), top_users=2, top_items=1, weight=weight)
-    assert (kept.user_ids, kept.item_ids) == (("ann", "dan"), ("20",))
+def test_ranks_of_the_source_are_carried_over_with_their_gaps_closed():
+    # By the source: 40, 20, 3, 7.
+    assert cut(interactions(), top_items=3).item_ranks.tolist() == [1, 2, 0]
+    assert keep_items(interactions(), [0, 1, 3]).item_ranks.tolist() == [1, 2, 0]
+    assert cut(interactions(), top_users=1).item_ranks.tolist() == [2, 3, 1, 0]
+    unranked = interactions(item_ranks=np.empty(0, np.int64))
+    assert keep_items(unranked, [0, 3]).item_ranks.size == 0
 
 
 def test_only_users_or_only_items_may_be_cut_and_nothing_too():
@@ -91,20 +95,19 @@ def test_only_users_or_only_items_may_be_cut_and_nothing_too():
     assert rows(cut(whole, top_users=5, top_items=4)) == ROWS
 
 
+def test_where_there_are_fewer_than_asked_for_all_are_taken():
+    kept = cut(interactions(), top_users=6, top_items=1000)
+    assert (kept.user_ids, kept.item_ids, rows(kept)) == (USERS, ITEMS, ROWS)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"top_users": 6}, "top_users must be at most 5, the users there are, got 6"),
-        ({"top_items": 5}, "top_items must be at most 4, the items there are, got 5"),
         ({"top_items": 0}, "top_items must be at least 1, got 0"),
         ({"top_users": 2.5}, "top_users must be a whole number, got 2.5"),
-        (
-            {"top_users": 2, "weight": np.ones(3)},
-            "weight must be one per interaction (10), got shape (3,)",
-        ),
     ],
 )
-def test_a_cut_that_cannot_be_is_refused_with_what_there_is(options, message):
+def test_a_cut_that_cannot_be_is_refused(options, message):
     with pytest.raises(InvalidInput) as caught:
         cut(interactions(), **options)
     assert str(caught.value) == message
@@ -145,25 +148,23 @@ def test_without_rows_the_first_ids_stay():
 @given(st.data())
 def test_a_cut_is_what_a_slow_count_says_also_over_many_blocks(data):
     n_users, n_items = 4, 6
-    pairs = data.draw(
-        st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(1, 3)), max_size=30)
-    )
+    pairs = data.draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.booleans()), max_size=30))
     top_users, top_items = data.draw(st.integers(1, n_users)), data.draw(st.integers(1, n_items))
-    users, items, weight = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in range(3))
-    whole = Interactions(users, items, weight > 1, tuple("abcd"), tuple("uvwxyz"))
+    users, items, liked = (np.array([pair[i] for pair in pairs], dtype=np.int64) for i in range(3))
+    whole = Interactions(users, items, liked > 0, tuple("abcd"), tuple("uvwxyz"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules["firstclick.data.cut"], "_BLOCK", 7)
-        kept = cut(whole, top_users=top_users, top_items=top_items, weight=weight)
+        kept = cut(whole, top_users=top_users, top_items=top_items)
 
     def most(which, n, top):
-        plays = [sum(pair[2] for pair in pairs if pair[which] == code) for code in range(n)]
-        return sorted(sorted(range(n), key=lambda code: (-plays[code], code))[:top])
+        met = [sum(pair[which] == code for pair in pairs) for code in range(n)]
+        return sorted(sorted(range(n), key=lambda code: (-met[code], code))[:top])
 
     best_users, best_items = most(0, n_users, top_users), most(1, n_items, top_items)
     assert kept.user_ids == tuple("abcd"[code] for code in best_users)
     assert kept.item_ids == tuple("uvwxyz"[code] for code in best_items)
     assert rows(kept) == [
-        ("abcd"[user], "uvwxyz"[item], plays > 1)
-        for user, item, plays in pairs
+        ("abcd"[user], "uvwxyz"[item], yes)
+        for user, item, yes in pairs
         if user in best_users and item in best_items
     ]

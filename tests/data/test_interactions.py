@@ -393,6 +393,9 @@ def interactions(**changes):
     return Interactions(**(parts | changes))
 
 
+RANKS = "interactions: item_ranks must be the integers 0 to 2, each once, got"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -413,10 +416,14 @@ def interactions(**changes):
         ({"item_ids": ("a", "a", "z")}, "interactions: item ids must be distinct"),
         ({"item_names": ("A", "C")}, "interactions: item_names must be one per item (3), got 2"),
         ({"item_groups": ((), ("x",))}, "interactions: item_groups must be one per item (3), got 2"),
+        ({"item_ranks": np.array([1, 0])}, f"{RANKS} [1 0]"),
+        ({"item_ranks": np.array([1, 2, 3])}, f"{RANKS} [1 2 3]"),
+        ({"item_ranks": np.array([2, 0, 2])}, f"{RANKS} [2 0 2]"),
+        ({"item_ranks": np.array([2.0, 0, 1])}, f"{RANKS} [2. 0. 1.]"),
     ],
 )
 def test_interactions_that_do_not_fit_together_are_refused(changes, message):
-    interactions()
+    interactions(item_ranks=np.array([2, 0, 1]))
     with pytest.raises(InvalidInput) as caught:
         interactions(**changes)
     assert str(caught.value) == message

@@ -78,15 +78,16 @@ def test_every_triplet_attracts_and_a_small_set_is_taken_whole(write):
     assert feedback_matrix(read).shape == (5, 4)
 
 
-def test_facts_count_the_whole_file(write):
+def test_facts_count_the_whole_files(write):
     facts = MillionSong(n_items=1, n_users=1).load(write()).facts
-    assert facts == {"songs": 4, "users": 5, "triplets": 8, "plays": 31}
+    assert facts == {"songs": 4, "users": 5, "triplets": 8, "plays": 31, "tracks": 5}
 
 
 def test_songs_and_users_are_ranked_by_plays_each_over_all_rows(write):
     assert MillionSong(n_items=1).load(write()).item_ids == ("SOB",)
     # SOA and SOD have 9 plays each: among equals the lower id is kept.
-    assert MillionSong(n_items=2).load(write()).item_ids == ("SOA", "SOB")
+    for triplets in (TRIPLETS, [TRIPLETS[5], *TRIPLETS[:5], *TRIPLETS[6:]]):
+        assert MillionSong(n_items=2).load(write(triplet_lines(triplets))).item_ids == ("SOA", "SOB")
     assert MillionSong(n_users=2).load(write()).user_ids == ("u50", "u7")
     # u3 has 4 plays of three songs; u1 and u9 have 3 of one.
     assert MillionSong(n_users=4).load(write()).user_ids == ("u1", "u3", "u50", "u7")
@@ -209,10 +210,36 @@ def test_a_file_that_was_cut_off_says_so(write):
     assert message.endswith("is it complete?")
 
 
-def test_other_line_ends_and_a_missing_last_one_do_no_harm(write):
+@pytest.mark.parametrize(
+    ("file", "given", "line"),
+    [
+        ("train_triplets.txt", {"triplets": triplet_lines([*TRIPLETS, ("u9", "SOB", 12)])[:-2]}, 9),
+        ("unique_tracks.txt", {"tracks": track_lines()[:-3]}, 5),
+        ("taste_profile_song_to_tracks.txt", {"taste_profile_song_to_tracks__txt": "SOC\tTR7\nSOD\tTR"}, 2),
+    ],
+)
+def test_a_last_line_that_may_be_cut_within_its_last_field_is_refused(write, file, given, line):
+    assert refusal(write(**given)) == (
+        f"{file} line {line}: the last line has no end; is the file cut short? fetch it again, "
+        "or end the line if it is whole"
+    )
+
+
+def test_other_line_ends_do_no_harm_nor_does_a_missing_one_after_genres(write):
     whole = pairs(MillionSong().load(write()))
-    for text in (triplet_lines()[:-1], triplet_lines().replace("\n", "\r\n"), triplet_lines() + "\n\n"):
+    for text in (triplet_lines().replace("\n", "\r\n"), triplet_lines() + "\n\n"):
         assert pairs(MillionSong().load(write(text))) == whole
+    # Genre files are of many makes, of which not all end their last line.
+    assert MillionSong().load(write(a__cls="TR1\tElectronic")).item_groups[1] == ("Electronic",)
+
+
+def test_songs_have_their_ranks_by_plays_over_all_users(write):
+    # SOB 12, then SOA and SOD 9 each, then SOC; whatever users are kept.
+    for n_users in (1, 400):
+        read = MillionSong(n_users=n_users).load(write())
+        assert read.item_ids == ("SOA", "SOB", "SOC", "SOD")
+        assert read.item_ranks.tolist() == [1, 0, 3, 2]
+    assert MillionSong(n_items=2).load(write()).item_ranks.tolist() == [1, 0]
 
 
 def test_tracks_in_another_encoding_are_named_with_their_line(write):
@@ -273,5 +300,6 @@ def test_plays_and_pairs_on_a_larger_set_read_the_slow_way(write, monkeypatch):
     read = MillionSong(n_users=23, n_items=9).load(path)
     assert read.user_ids == tuple(sorted(top_users))
     assert read.item_ids == tuple(sorted(top_songs))
+    assert read.item_ranks.tolist() == [top_songs.index(song) for song in read.item_ids]
     assert pairs(read) == [(u, s) for u, s, _ in triplets if u in top_users and s in top_songs]
     assert read.facts["plays"] == sum(plays for *_, plays in triplets)

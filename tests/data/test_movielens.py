@@ -136,7 +136,9 @@ def test_a_rated_movie_that_is_not_listed_is_refused_with_its_line(tmp_path, wri
 
 NEVER_ENDS = "badly quoted field (unexpected end of data)"
 CUT_SHORT = "; the file ends within this line: is it cut short?"
-NOT_UTF_8 = "bytes that are not utf-8-sig; pass the file's own encoding, for example encoding='iso-8859-1'"
+NO_END = "the last line has no end; is the file cut short? fetch it again, or end the line if it is whole"
+NOT_UTF_8 = "bytes that are not UTF-8; take the file as it is in its archive"
+NOT_TEXT = "bytes that are neither UTF-8 nor ISO-8859-1; take the file as it is in its archive"
 FLAGS_EXPECTED = "expected 5 fields and a flag of 0 or 1 for each of 5 genres"
 
 
@@ -148,6 +150,16 @@ FLAGS_EXPECTED = "expected 5 fields and a flag of 0 or 1 for each of 5 genres"
         (dat, "ratings.dat", b"1::7::5::0\n1::9::x::0\n", " line 2: value 'x' in column 2 is not a number"),
         (dat, "ratings.dat", b"1::7::5::0\n1::\xe9::5::0\n", " line 2: " + NOT_UTF_8),
         (dat, "ratings.dat", b"<!DOCTYPE html>\n", " line 1: a web page, not data; fetch the file itself"),
+        (dat, "ratings.dat", "1::7::5::0\n".encode("utf-16"), " line 1: " + NOT_UTF_8),
+        (dat, "ratings.dat", b"1::7::5::0\n1::9::4::978", f" line 2: {NO_END}"),
+        (dat, "ratings.dat", b"1::7::5::0\n1::9999::4::0", f" line 2: {NO_END}"),
+        (csv, "ratings.csv", b"userId,movieId,rating\n1,7,4.", f" line 2: {NO_END}"),
+        (tab, "u.data", b"1\t7\t4\t978", f" line 1: {NO_END}"),
+        (dat, "movies.dat", b"7::A::B\n9::C::Dra", f" line 2: {NO_END}"),
+        (csv, "movies.csv", b"movieId,title,genres\n7,A,Dra", f" line 2: {NO_END}"),
+        (dat, "movies.dat", "7::A::B\n".encode("utf-16"), f" line 1: {NOT_TEXT}"),
+        (dat, "movies.dat", b"7::A::B\n9::C\0::D\n", f" line 2: {NOT_TEXT}"),
+        (dat, "movies.dat", b"<html>", " line 1: a web page, not data; fetch the file itself"),
         (dat, "movies.dat", b"\n", " is empty"),
         (dat, "movies.dat", b"<html>\n", " line 1: a web page, not data; fetch the file itself"),
         (dat, "movies.dat", b"7::A::B\n9::Run\n", " line 2: expected MovieID::Title::Genres, got '9::Run'"),
@@ -162,6 +174,7 @@ FLAGS_EXPECTED = "expected 5 fields and a flag of 0 or 1 for each of 5 genres"
             " has no column 'rating'; its columns are userId, movieId, stars",
         ),
         (tab, "u.genre", b"", " is empty"),
+        (tab, "u.genre", "\n".join(f"{g}|{i}" for i, g in enumerate(FLAGS)).encode(), f" line 5: {NO_END}"),
         (tab, "u.genre", b"unknown|0\nAdventure|2\n", " line 2: expected genre|1, got 'Adventure|2'"),
         (tab, "u.item", b"9|B|||x|0|1|0|0\n", f" line 1: {FLAGS_EXPECTED}, got '9|B|||x|0|1|0|0'"),
         (tab, "u.item", b"7|A|||x|0|1|0|0|7\n", f" line 1: {FLAGS_EXPECTED}, got '7|A|||x|0|1|0|0|7'"),

@@ -15,19 +15,19 @@ def matrix():
 def test_another_number_of_items_changes_nothing_but_the_cut(matrix):
     shared = FeedbackScenario(matrix, rank=4)
     for n_items in (31, 7, 12):
-        small = shared.with_items(n_items).stage(2, 1)
+        small = shared.resized(n_items, 4).stage(2, 1)
         alone = FeedbackScenario(matrix, rank=4, n_items=n_items).stage(2, 1)
         assert np.array_equal(small.features, alone.features)
         assert (small.world.matrix != alone.world.matrix).nnz == 0
         assert small.item_names == alone.item_names
     assert shared.n_items == 31
     with pytest.raises(InvalidInput, match="n_items must be at most 31, the items there are, got 32"):
-        shared.with_items(32)
+        shared.resized(32, 4)
 
 
 def test_scenarios_that_share_do_not_mix_up_runs_and_seeds(matrix):
     shared = FeedbackScenario(matrix, rank=4)
-    few, many = shared.with_items(7), shared.with_items(20)
+    few, many = shared.resized(7, 4), shared.resized(20, 3)
     for seed, run in ((2, 0), (2, 1), (3, 1), (2, 0)):
         alone = FeedbackScenario(matrix, rank=4, n_items=7).stage(seed, run)
         many.stage(seed, run)
@@ -48,3 +48,11 @@ def test_with_replacement_is_the_split_of_that_name(matrix):
     order = most_attractive(matrix, 31)
     assert np.array_equal(stage.features, truncated_svd(train, 4)[order])
     assert (stage.world.matrix != test[:, order]).nnz == 0
+
+
+def test_the_ranking_of_the_source_decides_which_items_are_kept(matrix):
+    ranks = np.random.default_rng(1).permutation(31)
+    stage = FeedbackScenario(matrix, rank=4, n_items=5, pick="source", item_ranks=ranks).stage(2, 0)
+    assert stage.item_names == [f"item {item}" for item in np.argsort(ranks)[:5]]
+    with pytest.raises(InvalidInput, match="pick 'source' needs item_ranks, one for each of 31 items"):
+        FeedbackScenario(matrix, rank=4, pick="source")

@@ -147,7 +147,14 @@ def test_only_the_most_active_users_and_the_most_met_items_are_kept_and_all_are_
         assert (read.user_ids, read.item_ids) == (("70", "ann"), ("5",))
         assert read.users.tolist() == [0, 0]
         assert read.facts == {"interactions": 7, "users": 4, "items": 3}
-    assert refusal(as_csv(tmp_path), top_users=5) == "top_users must be at most 4, the users there are, got 5"
+    read = Table(user="who", item="film", top_users=5, top_items=9).load(as_csv(tmp_path))
+    assert (len(read.user_ids), len(read.item_ids), len(read.users)) == (4, 3, 7)
+
+
+def test_a_last_line_without_an_end_is_a_line_like_others(tmp_path):
+    path = as_csv(tmp_path)
+    path.write_text(path.read_text().rstrip("\n"))
+    check(TABLE.load(path))
 
 
 def test_a_parquet_file_is_streamed_and_only_its_wanted_columns_are_read(tmp_path, monkeypatch):

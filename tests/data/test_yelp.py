@@ -6,7 +6,6 @@ import pytest
 from firstclick.data import feedback_matrix
 from firstclick.data.sources import lines as lines_module
 from firstclick.data.sources import make_source, source_classes
-from firstclick.data.sources.lines import Lines
 from firstclick.data.sources.yelp import Yelp
 from firstclick.errors import InvalidInput
 
@@ -132,6 +131,24 @@ def test_most_reviewing_means_most_distinct_restaurants_over_all_of_them(write):
     assert sorted(pairs(read)) == [("eater", "b2"), ("walker", "b2")]
 
 
+def test_restaurants_have_their_ranks_by_reviewers_over_all_users(write):
+    # b2 has 4 reviewers, b5 3, b7 2, whoever of them is kept.
+    for settings in ({"n_users": 1}, {}, {"n_users": 2, "users_by": "first-met"}):
+        read = Yelp(**settings).load(write())
+        assert read.item_ids == ("b2", "b5", "b7")
+        assert read.item_ranks.tolist() == [0, 1, 2]
+    # With three more b7 leads, though none of them is kept, and b2 and b7 are left with two each.
+    reviews = [*REVIEWS, ("x", "b7"), ("y", "b7"), ("z", "b7")]
+    read = Yelp(n_items=2, n_users=3).load(write(reviews=as_lines(review(*entry) for entry in reviews)))
+    assert (read.item_ids, read.item_ranks.tolist()) == (("b2", "b7"), [1, 0])
+
+
+@pytest.mark.parametrize("name", ["", None])
+def test_a_restaurant_without_a_name_is_called_by_its_id(write, name):
+    businesses = [business(b, name if b == "b5" else called, groups) for b, called, groups in BUSINESSES]
+    assert Yelp().load(write(as_lines(businesses))).item_names == ("Joe's", "b5", "Chez Émile")
+
+
 def test_first_met_scans_the_restaurants_from_the_most_reviewed_down(write):
     # b2 in file order: late, walker, eater, once; then b5 adds third; then b7 adds fan.
     def met(n):
@@ -213,8 +230,12 @@ def test_a_wrong_review_is_named_with_its_line(write, monkeypatch, line, problem
             "categories must be a list of texts, one text or null, got ['Restaurants', 3]",
         ),
         (
-            '{"business_id": "b0", "name": null, "categories": ["Restaurants"]}',
-            "name must be a text that is not empty, got None",
+            '{"business_id": "b0", "categories": ["Restaurants"]}',
+            "no 'name' among the keys business_id, categories",
+        ),
+        (
+            '{"business_id": "b0", "name": 7, "categories": ["Restaurants"]}',
+            "name must be a text that is not empty, got 7",
         ),
         (
             '{"business_id": "b7", "name": "x", "categories": "Restaurants"}',
@@ -283,28 +304,6 @@ def test_without_restaurants_there_is_nothing_to_load(write):
     )
 
 
-def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines_module, "_BLOCK", 10)
-    monkeypatch.setattr(lines_module, "LONGEST_LINE", 100)
-    path = tmp_path / "long.json"
-    path.write_text("ok\n" + "x" * 1000)
-    read = []
-    blocks = Lines(path, read.append).blocks()
-    assert next(blocks) == (1, [b"ok"])
-    with pytest.raises(InvalidInput, match=r"long\.json line 2: longer than 100 bytes"):
-        next(blocks)
-    assert sum(read) < 200
-
-
-def test_lines_are_counted_through_blocks(tmp_path, monkeypatch):
-    path = tmp_path / "many.txt"
-    texts = [f"line {number}" * (number % 4) for number in range(1, 200)]
-    path.write_text("\n".join(texts) + "\n")
-    for size in (1, 13, 64, 1 << 18):
-        monkeypatch.setattr(lines_module, "_BLOCK", size)
-        assert list(Lines(path)) == list(enumerate(texts, 1))
-
-
 def test_codes_match_ids_on_a_larger_set_read_the_slow_way(write):
     rng = np.random.default_rng(5)
     businesses = [
@@ -324,6 +323,7 @@ def test_codes_match_ids_on_a_larger_set_read_the_slow_way(write):
     assert read.user_ids == tuple(sorted(top_users))
     assert set(pairs(read)) == {(u, b) for u, b in wanted if u in top_users and b in top_items}
     assert len(pairs(read)) == len(set(pairs(read)))
+    assert read.item_ranks.tolist() == [top_items.index(item) for item in read.item_ids]
     ranked = sorted(by_item, key=lambda b: (-by_item[b], b))
     met = list(dict.fromkeys(u for b in ranked for u, at in entries if at == b))[:17]
     assert Yelp(n_items=11, n_users=17, users_by="first-met").load(path).user_ids == tuple(sorted(met))

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,16 +10,24 @@ import pytest
 from garden import Garden, files_of
 
 from firstclick import simulate
-from firstclick.data import FeedbackScenario
+from firstclick.data import FeedbackScenario, interactions_from_frame
+from firstclick.data.sources import make_source
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
-from firstclick.experiment import CellStore, Training, plan
+from firstclick.experiment import CellStore, Dataset, Training, plan
 from firstclick.experiment import play as play_module
 from firstclick.experiment.cells import recorded_steps, settings_of
 from firstclick.experiment.conduct import conduct
 from firstclick.experiment.play import Watch
 from firstclick.simulate.engine import play_here
+from firstclick.source_code import code_hash
 
 POLICIES = ("cascade-lin-ts", "cascade-ucb1", "random")
+
+
+@pytest.fixture
+def experiment(experiment):
+    """All three policies in 7 and 61 items, twice: 12 cells."""
+    return experiment.with_extras()
 
 
 def test_a_panel_is_what_simulate_gives_for_its_setting(garden, experiment, tmp_path):
@@ -37,9 +46,11 @@ def test_a_panel_is_what_simulate_gives_for_its_setting(garden, experiment, tmp_
         assert comparison.results.optimal_items == alone.optimal_items
 
 
-def test_extras_can_be_left_out_and_change_nothing_else(garden, experiment, tmp_path):
+def test_extras_change_nothing_else(garden, experiment, tmp_path):
+    fewer = replace(experiment, policies=experiment.policies[:2], extras=experiment.policies[2:])
+    assert fewer.with_extras() == experiment
+    without = conduct([fewer], [garden], tmp_path / "without", play_here)
     with_extras = conduct([experiment], [garden], tmp_path / "with", play_here)
-    without = conduct([experiment], [garden], tmp_path / "without", play_here, extras=False)
     assert [result.policy for result in without[0].results.results] == ["cascade-lin-ts", "cascade-ucb1"]
     for policy in ("cascade-lin-ts", "cascade-ucb1"):
         assert np.array_equal(with_extras[1].results[policy].regret, without[1].results[policy].regret)
@@ -56,9 +67,9 @@ def test_a_group_has_its_own_items_split_and_features(garden, experiment, tmp_pa
 
 def test_cells_that_experiments_share_are_played_once(garden, experiment):
     again = replace(experiment, name="again", items=("all",), k=(3, 5))
-    cells = plan([experiment, again], [garden], extras=False)
-    # 2 policies x 2 runs in 7 items, in all items with k = 3 (shared), and with k = 5.
-    assert len(cells) == len(set(cells)) == 12
+    cells = plan([experiment, again], [garden])
+    # 3 policies x 2 runs in 7 items, in all items with k = 3 (shared), and with k = 5.
+    assert len(cells) == len(set(cells)) == 18
 
 
 class Stopped(Exception):
@@ -113,6 +124,7 @@ def test_an_interrupted_folder_goes_on_and_ends_bit_for_bit_the_same(garden, exp
         lambda content: content.replace(b'"run": 1', b'"run": 0'),
         lambda content: content.replace(b'"reward": [', b'"reward": [7.0, ', 1),
         lambda content: b"\xff" + content,
+        lambda content: b"[" * 100_000,
     ],
 )
 def test_a_damaged_cell_is_not_trusted_but_played_again(garden, experiment, tmp_path, damage):
@@ -233,11 +245,11 @@ def test_the_manifest_says_what_was_done_and_on_what(garden, experiment, tmp_pat
     assert set(manifest["versions"]) >= {"firstclick", "numpy", "numba", "scipy"}
 
 
-def test_the_log_of_speeds_compares_with_numpy_once_per_setting(garden, experiment, tmp_path):
+def test_the_log_of_speeds_compares_with_numpy_where_it_is_transcribed(garden, experiment, tmp_path):
     comparisons = conduct([experiment], [garden], tmp_path, play_here)
     speeds = CellStore(tmp_path / "cells").speeds()
     assert len(speeds) == 12
-    assert sum(speed.numpy_seconds is not None for speed in speeds.values()) == 4
+    assert sum(speed.numpy_seconds is not None for speed in speeds.values()) == 8
     assert comparisons[0].speeds["cascade-lin-ts"].numpy_seconds is not None
     assert comparisons[0].speeds["random"].numpy_seconds is None
 
@@ -297,7 +309,7 @@ def test_features_are_learned_once_for_settings_that_share_them(garden, experime
 
 
 def test_a_source_with_other_parameters_is_another_data_set(experiment, garden):
-    assert plan([replace(experiment, data=(Garden(seed=8),))], [garden], extras=True) == []
+    assert plan([replace(experiment, data=(Garden(seed=8),))], [garden]) == []
 
 
 def test_a_cell_knows_nothing_of_who_played_it(garden, experiment, tmp_path):
@@ -305,3 +317,88 @@ def test_a_cell_knows_nothing_of_who_played_it(garden, experiment, tmp_path):
     text = "".join(path.read_text() for path in (tmp_path / "cells").iterdir())
     assert "seconds" not in text
     assert play_module.CellTask.__name__ not in text
+
+
+def test_items_of_one_name_are_told_apart(garden, experiment, tmp_path):
+    names = tuple("Starbucks" if item % 2 else f"café {item}" for item in range(61))
+    chain = Dataset.of(replace(garden.interactions, item_names=names), garden.source)
+    comparison = conduct([experiment], [chain], tmp_path, play_here)[1]
+    assert len(comparison.results.optimal_items) >= 3
+    for shown in (comparison.results.optimal_items, *(one.shown for one in comparison.results.results)):
+        called = [entry.item for entry in shown]
+        assert len(set(called)) == len(called)
+        assert all(item.startswith(("Starbucks (plant ", "café ")) for item in called)
+    assert sum(entry.share for entry in comparison.results.optimal_items) == pytest.approx(3)
+
+
+def test_a_learner_whose_file_changed_is_played_again(garden, experiment, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from firstclick.policies.random import Random\n\n\nclass Mine(Random):\n    name = 'mine'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import mine
+
+    mine_only = replace(experiment, policies=(mine.Mine(),), items=("all",))
+    conduct([mine_only], [garden], tmp_path / "out", play_here)
+    (tmp_path / "mine.py").write_text("# edited")
+    code_hash.cache_clear()
+    played: list[object] = []
+    conduct([mine_only], [garden], tmp_path / "out", counting(played))
+    assert len(played) == 2
+
+
+def test_what_another_call_wrote_into_the_folder_does_not_stay_beside_this_ones(garden, experiment, tmp_path):
+    conduct([experiment], [garden], tmp_path, play_here)
+    for name in ("figure-1.svg", "sweep-c.png", "report.html", "claims.json", "notes.txt"):
+        (tmp_path / name).write_text("old")
+    conduct([experiment], [garden], tmp_path, play_here)
+    assert (tmp_path / "figure-1.svg").exists()  # the same call again: still true
+    conduct([replace(experiment, runs=1)], [garden], tmp_path, play_here)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {".lock", "cells", "manifest.json", "notes.txt", "results.csv", "runs.csv", "speed.csv"}
+
+
+def test_a_manifest_of_something_else_is_not_ours(garden, experiment, tmp_path):
+    (tmp_path / "manifest.json").write_text('{"name": "a web app"}')
+    with pytest.raises(InvalidInput, match="holds other files"):
+        conduct([experiment], [garden], tmp_path, play_here)
+    assert (tmp_path / "manifest.json").read_text() == '{"name": "a web app"}'
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks of POSIX")
+def test_two_at_once_in_one_folder_are_told(garden, experiment, tmp_path):
+    def engine(tasks, report):
+        with pytest.raises(InvalidInput, match="another process is at work in"):
+            conduct([experiment], [garden], tmp_path, play_here)
+        return play_here(tasks, report)
+
+    assert len(conduct([experiment], [garden], tmp_path, engine)) == 2
+
+
+def test_a_group_of_a_stand_in_is_its_own(experiment):
+    stand_in = make_source("synthetic-movielens:n_users=60,n_items=300")
+    one = replace(experiment, data=(stand_in,), group={"synthetic-movielens": "Adventure"}, items=("all",))
+    (setting,) = settings_of(one, Dataset.load(stand_in, None))
+    assert setting.group == "Adventure"
+    assert setting.n_items < 300
+
+
+def test_a_group_of_any_length_can_be_stored(garden, experiment, tmp_path):
+    name = "bed " + "A" * 300
+    beds = tuple((name,) for _ in range(61))
+    long = Dataset.of(replace(garden.interactions, item_groups=beds), garden.source)
+    (comparison,) = conduct(
+        [replace(experiment, group={"garden": name}, items=("all",))], [long], tmp_path, play_here
+    )
+    assert comparison.setting.group == name
+
+
+def test_a_data_set_may_come_from_a_frame(experiment, garden, tmp_path):
+    import pandas
+
+    pairs = garden.matrix.tocoo()
+    frame = pandas.DataFrame({"who": pairs.row, "what": pairs.col})
+    source = make_source("table:user=who,item=what")
+    dataset = Dataset.of(interactions_from_frame(frame, user_column="who", item_column="what"), source)
+    (comparison,) = conduct([replace(experiment, data=(source,), items=(5,))], [dataset], tmp_path, play_here)
+    assert comparison.dataset.title == source.title

@@ -74,6 +74,8 @@ def test_a_source_may_be_a_table(write):
         (("synthetic-movielens", "movielenz"), "unknown source 'movielenz'"),
         (('title    = "Which learner?"', "title = 3"), "title must be text, got 3"),
         (("policies = [", "policies = [["), "not a TOML file"),
+        (('[7, "all"]', "[]"), "items is empty; give at least one"),
+        (('= "Adventure"', '= {movielens = "War"}'), "group names 'movielens', which is no source here"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_the_file(write, change, complaint):

@@ -5,7 +5,14 @@ import pytest
 from scipy import stats
 
 from firstclick.errors import InvalidInput
-from firstclick.paper.statistics import Interval, mean_interval, ratio_interval
+from firstclick.paper.statistics import (
+    CHANCE,
+    Interval,
+    fewest_runs,
+    mean_interval,
+    ratio_interval,
+    sign_chance,
+)
 from firstclick.streams import stream
 
 ABOVE = np.array([112.0, 131.0, 98.0, 127.0, 105.0, 140.0, 119.0])
@@ -105,3 +112,15 @@ def test_one_run_and_unequal_runs_are_refused() -> None:
         ratio_interval(ABOVE[:1], BELOW[:1])
     with pytest.raises(InvalidInput, match=r"as many numerators as denominators, got 7 and 4$"):
         ratio_interval(ABOVE, BELOW[:4])
+
+
+@pytest.mark.parametrize(("agreeing", "runs"), [(0, 7), (5, 7), (7, 7), (9, 10), (63, 100)])
+def test_the_sign_test_is_scipys(agreeing: int, runs: int) -> None:
+    expected = stats.binomtest(agreeing, runs, alternative="greater").pvalue
+    assert sign_chance(agreeing, runs) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("chance", [CHANCE / 2, CHANCE / 20, 1 / 64])
+def test_the_fewest_runs_pass_the_sign_test_if_all_agree_and_one_fewer_do_not(chance: float) -> None:
+    runs = fewest_runs(chance)
+    assert sign_chance(runs, runs) <= chance < sign_chance(runs - 1, runs - 1)

@@ -1,5 +1,6 @@
 """A grid shows every panel and curve, hides nothing silently, and no word covers another."""
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
@@ -267,6 +268,29 @@ def test_a_sweep_is_logarithmic_across_and_upwards_only_if_values_differ_tenfold
     np.testing.assert_allclose(
         [segment[:, 1] for segment in bars.get_segments()], [[297, 303], [98, 102], [199, 201]]
     )
+
+
+SIGMAS = np.array([0.1, 0.3, 1.0, 3.0, 10.0])
+WIDTHS = np.array([0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
+
+
+@pytest.mark.parametrize("values", [SIGMAS, WIDTHS], ids=["sigma", "c"])
+def test_the_values_of_a_sweep_are_numbered_themselves(values: np.ndarray) -> None:
+    curves = [Curve(name, name, values, 10 + values, values) for name in ("cascade-lin-ts", "other")]
+    # The second curve lacks the largest value; the panel has it nevertheless.
+    short = replace(curves[1], x=values[:-1], mean=values[:-1], stderr=values[:-1])
+    figure = sweep_figure([[Plot("t", (curves[0], short))]], row_titles=["r"], parameter="sigma")
+    assert collisions(figure) == []
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == [f"{value:g}" for value in values]
+
+
+def test_a_sweep_over_more_values_than_there_is_room_for_has_powers_of_ten() -> None:
+    values = np.geomspace(0.1, 10, 60)
+    plot = Plot("t", (Curve("a", "a", values, values, values),))
+    figure = sweep_figure([[plot] * 3], row_titles=["r"], parameter="sigma")
+    assert collisions(figure) == []
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["0.1", "1", "10"]
 
 
 def test_words_are_text_not_mathematics() -> None:

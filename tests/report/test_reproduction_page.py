@@ -11,6 +11,7 @@ from firstclick.errors import InvalidInput
 from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Curve, Plot
 from firstclick.report.reproduction import (
+    OURS,
     ClaimRow,
     FigureBlock,
     LearnedBlock,
@@ -130,6 +131,19 @@ def test_verdicts_are_counted_in_a_sentence_and_for_each_data_set(content: Page)
     assert [(name, re.findall(r">(\d+)</td>", counts)) for name, counts in rows] == [
         ("Yelp", ["1", "1", "0"]), ("MovieLens 1M", ["1", "0", "1"]),
     ]  # fmt: skip
+
+
+def test_a_row_of_ours_is_shown_as_ours_and_counted_nowhere(content: Page) -> None:
+    ours = replace(claims("does not hold")[0], id="claim-9", section=OURS, dataset="Million Song")
+    both = replace(content, claims=(*content.claims, ours))
+    assert claims_headline(both.claims) == claims_headline(content.claims)
+    assert claims_headline((ours,)) == ""
+    source = reproduction_page(both)
+    assert "Our own question, not a claim of the paper · Million Song" in source
+    assert "Section ours" not in source
+    tally = source[source.index('class="card scroll tally"') : source.index("<figure")]
+    assert "Million Song" not in tally
+    assert ">MovieLens 1M<" in tally
 
 
 def test_the_page_loads_nothing_and_its_links_lead_somewhere(content: Page) -> None:

@@ -13,7 +13,6 @@ from firstclick.cli.wording import count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiment import Comparison, Dataset
-from firstclick.experiment.conduct import CELLS
 from firstclick.experiment.play import Watch
 from firstclick.simulate.results import MEASURES
 
@@ -38,9 +37,8 @@ def progress_and_resumption(folder: Path) -> Iterator[Steps]:
         with progress_bar(every=SECONDS_BETWEEN_LINES) as progress:
             yield progress
     except KeyboardInterrupt:
-        kept = len(list((folder / CELLS).glob("*.json")))
         raise Interrupted(
-            f"interrupted; {kept} finished cells are kept in {folder}, the same command goes on"
+            f"interrupted; finished cells are kept in {folder}, the same command goes on"
         ) from None
 
 
@@ -68,7 +66,7 @@ def print_tables(comparisons: Sequence[Comparison]) -> None:
 
     page().print(comparison_table(comparisons))
     if speeds := speed_table(comparisons):
-        page().print("\nSpeed against the same algorithm in plain NumPy, timed side by side in this run:\n")
+        page().print("\nSpeed against the same algorithm in plain NumPy, timed as each cell was played:\n")
         page().print(speeds)
 
 

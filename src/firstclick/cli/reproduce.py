@@ -1,7 +1,6 @@
 """`firstclick reproduce`: the paper's experiments, figures and claims in one command."""
 
 import shlex
-import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -23,8 +22,8 @@ from firstclick.cli.wording import count
 from firstclick.data.sources import Source
 from firstclick.declaration import did_you_mean
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.experiment.conduct import check_folder
-from firstclick.paper.declarations import DATASETS, EXPERIMENTS, SYNTHETIC, mode_named
+from firstclick.experiment.folder import check_folder
+from firstclick.paper.declarations import DATASETS, EXPERIMENTS, SYNTHETIC, dataset_name, mode_named
 from firstclick.registry import make_policy
 from firstclick.simulate.engine import engine_named
 from firstclick.whole_number import whole_number
@@ -97,12 +96,12 @@ def reproduce(
     """
     from firstclick.paper.reproduce import reproduce as carry_out
 
-    for name, value in (("steps", steps), ("runs", runs)):
-        whole_number(name, value, at_least=1)
+    for name, value, least in (("steps", steps, 1), ("runs", runs, 1), ("seed", seed, 0)):
+        whole_number(name, value, at_least=least)
     reading = mode_named(mode.value)
     sources = _sources(dataset, data, reading.source)
     names = _known("experiment", experiment or EXPERIMENTS, EXPERIMENTS)
-    groups = _groups(group)
+    groups = _groups(group, {dataset_name(source) for source in sources} if "3" in names else set())
     added = [make_policy(spec) for spec in policy or ()]
     runner = engine_named(engine, processes(jobs))
     check_folder(out)
@@ -111,7 +110,10 @@ def reproduce(
         found = carry_out(
             datasets, out, runner, experiments=names, mode=reading, groups=groups, policies=added,
             extras=extras, steps=steps, runs=runs, seed=seed, watch=watch(progress),
-            command="firstclick " + shlex.join(_without_out(sys.argv[1:])),
+            command=_to_repeat(
+                sources, experiment=experiment or [], mode=mode.value, group=group or [], policy=policy or [],
+                extras=extras, steps=steps, runs=runs, seed=seed,
+            ),
         )  # fmt: skip
     if json:
         print_json(found.claims)
@@ -160,23 +162,31 @@ def _known(kind: str, names: Sequence[str], known: tuple[str, ...]) -> list[str]
     return list(dict.fromkeys(names))
 
 
-def _groups(given: list[str] | None) -> dict[str, str]:
+def _groups(given: list[str] | None, played: set[str]) -> dict[str, str]:
     groups = {}
     for entry in given or ():
         name, equals, group = entry.partition("=")
         if not equals or not group:
             raise InvalidInput(f"--group must be DATASET=GROUP, such as million-song=Pop_Rock, got {entry!r}")
         _known("dataset", [name], DATASETS)
+        if name not in played:
+            raise InvalidInput(f"--group {entry} goes with experiment 3 on {name}, which is not played")
         groups[name] = group
     return groups
 
 
-def _without_out(arguments: list[str]) -> list[str]:
-    """The call without what does not change its results: where they went, and who computed them."""
-    kept, skip = [], False
-    for argument in arguments:
-        aside = argument.partition("=")[0] in ("--out", "--jobs", "--engine", "--json")
-        if not skip and not aside:
-            kept.append(argument)
-        skip = aside and "=" not in argument and argument != "--json"
-    return kept
+def _to_repeat(
+    sources: Sequence[Source], *, extras: bool, steps: int, runs: int, seed: int, **lists: Sequence[str] | str
+) -> str:
+    """The call that gives the same files; where the data lies, and who computes, is for the reader to say."""
+    words = ["firstclick", "reproduce"]
+    for source in sources:
+        words += ["--dataset", source.name]
+    if not all(source.synthetic for source in sources):
+        words += ["--data", "DATA"]
+    for name, values in lists.items():
+        for value in [values] if isinstance(values, str) else values:
+            words += [f"--{name}", str(value)]
+    words += ["--extras"] if extras else []
+    words += ["--steps", str(steps), "--runs", str(runs), "--seed", str(seed), "--out", "OUT"]
+    return shlex.join(words)

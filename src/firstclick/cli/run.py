@@ -17,9 +17,9 @@ from firstclick.cli.experiments import (
     watch,
 )
 from firstclick.cli.wording import count
-from firstclick.experiment.cells import resized
-from firstclick.experiment.conduct import check_folder
+from firstclick.experiment.conduct import conduct
 from firstclick.experiment.declaration import read_experiment
+from firstclick.experiment.folder import check_folder
 from firstclick.simulate.engine import engine_named
 from firstclick.whole_number import whole_number
 
@@ -33,7 +33,7 @@ def run(
     steps: Annotated[int | None, count("Steps of each run, if not the declaration's.")] = None,
     runs: Annotated[int | None, count("Runs, if not the declaration's.")] = None,
     seed: Annotated[int | None, count("Seed, if not the declaration's.")] = None,
-    no_extras: Annotated[bool, Option("--no-extras", help="Leave out the policies under extras.")] = False,
+    extras: Annotated[bool, Option("--extras", help="Play the policies under extras too.")] = False,
     jobs: Jobs = 0,
     engine: EngineName = "local",
     json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
@@ -59,24 +59,31 @@ def run(
       firstclick run films.toml --out results
 
     \b
-    Also, with their defaults: extras = [], seed = 1, group = none (a group of items),
-    pick = "popular" (or "random"), scaled = true (V Sigma; false: V), intercept = false,
+    Also, with their defaults: extras = [] (policies that --extras adds), seed = 1,
+    group = none (a group of items),
+    pick = "popular" (or "random", "source"), scaled = true (V Sigma; false: V), intercept = false,
     one_split = false, with_replacement = false, cut_first = false (SVD before the cut).
     """
     from firstclick.report.experiment import write_experiment
 
-    for name, value in (("steps", steps), ("runs", runs)):
+    for name, value, least in (("steps", steps, 1), ("runs", runs, 1), ("seed", seed, 0)):
         if value is not None:
-            whole_number(name, value, at_least=1)
-    experiment = resized(read_experiment(file), steps=steps, runs=runs, seed=seed)
+            whole_number(name, value, at_least=least)
+    given = {"steps": steps, "runs": runs, "seed": seed}
+    experiment = read_experiment(file).changed(**given)
+    if extras:
+        experiment = experiment.with_extras()
     runner = engine_named(engine, processes(jobs))
     check_folder(out)
     with progress_and_resumption(out) as progress:
         datasets = [load(source, data or experiment.path, progress) for source in experiment.data]
-        comparisons = write_experiment(
-            experiment, datasets, out, runner, extras=not no_extras, watch=watch(progress),
-            command=f"firstclick run {file.name}",
-        )  # fmt: skip
+        comparisons = conduct([experiment], datasets, out, runner, watch=watch(progress))
+        changes = [f"--{name} {value}" for name, value in given.items() if value is not None]
+        write_experiment(
+            comparisons,
+            out,
+            command=" ".join(["firstclick run", file.name, *changes, *(["--extras"] if extras else [])]),
+        )
     if json:
         print_json(as_plain(comparisons))
     else:

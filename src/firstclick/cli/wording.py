@@ -1,17 +1,20 @@
 """The command line's words: how a number may be written, and which option a library's name belongs to."""
 
 import re
+import sys
 from typing import Any
 
 from typer import BadParameter, Option
+from typer.main import get_command
 
-# Where the library names an argument, the command line has an option. Anchored at the start of the
+# Where the library names an argument, a command may have an option. Anchored at the start of the
 # message: 'blb: k must be ...' is about the world's own k.
 OPTION_OF = {
     "above": "--above", "engine": "--engine", "features": "--features", "jobs": "--jobs", "k": "--k",
     "n_features": "--features", "n_items": "--items", "rank": "--rank", "runs": "--runs", "seed": "--seed",
     "separator": "--separator", "sigma": "--sigma", "steps": "--steps", "theta_norm": "--theta-norm",
 }  # fmt: skip
+_OPTION = re.compile(r"--[a-z-]+")
 _NAMED = re.compile(rf"^({'|'.join(OPTION_OF)})(?= must )")
 
 # Ways out that the library gives in Python. A test sees to it that the library still says these.
@@ -32,12 +35,31 @@ LONGEST_SHOWN = 60
 
 
 def in_options(message: str) -> str:
-    """A message of the library, or of Typer, as one line in the words of the command line."""
+    """A message of the library, or of Typer, as one line in the words of the command that is run.
+
+    Only options that this command has are named: in `data describe table:encoding=...` the library's own
+    words are right.
+    """
+    known = _options_of(sys.argv[1:])
     for words, ours in (OPTION_FOR | SHORTER).items():
-        message = message.replace(words, ours)
+        if known.issuperset(_OPTION.findall(ours)):
+            message = message.replace(words, ours)
     message = re.sub(r"^'(--[a-z-]+)':( must)?", lambda found: found[1] + (found[2] or ":"), message)
-    message = _NAMED.sub(lambda name: OPTION_OF[name[1]], message)
+    found = _NAMED.match(message)
+    if found and OPTION_OF[found[1]] in known:
+        message = OPTION_OF[found[1]] + message[found.end() :]
     return " ".join(message.split())
+
+
+def _options_of(arguments: list[str]) -> set[str]:
+    """The options of the command that these arguments begin with."""
+    # Imported late: the commands themselves import this file.
+    from firstclick.cli import app
+
+    command = get_command(app)
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    return {option for parameter in command.params for option in parameter.opts}
 
 
 def count(help: str, *names: str) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.data.interactions import Interactions
+from firstclick.data.ranking import most_first, places
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.whole_number import whole_number
 
@@ -16,26 +17,18 @@ _BLOCK = 1 << 22
 
 
 def cut(
-    interactions: Interactions,
-    *,
-    top_users: int | None = None,
-    top_items: int | None = None,
-    weight: NDArray[Any] | None = None,
+    interactions: Interactions, *, top_users: int | None = None, top_items: int | None = None
 ) -> Interactions:
     """What is between the `top_users` most active users and the `top_items` most met items; None keeps all.
 
-    Users and items are counted independently over all rows given, each row once or by its `weight`, such
-    as a play count; among equals the lower code comes first. Those kept keep their order, also if no row
-    is left to them; names, groups and facts are carried over.
+    Where there are fewer than asked for, all are taken. Users and items are counted in rows, independently
+    and over all rows given; among equals the lower code comes first. Those kept keep their order, also if
+    no row is left to them; names, groups, ranks and facts are carried over.
     """
     if top_users is None and top_items is None:
         return interactions
-    if weight is not None and weight.shape != interactions.users.shape:
-        raise InvalidInput(
-            f"weight must be one per interaction ({len(interactions.users)}), got shape {weight.shape}"
-        )
-    users = _top("users", top_users, interactions.users, len(interactions.user_ids), weight)
-    items = _top("items", top_items, interactions.items, len(interactions.item_ids), weight)
+    users = _top("top_users", top_users, interactions.users, len(interactions.user_ids))
+    items = _top("top_items", top_items, interactions.items, len(interactions.item_ids))
     return _keep(interactions, users, items)
 
 
@@ -68,21 +61,18 @@ def _items(number: int) -> str:
     return "1 item" if number == 1 else f"{number} items"
 
 
-def _top(
-    kind: str, n: int | None, codes: NDArray[Any], n_ids: int, weight: NDArray[Any] | None
-) -> NDArray[np.int64]:
+def _top(name: str, n: int | None, codes: NDArray[Any], n_ids: int) -> NDArray[np.int64]:
     if n is None:
         return np.arange(n_ids)
-    n = whole_number(f"top_{kind}", n, at_least=1, at_most=n_ids, because=f", the {kind} there are")
-    counts = np.zeros(n_ids)
+    n = whole_number(name, n, at_least=1)
+    counts = np.zeros(n_ids, np.int64)
     for start in range(0, len(codes), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        counts += np.bincount(codes[rows], None if weight is None else weight[rows], minlength=n_ids)
-    return np.sort(np.argsort(-counts, kind="stable")[:n])
+        counts += np.bincount(codes[start : start + _BLOCK], minlength=n_ids)
+    return np.sort(most_first(counts)[:n])
 
 
 def _keep(old: Interactions, users: NDArray[np.int64], items: NDArray[np.int64]) -> Interactions:
-    new_user, new_item = _new_codes(users, len(old.user_ids)), _new_codes(items, len(old.item_ids))
+    new_user, new_item = places(users, len(old.user_ids)), places(items, len(old.item_ids))
     parts = []
     for start in range(0, max(len(old.users), 1), _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -90,6 +80,8 @@ def _keep(old: Interactions, users: NDArray[np.int64], items: NDArray[np.int64])
         kept = (user >= 0) & (item >= 0)
         parts.append((user[kept], item[kept], old.attracted[rows][kept]))
     user_codes, item_codes, attracted = (np.concatenate(column) for column in zip(*parts, strict=True))
+    # The gaps that items left out leave in the ranks are closed: twice sorted is ranked.
+    ranks = old.item_ranks[items] if old.item_ranks.size else old.item_ranks
     return replace(
         old,
         users=user_codes,
@@ -99,10 +91,5 @@ def _keep(old: Interactions, users: NDArray[np.int64], items: NDArray[np.int64])
         item_ids=tuple(old.item_ids[item] for item in items.tolist()),
         item_names=old.item_names and tuple(old.item_names[item] for item in items.tolist()),
         item_groups=old.item_groups and tuple(old.item_groups[item] for item in items.tolist()),
+        item_ranks=np.argsort(np.argsort(ranks)),
     )
-
-
-def _new_codes(kept: NDArray[np.int64], n_ids: int) -> NDArray[np.int32]:
-    codes = np.full(n_ids, -1, dtype=np.int32)
-    codes[kept] = np.arange(len(kept), dtype=np.int32)
-    return codes

@@ -26,6 +26,20 @@ _LINES_AT_ONCE = 1 << 14
 Row = tuple[int, list[str]]
 
 
+class WrongEncoding(InvalidInput):
+    """Bytes that are not in the encoding asked for; `where` is their file and line."""
+
+    def __init__(self, where: str, encoding: str) -> None:
+        super().__init__(where, encoding)
+        self.where, self.encoding = where, encoding
+
+    def __str__(self) -> str:
+        return (
+            f"{self.where}: bytes that are not {self.encoding}; "
+            "pass the file's own encoding, for example encoding='iso-8859-1'"
+        )
+
+
 def read_rows(
     path: str | os.PathLike[str],
     *,
@@ -75,12 +89,24 @@ def read_lines(
                 progress(raw.tell(), size)
                 lines = list(islice(file, _LINES_AT_ONCE))
     except UnicodeError:
-        raise InvalidInput(
-            f"{path.name} line {_undecodable_line(path, encoding)}: bytes that are not {encoding}; "
-            "pass the file's own encoding, for example encoding='iso-8859-1'"
-        ) from None
+        raise WrongEncoding(f"{path.name} line {_undecodable_line(path, encoding)}", encoding) from None
     except (EOFError, zlib.error):
         raise InvalidInput(f"{path.name}: the packed data is cut short or damaged; fetch it again") from None
+
+
+def refuse_cut_short(path: Path) -> None:
+    """InvalidInput if the last line of this text file has no end.
+
+    For published files, all of whose lines have one: what is cut within the last field of a line reads
+    like a whole line. In a file of one's own a last line without an end means nothing.
+    """
+    if not _ended(path):
+        with path.open("rb") as file:
+            number = sum(1 for _ in file)
+        raise InvalidInput(
+            f"{path.name} line {number}: the last line has no end; is the file cut short? fetch it again, "
+            "or end the line if it is whole"
+        )
 
 
 def _unpacked(path: Path, raw: IO[bytes]) -> IO[bytes]:
@@ -137,13 +163,16 @@ def _even(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
 
 
 def _cut_short(path: Path, rest: Iterator[Row]) -> str:
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        ended = file.read() in b"\r\n"
     # A packed file that is cut short cannot be unpacked to its end, and is refused there.
-    if ended or path.suffix == ".gz" or next(rest, None) is not None:
+    if _ended(path) or path.suffix == ".gz" or next(rest, None) is not None:
         return ""
     return "; the file ends within this line: is it cut short?"
+
+
+def _ended(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() in b"\r\n"
 
 
 def _undecodable_line(path: Path, encoding: str) -> int:

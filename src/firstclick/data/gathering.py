@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.data.interactions import Interactions
+from firstclick.data.ranking import places
 from firstclick.errors import InvalidInput, UnknownName
 
 Column = str | int
@@ -92,17 +93,17 @@ def gather(
     if not attracted:
         raise InvalidInput(empty)
 
-    user_ranks, user_ids = _sorted(users.ids)
-    item_ranks, item_ids = _sorted(items.ids)
-    by_rank = np.argsort(item_ranks).tolist()
+    user_places, user_ids = _sorted(users.ids)
+    item_places, item_ids = _sorted(items.ids)
+    by_place = np.argsort(item_places).tolist()
     return Interactions(
-        users=user_ranks[np.frombuffer(user_codes, dtype=np.intc)],
-        items=item_ranks[np.frombuffer(item_codes, dtype=np.intc)],
+        users=user_places[np.frombuffer(user_codes, dtype=np.intc)],
+        items=item_places[np.frombuffer(item_codes, dtype=np.intc)],
         attracted=np.frombuffer(attracted, dtype=np.bool_).copy(),
         user_ids=user_ids,
         item_ids=item_ids,
-        item_names=tuple(names.get(item, items.ids[item]) for item in by_rank) if names else (),
-        item_groups=tuple(groups.get(item, ()) for item in by_rank) if groups else (),
+        item_names=tuple(names.get(item, items.ids[item]) for item in by_place) if names else (),
+        item_groups=tuple(groups.get(item, ()) for item in by_place) if groups else (),
         facts={"interactions": len(attracted), "users": len(user_ids), "items": len(item_ids)},
     )
 
@@ -193,6 +194,4 @@ def _sorted(ids: list[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
         order = sorted(range(len(ids)), key=lambda code: (int(ids[code]), ids[code]))
     else:
         order = sorted(range(len(ids)), key=ids.__getitem__)
-    ranks = np.empty(len(ids), dtype=np.int32)
-    ranks[order] = np.arange(len(ids), dtype=np.int32)
-    return ranks, tuple(ids[code] for code in order)
+    return places(order, len(ids)), tuple(ids[code] for code in order)

@@ -17,7 +17,8 @@ class Interactions:
     `users`, `items` and `attracted` have one length; a code is the position of its id in `user_ids`
     or `item_ids`. An id may have no attracted entry at all, or many for the same pair. `item_names` is
     what people call the items (their ids if empty), `item_groups` the groups each is in (empty if
-    unknown), `facts` what the source counted before it kept a part, by name.
+    unknown), `item_ranks` the rank of each by what the source ranked items by before it kept a part (0 is
+    the most met; empty if unknown), `facts` what it counted before that, by name.
     """
 
     users: NDArray[np.integer[Any]]
@@ -27,6 +28,7 @@ class Interactions:
     item_ids: tuple[str, ...]
     item_names: tuple[str, ...] = ()
     item_groups: tuple[tuple[str, ...], ...] = ()
+    item_ranks: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     facts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -53,6 +55,14 @@ class Interactions:
                 raise InvalidInput(
                     f"interactions: {name} must be one per item ({len(self.item_ids)}), got {len(given)}"
                 )
+        ranks = self.item_ranks
+        if ranks.size and (
+            ranks.dtype.kind not in "iu" or sorted(ranks.tolist()) != list(range(len(self.item_ids)))
+        ):
+            raise InvalidInput(
+                f"interactions: item_ranks must be the integers 0 to {len(self.item_ids) - 1}, each once, "
+                f"got {ranks}"
+            )
 
     @property
     def names(self) -> tuple[str, ...]:

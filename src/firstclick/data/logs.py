@@ -85,6 +85,12 @@ def interactions_from_frame(
 
     Of them those of the `top_users` most active users and of the `top_items` most met items are kept (see
     `cut`). A null raises InvalidInput with its row, counted from 0. A group cell may also be a list.
+
+    Example, where more than three stars attract and the 500 most rated films are kept:
+
+        interactions_from_frame(
+            frame, user_column="customer", item_column="film", value_column="stars", above=3, top_items=500
+        )
     """
     wanted = wanted_columns(
         user=user_column, item=item_column, value=value_column, name=name_column, group=group_column

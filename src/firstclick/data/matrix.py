@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from firstclick.data.interactions import Interactions
+from firstclick.data.ranking import most_first
 from firstclick.whole_number import whole_number
 from firstclick.worlds.matrix import check_matrix
 
@@ -33,5 +34,4 @@ def most_attractive(matrix: Any, n: int) -> NDArray[np.int64]:
     entries = check_matrix(matrix)
     n_items = entries.shape[1]
     n = whole_number("number of items", n, at_least=1, at_most=n_items, because=", the columns there are")
-    counts = np.bincount(entries.indices, minlength=n_items)
-    return np.argsort(-counts, kind="stable")[:n].astype(np.int64)
+    return most_first(np.bincount(entries.indices, minlength=n_items))[:n]

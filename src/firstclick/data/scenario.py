@@ -5,7 +5,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from firstclick.data.features import truncated_svd
@@ -19,16 +19,17 @@ from firstclick.worlds.matrix import MatrixWorld, check_matrix
 
 Floats = NDArray[np.float64]
 
-PICKS = ("popular", "random")
+PICKS = ("popular", "random", "source")
 
 
 class FeedbackScenario:
     """Each run splits the users anew: one half teaches the features, the other answers with clicks.
 
     `rank` features by truncated SVD of all items, of which `n_items` are then kept: the most
-    attractive, or random ones of each run; with `cut_first` the SVD sees the kept items alone. Without
-    a rank there are no features. With `one_split` all runs share the split, features and items of run
-    0, and differ in users and draws only. `with_replacement` is the split of that name.
+    attractive, random ones of each run, or the first by the source's own `item_ranks`; with `cut_first`
+    the SVD sees the kept items alone. Without a rank there are no features. With `one_split` all runs
+    share the split, features and items of run 0, and differ in users and draws only.
+    `with_replacement` is the split of that name.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class FeedbackScenario:
         with_replacement: bool = False,
         cut_first: bool = False,
         item_names: Sequence[str] | None = None,
+        item_ranks: ArrayLike | None = None,
     ) -> None:
         self.matrix = check_matrix(matrix)
         columns = self.matrix.shape[1]
@@ -58,16 +60,19 @@ class FeedbackScenario:
         self.item_names = [f"item {item}" for item in range(columns)] if item_names is None else item_names
         if len(self.item_names) != columns:
             raise InvalidInput(f"item_names must name all {columns} items, got {len(self.item_names)}")
+        self.item_ranks = None if item_ranks is None else np.asarray(item_ranks, np.int64)
+        if pick == "source" and (self.item_ranks is None or self.item_ranks.shape != (columns,)):
+            raise InvalidInput(f"pick 'source' needs item_ranks, one for each of {columns} items")
         self._halves = _Halves(self.matrix, with_replacement)
         self._latest: tuple[tuple[int, int], Stage] | None = None
 
-    def with_items(self, n_items: int) -> "FeedbackScenario":
-        """The same scenario with another number of items; both share splits and features."""
+    def resized(self, n_items: int, rank: int | None) -> "FeedbackScenario":
+        """The same scenario with another number of items and features; both share splits and SVDs."""
         other = copy(self)
         other.n_items = whole_number(
             "n_items", n_items, at_least=1, at_most=self.matrix.shape[1], because=", the items there are"
         )
-        other._latest = None
+        other.rank, other._latest = rank, None
         return other
 
     def stage(self, seed: int, run: int) -> Stage:
@@ -84,7 +89,7 @@ class FeedbackScenario:
             features = self._features(train[:, items])
         elif self.rank is not None:
             # Before the cut: what all items say about users helps to place the few that are kept.
-            every = self._halves.taught(seed, run, self._features)
+            every = self._halves.taught(seed, run, self.rank, self._features)
             features = np.ascontiguousarray(every[items])
         return Stage(MatrixWorld(test[:, items]), features, [self.item_names[item] for item in items])
 
@@ -98,6 +103,9 @@ class FeedbackScenario:
                 self.matrix.shape[1], self.n_items, replace=False
             )
             return np.asarray(np.sort(chosen), np.int64)
+        if self.pick == "source":
+            assert self.item_ranks is not None
+            return np.argsort(self.item_ranks, kind="stable")[: self.n_items]
         return most_attractive(self.matrix, self.n_items)
 
 
@@ -108,16 +116,18 @@ class _Halves:
         self._matrix, self._with_replacement = matrix, with_replacement
         self._key: tuple[int, int] | None = None
         self._parts: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
-        self._features: Floats | None = None
+        self._features: dict[int, Floats] = {}
 
     def of(self, seed: int, run: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
         if self._parts is None or self._key != (seed, run):
             self._parts = split(self._matrix, seed, run=run, with_replacement=self._with_replacement)
-            self._key, self._features = (seed, run), None
+            self._key, self._features = (seed, run), {}
         return self._parts
 
-    def taught(self, seed: int, run: int, features: Callable[[sparse.csr_matrix], Floats]) -> Floats:
+    def taught(
+        self, seed: int, run: int, rank: int, features: Callable[[sparse.csr_matrix], Floats]
+    ) -> Floats:
         train, _ = self.of(seed, run)
-        if self._features is None:
-            self._features = features(train)
-        return self._features
+        if rank not in self._features:
+            self._features[rank] = features(train)
+        return self._features[rank]

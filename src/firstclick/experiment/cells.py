@@ -3,8 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,12 @@ from firstclick.experiment.declaration import ALL, Experiment, Training
 from firstclick.protocol import Policy
 from firstclick.simulate.loop import log_spaced
 from firstclick.simulate.results import installed_versions
+from firstclick.source_code import code_hash
 
 FORMAT = "firstclick cell 1"
+
+# File systems take names of 255 bytes; the hash tells cells apart.
+LONGEST_NAME = 160
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Setting:
     dataset: str
     group: str
     n_items: int
-    rank: int
+    rank: int | None  # no features
     k: int
     steps: int
     seed: int
@@ -51,6 +55,7 @@ class Cell:
             "policy": self.policy.label,
             "run": self.run,
             "versions": installed_versions(),
+            "code": code_hash(type(self.policy)),
         }
 
     def file_name(self, data_digest: str) -> str:
@@ -61,25 +66,27 @@ class Cell:
             f"{place.dataset} {place.group} {place.n_items} items rank {place.rank} k {place.k} "
             f"{self.policy.label} run {self.run}"
         )
-        readable = re.sub(r"[^a-z0-9.]+", "-", words.lower())
+        readable = re.sub(r"[^a-z0-9.]+", "-", words.lower())[:LONGEST_NAME]
         return f"{readable}-{hashlib.sha256(description.encode()).hexdigest()[:12]}.json"
 
 
 def recorded_steps(steps: int) -> NDArray[np.int64]:
     """Where curves are recorded: evenly on a log scale, evenly on a linear one, and at each power of ten."""
     powers = 10 ** np.arange(len(str(steps)))
-    even = np.rint(np.linspace(0, steps, 51)[1:]).astype(np.int64)
+    even = steps * np.arange(1, 51) // 50  # a tenth, a half and the like are among them
     every = np.union1d(np.union1d(log_spaced(steps, 60), even), powers)
     return every[(every >= 1) & (every <= steps)]
 
 
 def settings_of(experiment: Experiment, dataset: Dataset) -> list[Setting]:
     """The settings of an experiment on one data set, if the data is large enough for all of them."""
-    group = experiment.group.get(dataset.name.removeprefix("synthetic-"), "")
+    group = experiment.group.get(dataset.source.name, "")
     available = len(dataset.items_of(group))
     where = f"{dataset.title}, group {group!r}" if group else dataset.title
-    found = []
-    for rank in experiment.rank:
+    # Without a learner that looks at them there are no features, and no rank that could be too high.
+    features = any(policy.needs_features for policy in experiment.policies)
+    found: dict[Setting, None] = {}
+    for rank in experiment.rank if features else (None,):
         for items in experiment.items:
             for k in experiment.k:
                 n_items = available if items == ALL else int(items)
@@ -88,57 +95,52 @@ def settings_of(experiment: Experiment, dataset: Dataset) -> list[Setting]:
                     dataset.source.label, group, n_items, rank, k, experiment.steps, experiment.seed,
                     experiment.training,
                 )  # fmt: skip
-                if setting not in found:
-                    found.append(setting)
-    return found
+                found[setting] = None
+    return list(found)
 
 
 def _check(
-    experiment: Experiment, dataset: Dataset, where: str, available: int, n_items: int, rank: int, k: int
+    experiment: Experiment,
+    dataset: Dataset,
+    where: str,
+    available: int,
+    n_items: int,
+    rank: int | None,
+    k: int,
 ) -> None:
     def refuse(what: str) -> None:
         raise InvalidInput(f"experiment {experiment.name}: {what}")
 
+    users = dataset.matrix.shape[0]
+    if users < 2:
+        refuse(f"{where} has 1 user, and two are needed: half of them teach features, the others click")
     if n_items > available:
         refuse(f"items is {n_items}, but {where} has {available}")
     if k > n_items:
         refuse(f"k is {k}, but only {n_items} items compete in {where}")
-    if not any(policy.needs_features for policy in (*experiment.policies, *experiment.extras)):
-        return
-    half = dataset.matrix.shape[0] // 2
     columns = n_items if experiment.training.cut_first else available
-    if rank > min(half, columns):
+    if rank is not None and rank > min(users // 2, columns):
         refuse(
-            f"rank is {rank}, but half of the users of {where} are {half}, and its items {columns}: "
+            f"rank is {rank}, but half of the users of {where} are {users // 2}, and its items {columns}: "
             "an SVD has no higher rank than the smaller of them"
         )
 
 
-def plan(experiments: Iterable[Experiment], datasets: Sequence[Dataset], *, extras: bool) -> list[Cell]:
+def plan(experiments: Sequence[Experiment], datasets: Sequence[Dataset]) -> list[Cell]:
     """Every cell of the experiments, each once, in an order in which neighbours share splits and features."""
     cells: dict[Cell, None] = {}
-    experiments = list(experiments)
     for dataset in datasets:
         mine = [one for one in experiments if dataset.source in one.data]
         for experiment in mine:
             for setting in settings_of(experiment, dataset):
-                for policy in policies_of(experiment, extras=extras):
+                for policy in experiment.policies:
                     for run in range(experiment.runs):
                         cells[Cell(setting, policy, run)] = None
     order = {dataset.source.label: number for number, dataset in enumerate(datasets)}
 
     def place(cell: Cell) -> tuple[Any, ...]:
         setting = cell.setting
-        return order[setting.dataset], cell.run, setting.group, setting.rank, setting.n_items, setting.k
+        rank = setting.rank or 0
+        return order[setting.dataset], cell.run, setting.group, rank, setting.n_items, setting.k
 
     return sorted(cells, key=place)
-
-
-def policies_of(experiment: Experiment, *, extras: bool) -> tuple[Policy, ...]:
-    """The policies that are played."""
-    return (*experiment.policies, *(experiment.extras if extras else ()))
-
-
-def resized(experiment: Experiment, **changes: Any) -> Experiment:
-    """The experiment with other steps, runs or seed, where they are given."""
-    return replace(experiment, **{name: value for name, value in changes.items() if value is not None})

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.experiment.cells import Cell, Setting, policies_of, settings_of
+from firstclick.errors import WorkFailed
+from firstclick.experiment.cells import Cell, Setting, settings_of
 from firstclick.experiment.dataset import Dataset
 from firstclick.experiment.declaration import Experiment
 from firstclick.experiment.store import CellStore, Record, Speed
@@ -26,13 +28,11 @@ class Comparison:
     speeds: Mapping[str, Speed]  # by policy; only where the cells were played into this folder
 
 
-def comparisons_of(
-    experiment: Experiment, dataset: Dataset, store: CellStore, *, extras: bool
-) -> list[Comparison]:
+def comparisons_of(experiment: Experiment, dataset: Dataset, store: CellStore) -> list[Comparison]:
     """The comparisons of an experiment on one data set, as its file orders them; all cells are finished."""
     speeds = store.speeds()
     return [
-        _comparison(experiment, dataset, setting, policies_of(experiment, extras=extras), store, speeds)
+        _comparison(experiment, dataset, setting, experiment.policies, store, speeds)
         for setting in settings_of(experiment, dataset)
     ]
 
@@ -48,16 +48,17 @@ def _comparison(
         records = [_finished(store, cell, dataset.digest) for cell in cells]
         timed = [speeds[name] for cell in cells if (name := cell.file_name(dataset.digest)) in speeds]
         if timed:
-            seconds = float(np.mean([speed.seconds for speed in timed]))
-            both = [speed for speed in timed if speed.numpy_seconds is not None]
-            compared[policy.label] = both[0] if both else Speed(seconds)
+            compared[policy.label] = _typical(timed)
         results.append(
             PolicyResult(
                 policy=policy.label,
                 **{name: np.stack([getattr(record, name) for record in records]) for name in MEASURES},
                 seconds_per_step=float("nan"),
                 shown=_most_shown(
-                    [record.shown for record in records], max(setting.steps // 10, 1), 2 * setting.k
+                    [record.shown for record in records],
+                    dataset.called,
+                    max(setting.steps // 10, 1),
+                    2 * setting.k,
                 ),
             )
         )
@@ -74,7 +75,10 @@ def _comparison(
             n_items=setting.n_items,
             optimal_reward=float(best.mean()),
             optimal_items=_most_shown(
-                [dict.fromkeys(record.optimal_items, 1) for record in records], 1, 2 * setting.k
+                [dict.fromkeys(record.optimal_items, 1) for record in records],
+                dataset.called,
+                1,
+                2 * setting.k,
             ),
             step=records[0].step,
             results=tuple(results),
@@ -88,14 +92,23 @@ def _comparison(
 
 def _finished(store: CellStore, cell: Cell, digest: str) -> Record:
     record = store.load(cell, digest)
-    assert record is not None, f"{cell} is not finished"
+    if record is None:
+        raise WorkFailed(f"{store.folder / cell.file_name(digest)} is gone; run it again")
     return record
 
 
-def _most_shown(counts: Sequence[Mapping[str, int]], slates: int, most: int) -> tuple[Shown, ...]:
+def _typical(timed: Sequence[Speed]) -> Speed:
+    """The medians over runs: a run that shared its processor with others does not count."""
+    in_numpy = [speed.numpy_seconds for speed in timed if speed.numpy_seconds is not None]
+    return Speed(median(speed.seconds for speed in timed), median(in_numpy) if in_numpy else None)
+
+
+def _most_shown(
+    counts: Sequence[Mapping[str, int]], called: Mapping[str, str], slates: int, most: int
+) -> tuple[Shown, ...]:
     total: dict[str, int] = {}
     for shown in counts:
         for item, times in shown.items():
-            total[item] = total.get(item, 0) + times
+            total[called[item]] = total.get(called[item], 0) + times
     ranked = sorted(total.items(), key=lambda entry: (-entry[1], entry[0]))
     return tuple(Shown(item, times / (slates * len(counts))) for item, times in ranked[:most])

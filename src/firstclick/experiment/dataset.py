@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,27 +29,35 @@ class Dataset:
     @classmethod
     def load(cls, source: Source, path: Path | None, progress: Progress = silent) -> "Dataset":
         """Read the source's files at `path`; a data set in which nothing attracts is refused."""
-        interactions = source.load(path, progress)
+        return cls.of(source.load(path, progress), source)
+
+    @classmethod
+    def of(cls, interactions: Interactions, source: Source) -> "Dataset":
+        """Interactions that are here already, such as those of a data frame, under a source's name."""
         matrix = feedback_matrix(interactions)
         if not matrix.nnz:
             raise InvalidInput(f"{source.title}: nothing attracts anybody; look at the threshold")
         return cls(source, matrix, interactions)
 
     @property
-    def name(self) -> str:
-        return self.source.name
-
-    @property
     def title(self) -> str:
         return self.source.title
+
+    @cached_property
+    def called(self) -> dict[str, str]:
+        """What to call the item of each id: its name, and its id too where several have that name."""
+        named = Counter(self.interactions.names)
+        pairs = zip(self.interactions.item_ids, self.interactions.names, strict=True)
+        return {id_: name if named[name] == 1 else f"{name} ({id_})" for id_, name in pairs}
 
     @cached_property
     def digest(self) -> str:
         """A hash of everything a result can depend on: who was attracted by what, names and groups."""
         content = hashlib.sha256()
-        for array in (np.array(self.matrix.shape), self.matrix.indptr, self.matrix.indices):
+        items = self.interactions
+        for array in (np.array(self.matrix.shape), self.matrix.indptr, self.matrix.indices, items.item_ranks):
             content.update(np.ascontiguousarray(array, np.int64).tobytes())
-        content.update(json.dumps([self.interactions.names, self.interactions.item_groups]).encode())
+        content.update(json.dumps([items.item_ids, items.names, items.item_groups]).encode())
         return content.hexdigest()
 
     def items_of(self, group: str) -> NDArray[np.int64]:

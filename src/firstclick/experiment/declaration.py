@@ -14,7 +14,7 @@ runs     = 5
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,10 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Training:
-    """How users are split and features learned: the words of `FeedbackScenario`."""
+    """How users are split and features learned: the words of `FeedbackScenario`.
+
+    `pick` "source" keeps the most attractive items where the source has no ranking of its own.
+    """
 
     pick: str = "popular"
     scaled: bool = True
@@ -46,8 +49,8 @@ class Training:
 class Experiment:
     """Every policy in every combination of `items`, `rank` and `k`, on every data set.
 
-    `extras` are policies that can be left out. `items` holds numbers or "all". `group` names, by data
-    set, the group of items that is kept; nothing for all of them.
+    `extras` are policies that are played only if asked for. `items` holds numbers or "all". `group` names,
+    by source, the group of items that is kept; nothing for all of them.
     """
 
     name: str
@@ -64,6 +67,21 @@ class Experiment:
     seed: int = 1
     training: Training = Training()
     path: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name, things in (("policy", (*self.policies, *self.extras)), ("source", self.data)):
+            labels = [thing.label for thing in things]
+            for label in labels:
+                if labels.count(label) > 1:
+                    raise InvalidInput(f"experiment {self.name}: {name} {label!r} is given twice")
+
+    def with_extras(self) -> "Experiment":
+        """The experiment with its extras among the policies."""
+        return replace(self, policies=(*self.policies, *self.extras), extras=())
+
+    def changed(self, **given: Any) -> "Experiment":
+        """The experiment with other steps, runs or seed, where one is given."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
 KEYS = tuple(word.name for word in fields(Experiment) if word.name not in ("name", "training")) + tuple(
@@ -99,19 +117,17 @@ def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Exp
     data = tuple(_source(entry) for entry in _list(content["data"]))
     policies = _policies("policies", content["policies"])
     extras = _policies("extras", content.get("extras", []))
-    labels = [policy.label for policy in (*policies, *extras)]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InvalidInput(f"policy {label!r} is given twice")
-    if not policies:
-        raise InvalidInput("policies is empty; name at least one, such as 'cascade-lin-ts'")
+    items = tuple(_items(entry) for entry in _list(content.get("items", ALL)))
+    for key, values in (("data", data), ("policies", policies), ("items", items)):
+        if not values:
+            raise InvalidInput(f"{key} is empty; give at least one")
     return Experiment(
         name=name,
         title=_text("title", content.get("title", name)),
         data=data,
         policies=policies,
         extras=extras,
-        items=tuple(_items(entry) for entry in _list(content.get("items", ALL))),
+        items=items,
         rank=_counts("rank", content.get("rank", 20)),
         k=_counts("k", content.get("k", 4)),
         group=_group(content.get("group"), data),
@@ -178,6 +194,10 @@ def _group(value: Any, data: tuple[Source, ...]) -> dict[str, str]:
         return {source.name: value for source in data}
     if not isinstance(value, dict):
         raise InvalidInput(f'group must be a name, or {{movielens = "Adventure", ...}}, got {value!r}')
+    names = [source.name for source in data]
+    for name in value:
+        if name not in names:
+            raise UnknownName(f"group names {name!r}, which is no source here; data has {', '.join(names)}")
     return {name: _text("group", group) for name, group in value.items()}
 
 

@@ -12,7 +12,7 @@ from firstclick.streams import stream
 
 Floats = NDArray[np.float64]
 
-TIMED_SECONDS = 0.25
+TIMED_SECONDS = 0.1
 FEWEST_STEPS = 20
 USERS = 64
 

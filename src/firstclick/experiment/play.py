@@ -62,7 +62,7 @@ class CellTask:
             self.policy, self.stage, self.optimal, record=self.record, seed=self.seed, run=self.run,
             report=report,
         )  # fmt: skip
-        names, k = self.stage.item_names, len(self.optimal)
+        ids, k = self.stage.item_names, len(self.optimal)
         most = np.argsort(-trace.shown, kind="stable")[: 2 * k]
         record = Record(
             step=self.record,
@@ -70,12 +70,12 @@ class CellTask:
             regret=trace.regret,
             expected_regret=trace.expected_regret,
             optimal_reward=self.optimal_reward,
-            optimal_items=tuple(names[item] for item in self.optimal),
-            shown={names[item]: int(trace.shown[item]) for item in most if trace.shown[item]},
+            optimal_items=tuple(ids[item] for item in self.optimal),
+            shown={ids[item]: int(trace.shown[item]) for item in most if trace.shown[item]},
             notes=trace.notes,
         )
-        # Once per learner and setting is enough, and right here, where both had the same neighbours.
-        compared = numpy_seconds_per_step(self.policy, self.stage, k) if self.run == 0 else None
+        # Right here, where both have the same neighbours.
+        compared = numpy_seconds_per_step(self.policy, self.stage, k)
         return Played(self.index, record, Speed(trace.seconds_per_step, compared))
 
 
@@ -129,7 +129,7 @@ def _tasks(
 
 
 class _Scenarios:
-    """The scenario of each setting; settings that differ in items or k alone share splits and features."""
+    """The scenario of each setting; settings of one data set and group share splits and features."""
 
     def __init__(self, by_label: Mapping[str, Dataset]) -> None:
         self._by_label = by_label
@@ -137,17 +137,23 @@ class _Scenarios:
         self._latest: tuple[Any, FeedbackScenario] | None = None
 
     def of(self, setting: Setting) -> FeedbackScenario:
-        shared = setting.dataset, setting.group, setting.rank, setting.training
+        shared = setting.dataset, setting.group, setting.training
         if self._shared is None or self._shared[0] != shared:
             dataset = self._by_label[setting.dataset]
             items = dataset.items_of(setting.group)
-            names = [dataset.interactions.names[item] for item in items]
+            ids, ranks = dataset.interactions.item_ids, dataset.interactions.item_ranks
+            options = asdict(setting.training)
+            if options["pick"] == "source" and not ranks.size:
+                options["pick"] = "popular"
             scenario = FeedbackScenario(
-                dataset.matrix[:, items], rank=setting.rank, item_names=names, **asdict(setting.training)
+                dataset.matrix[:, items] if setting.group else dataset.matrix,
+                item_names=[ids[item] for item in items],
+                item_ranks=ranks[items] if ranks.size else None,
+                **options,
             )
             self._shared = shared, scenario
         # Kept too, because settings that differ in k alone have one stage.
-        wanted = *shared, setting.n_items
+        wanted = *shared, setting.n_items, setting.rank
         if self._latest is None or self._latest[0] != wanted:
-            self._latest = wanted, self._shared[1].with_items(setting.n_items)
+            self._latest = wanted, self._shared[1].resized(setting.n_items, setting.rank)
         return self._latest[1]

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ class Record:
     regret: NDArray[np.float64]
     expected_regret: NDArray[np.float64]
     optimal_reward: float
-    optimal_items: tuple[str, ...]
-    shown: dict[str, int]  # the items shown most often in the last tenth of the steps
+    optimal_items: tuple[str, ...]  # ids
+    shown: dict[str, int]  # ids of the items shown most often in the last tenth of the steps, and how often
     notes: tuple[str, ...]
 
 
@@ -66,7 +67,7 @@ class CellStore:
                 shown=record["shown"],
                 notes=tuple(record["notes"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
     def save(self, cell: Cell, data_digest: str, record: Record, speed: Speed) -> None:
@@ -101,7 +102,8 @@ class CellStore:
         return found
 
     def _note(self, name: str, speed: Speed) -> None:
-        try:
+        # Nothing depends on the log: a disk that is full for it is full for the next cell, which says so.
+        with suppress(OSError):
             new = not self.log.exists()
             with self.log.open("a", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
@@ -109,8 +111,6 @@ class CellStore:
                     writer.writerow(LOG_COLUMNS)
                 compared = "" if speed.numpy_seconds is None else f"{speed.numpy_seconds * 1e6:.2f}"
                 writer.writerow([name, f"{speed.seconds * 1e6:.3f}", compared])
-        except OSError as error:
-            raise WorkFailed(f"{self.log} cannot be written: {error.strerror or error}") from None
 
 
 def _plain(value: Any) -> Any:

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.paper.statistics import Runs
-from firstclick.paper.words import rounds_to
+from firstclick.paper.words import number_of, rounds_to
+from firstclick.report.reproduction import FAILS, HOLDS, UNTESTABLE, Verdict
 from firstclick.report.rounding import whole
 
-Verdict = Literal["holds", "does not hold", "not testable with this data"]
-HOLDS: Verdict = "holds"
-FAILS: Verdict = "does not hold"
-UNTESTABLE: Verdict = "not testable with this data"
+# What a claim names as its experiment if the source's own counts decide.
+DATA = "data"
 
 UCB1 = "cascade-ucb1"
 LIN_TS = "cascade-lin-ts"
@@ -41,6 +40,10 @@ class Evidence(Protocol):
     def group_sizes(self) -> Mapping[str, int]:
         """The number of kept items in each group."""
 
+    @property
+    def group(self) -> str:
+        """The group of items that experiment 3 was played on; '' if it was not."""
+
     def runs(
         self,
         policy: str,
@@ -54,7 +57,8 @@ class Evidence(Protocol):
     ) -> NDArray[np.float64] | None:
         """One sum per run over the first `step` steps, or over all; None if this was not played.
 
-        `items` is a number or "all". Run i of every policy and setting meets the same users.
+        `items` is a number or "all". Run i of every policy and setting meets the same users. A step
+        that was not recorded is InvalidInput.
         """
 
     def optimal(
@@ -148,24 +152,30 @@ class Cell:
         return optimal * evidence.steps
 
 
-def counted(fact: str, printed: str) -> Rule:
-    """A rule that the source counted what rounds to the printed number."""
-    low, high = rounds_to(printed)
+def counted(fact: str, printed: str, *, exactly: bool = False) -> Rule:
+    """A rule that the source counted what rounds to the printed number, or exactly that number."""
+    number = number_of(printed)
+    low, high = (number, number + 1) if exactly else rounds_to(printed)
 
     def check(evidence: Evidence) -> Finding:
         if fact not in evidence.facts:
             return Finding(UNTESTABLE, (), {}, f"the source did not count {fact}")
         count = evidence.facts[fact]
+        agrees = low <= count < high
         return Finding(
-            verdict=HOLDS if low <= count < high else FAILS,
+            verdict=HOLDS if agrees else FAILS,
             measured=(f"{fact}: {whole(count)}",),
-            figures={"fact": fact, "count": int(count), "limits": [low, high]},
-            reason=f"{whole(count)} {'rounds' if low <= count < high else 'does not round'} to {printed}",
+            figures={"fact": fact, "count": int(count), "limits": [low, high], "printed": printed},
+            reason=f"{whole(count)} {said[agrees]} {printed}",
         )
 
-    text = f"“{printed}” is taken as: what rounds to it, {whole(low)} to {whole(high)}. "
-    text += "A count needs no test."
-    return Rule("data", text, check)
+    said = {True: "is", False: "is not"} if exactly else {True: "rounds to", False: "does not round to"}
+    taken = (
+        f"{whole(number)}, as this is chosen"
+        if exactly
+        else f"what rounds to it, {whole(low)} to {whole(high)}"
+    )
+    return Rule(DATA, f"“{printed}” is taken as: {taken}. A count needs no test.", check)
 
 
 def largest_group(group: str, parts: Sequence[str]) -> Rule:
@@ -188,7 +198,7 @@ def largest_group(group: str, parts: Sequence[str]) -> Rule:
     made_of = f" ({' or '.join(parts)})" if parts else ""
     text = f"“largest” is taken as: {group}{made_of} has more of the kept items than any other group. "
     text += "A count needs no test."
-    return Rule("data", text, check)
+    return Rule(DATA, text, check)
 
 
 def untestable(experiment: str, reason: str) -> Rule:

@@ -26,14 +26,15 @@ class Mode:
 
     name: str
     training: Training
-    replaced: Mapping[str, str]
+    replaced: Mapping[str, str]  # policies, by their labels
+    sources: Mapping[str, str]
     group: Mapping[str, str]
 
     def policy(self, policy: Policy) -> Policy:
         return make_policy(self.replaced[policy.label]) if policy.label in self.replaced else policy
 
     def source(self, name: str) -> Source:
-        return make_source(self.replaced.get(name, name))
+        return make_source(self.sources.get(name, name))
 
 
 def mode_named(name: str) -> Mode:
@@ -42,34 +43,48 @@ def mode_named(name: str) -> Mode:
     return Mode(
         name=name,
         training=training_of(content),
-        replaced=content.get("replace", {}),
+        replaced=content.get("policies", {}),
+        sources=content.get("data", {}),
         group=content.get("group", {}),
     )
 
 
-def experiments_of(names: Sequence[str], mode: Mode, sources: Sequence[Source]) -> list[Experiment]:
-    """The experiments of these names, in the mode's reading, on these sources."""
-    return [_in_mode(_declared(_known("experiment", name, EXPERIMENTS)), mode, sources) for name in names]
+def experiments_of(
+    names: Sequence[str],
+    mode: Mode,
+    sources: Sequence[Source],
+    *,
+    groups: Mapping[str, str] | None = None,
+    **changes: Any,
+) -> list[Experiment]:
+    """The experiments of these names, in the mode's reading, on these sources.
+
+    `groups`, by data set of the paper, come before those of the declarations; `changes` are other steps,
+    runs or seed.
+    """
+    found = []
+    for name in names:
+        declared = experiment_of(
+            _read(f"experiment-{_known('experiment', name, EXPERIMENTS)}.toml"), name=name, beside=Path()
+        )
+        group = {**declared.group, **mode.group, **(groups or {})} if declared.group else {}
+        found.append(
+            replace(
+                declared,
+                data=tuple(sources),
+                policies=tuple(mode.policy(policy) for policy in declared.policies),
+                extras=tuple(mode.policy(policy) for policy in declared.extras),
+                group={source.name: group[dataset_name(source)] for source in sources} if group else {},
+                training=mode.training,
+                **changes,
+            )
+        )
+    return found
 
 
 def dataset_name(source: Source) -> str:
     """The data set of the paper that a source is, or stands in for."""
     return source.name.removeprefix(SYNTHETIC)
-
-
-def _declared(name: str) -> Experiment:
-    return experiment_of(_read(f"experiment-{name}.toml"), name=name, beside=Path())
-
-
-def _in_mode(experiment: Experiment, mode: Mode, sources: Sequence[Source]) -> Experiment:
-    return replace(
-        experiment,
-        data=tuple(sources),
-        policies=tuple(mode.policy(policy) for policy in experiment.policies),
-        extras=tuple(mode.policy(policy) for policy in experiment.extras),
-        group={**experiment.group, **mode.group} if experiment.group else {},
-        training=mode.training,
-    )
 
 
 def _read(name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.errors import InvalidInput
 from firstclick.experiment.comparison import Comparison
 from firstclick.experiment.declaration import ALL
 from firstclick.paper.declarations import Mode
@@ -37,6 +38,10 @@ class Measured:
         groups = self.comparisons[0].dataset.interactions.groups()
         return {group: len(items) for group, items in groups.items()}
 
+    @property
+    def group(self) -> str:
+        return next((one.setting.group for one in self.comparisons if one.setting.group), "")
+
     def runs(
         self, policy: str, *, items: int | str = 256, rank: int = 20, k: int = 4, group: bool = False,
         measure: str = "expected_regret", step: int | None = None,
@@ -45,7 +50,7 @@ class Measured:
         for comparison in self._at(items, rank, k, group):
             for result in comparison.results.results:
                 if result.policy == label:
-                    at = -1 if step is None else int(np.searchsorted(comparison.results.step, step))
+                    at = -1 if step is None else _place_of(step, comparison.results.step)
                     return np.asarray(getattr(result, measure)[:, at])
         return None
 
@@ -63,3 +68,11 @@ class Measured:
             if (one.setting.rank, one.setting.k, bool(one.setting.group)) == (rank, k, group)
             and one.setting.n_items == (one.dataset.matrix.shape[1] if items == ALL else items)
         ]
+
+
+def _place_of(step: int, recorded: NDArray[np.int64]) -> int:
+    place = int(np.searchsorted(recorded, step))
+    if place == len(recorded) or recorded[place] != step:
+        near = ", ".join(str(one) for one in recorded[max(place - 1, 0) : place + 1])
+        raise InvalidInput(f"step {step} must be one of those recorded; nearest: {near}")
+    return place

@@ -79,14 +79,17 @@ def reproduce(
     `policies` are played in experiment 1 beside the paper's.
     """
     mode = mode or mode_named("paper")
-    changes: dict[str, Any] = {"steps": steps, "runs": runs, "seed": seed}
-    declared = []
-    for one in experiments_of(experiments, mode, [dataset.source for dataset in datasets]):
-        added = tuple(policies) if one.name == BESIDE else ()
-        group = {**one.group, **(groups or {})} if one.group else {}
-        declared.append(replace(one, policies=(*one.policies, *added), group=group, **changes))
+    declared = experiments_of(
+        experiments, mode, [dataset.source for dataset in datasets], groups=groups, steps=steps, runs=runs,
+        seed=seed,
+    )  # fmt: skip
+    if extras:
+        declared = [one.with_extras() for one in declared]
+    declared = [
+        replace(one, policies=(*one.policies, *policies)) if one.name == BESIDE else one for one in declared
+    ]
     about = {"paper": "Zong et al., UAI 2016", "mode": mode.name}
-    comparisons = conduct(declared, datasets, folder, engine, extras=extras, about=about, watch=watch)
+    comparisons = conduct(declared, datasets, folder, engine, about=about, watch=watch)
 
     # Real data last, so that it counts where its stand-in is played beside it.
     ordered = sorted(datasets, key=lambda dataset: not dataset.source.synthetic)
@@ -98,7 +101,18 @@ def reproduce(
             for dataset in ordered
         }
     )
-    claims = as_json(judged)
+    claims = as_json(
+        judged,
+        about={"mode": mode.name, "steps": steps, "runs": runs, "seed": seed},
+        data={
+            dataset_name(dataset.source): {
+                "title": dataset.title,
+                "synthetic": dataset.source.synthetic,
+                "sha256": dataset.digest,
+            }
+            for dataset in ordered
+        },
+    )
     write_whole(folder / "claims.json", (json.dumps(claims, indent=1, ensure_ascii=False) + "\n").encode())
     figures = _figures(comparisons, datasets)
     for stem, block in figures:

@@ -1,4 +1,7 @@
-"""What runs say about a mean and about a ratio of means, with an interval. Nothing here is random."""
+"""What runs say about a mean and about a ratio of means, with an interval, and what they say one by one.
+
+Nothing here is random.
+"""
 
 import math
 from dataclasses import dataclass
@@ -56,6 +59,17 @@ def ratio_interval(numerators: Runs, denominators: Runs, chance: float = CHANCE)
     reach = math.sqrt(bar * max(spread, 0.0))
     middle = above * below - bar * both
     return Interval(above / below, (middle - reach) / leading, (middle + reach) / leading)
+
+
+def sign_chance(agreeing: int, runs: int) -> float:
+    """The chance that a fair coin falls on one given side in at least so many of the runs: the sign test."""
+    ways: int = sum(math.comb(runs, heads) for heads in range(agreeing, runs + 1))
+    return ways / 2.0**runs
+
+
+def fewest_runs(chance: float) -> int:
+    """The fewest runs that pass a sign test at this chance if all of them agree."""
+    return math.ceil(-math.log2(chance))
 
 
 def _bar(runs: int, chance: float) -> float:

@@ -77,7 +77,7 @@ PERFORMS_WELL = Word(
     "the paper gives no measure, so this one is ours: over the whole run, learning included, less than a "
     "tenth of the clicks that can be had is lost",
 )
-# The first one in so many of the steps is where a learner starts; 10 needs no step that is not recorded.
+# The first one in so many of the steps is where a learner starts. Its last step has to be recorded.
 LEARNING_PARTS = 10
 CAN_LEARN = Word(
     "can learn",
@@ -125,10 +125,26 @@ WORDS = (
     INCREASES_FASTER,
 )
 
+# The group of items that experiment 3 is about, the paper's word first and then other names for it: the
+# authors' code takes one of the two American categories, and genre files differ in what they call rock.
+GROUPS = {
+    "yelp": ("American", "American (New)"),
+    "million-song": ("Rock", "Pop_Rock"),
+    "movielens": ("Adventure",),
+}
+
+# A mean says little about runs of which the largest is so many times the median: both are shown beside it.
+UNEVEN = 3
+
 # "A wide range of sigma^2": four orders of magnitude, two on either side of the paper's own setting.
 SIGMAS = (0.1, 0.3, 1.0, 3.0, 10.0)
 # The paper never plays CascadeLinUCB, and its theorem's c is for worlds in which its assumptions hold.
 WIDTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+
+
+def number_of(printed: str) -> int:
+    """The number printed as '78k', '2.2M' or '550k'."""
+    return round(float(printed[:-1]) * _UNITS[printed[-1]])
 
 
 def rounds_to(printed: str) -> tuple[int, int]:
@@ -140,5 +156,5 @@ def rounds_to(printed: str) -> tuple[int, int]:
     digits, unit = printed[:-1], _UNITS[printed[-1]]
     zeros = len(digits) - len(digits.rstrip("0")) if "." not in digits else 0
     place = 10.0**zeros if "." not in digits else 10.0 ** -len(digits.split(".")[1])
-    value = float(digits) * unit
+    value = number_of(printed)
     return round(value - place * unit / 2), round(value + place * unit / 2)

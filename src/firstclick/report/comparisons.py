@@ -89,4 +89,5 @@ def setting_words(comparison: Comparison) -> str:
     """'256 items, d = 20, K = 4'."""
     setting = comparison.setting
     of = f" of {setting.group}" if setting.group else ""
-    return f"{whole(setting.n_items)} items{of}, d = {setting.rank}, K = {setting.k}"
+    features = f", d = {setting.rank}" if setting.rank is not None else ""
+    return f"{whole(setting.n_items)} items{of}{features}, K = {setting.k}"

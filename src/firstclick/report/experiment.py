@@ -7,15 +7,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from firstclick.experiment import Comparison, Dataset, Experiment
-from firstclick.experiment.conduct import conduct
-from firstclick.experiment.play import UNWATCHED, Watch
 from firstclick.report.comparisons import plots_of, setting_words
 from firstclick.report.figures import save_figure
 from firstclick.report.grid import grid_figure
 from firstclick.report.reproduction import FigureBlock, LearnedBlock, Page, TableBlock, reproduction_page
 from firstclick.report.rounding import percent, whole, with_error
 from firstclick.report.tables import final_with_error, share_of_best
-from firstclick.simulate.engine import Engine
 from firstclick.simulate.results import installed_versions
 from firstclick.writing import write_whole
 
@@ -24,18 +21,10 @@ TOLD = (1_000, 10_000)
 FORMATS = ("svg", "png", "pdf")
 
 
-def write_experiment(
-    experiment: Experiment,
-    datasets: Sequence[Dataset],
-    folder: Path,
-    engine: Engine,
-    *,
-    extras: bool = True,
-    command: str = "",
-    watch: Watch = UNWATCHED,
-) -> list[Comparison]:
-    """Carry out the experiment in the folder, and write its figure and report there."""
-    comparisons = conduct([experiment], datasets, folder, engine, extras=extras, watch=watch)
+def write_experiment(comparisons: Sequence[Comparison], folder: Path, *, command: str = "") -> None:
+    """Write the figure and the report of one experiment, carried out in the folder."""
+    experiment = comparisons[0].experiment
+    datasets = list(dict.fromkeys(one.dataset for one in comparisons))
     rows = [plots_of([one for one in comparisons if one.dataset is dataset]) for dataset in datasets]
     figure = grid_figure(rows, row_titles=[dataset.title for dataset in datasets])
     save_all(figure, folder / "regret")
@@ -53,7 +42,6 @@ def write_experiment(
         command=command,
     )
     write_whole(folder / "report.html", reproduction_page(page).encode())
-    return comparisons
 
 
 CURVES = (
@@ -155,6 +143,13 @@ def notes_of(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for one in comparisons for note in one.results.notes))
 
 
+KEPT = {
+    "popular": "the most attractive",
+    "random": "random ones of each run",
+    "source": "the first as the source ranks them, or else the most attractive",
+}
+
+
 def settings_of(experiment: Experiment) -> dict[str, str]:
     """How users were split and features learned, in words."""
     training = experiment.training
@@ -162,7 +157,7 @@ def settings_of(experiment: Experiment) -> dict[str, str]:
         "features": ("V Sigma" if training.scaled else "V")
         + (" and an intercept" if training.intercept else ""),
         "SVD": "of the kept items alone" if training.cut_first else "of all items, before the cut",
-        "items kept": f"the most {training.pick}" if training.pick == "popular" else training.pick,
+        "items kept": KEPT[training.pick],
         "users for features": "half as many as there are, drawn with replacement; the others click"
         if training.with_replacement
         else "a random half; the others click",

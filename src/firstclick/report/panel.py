@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator
 from numpy.typing import NDArray
 
 from firstclick.report.figures import INK, TITLES, dress
@@ -106,6 +108,7 @@ class Panel:
         self.styles = {curve: style_of(curve, styles) for curve in plot.curves}
         self.axes = figure.add_axes((0, 0, 1, 1), label=str(len(figure.axes)))
         self.axes.set_facecolor("none")
+        self.swept = parameter is not None
         self._set_limits(parameter)
         dress(self.axes, ticks=(2, 4))
         self.axes.tick_params(labelsize=SIZE, pad=2.5)
@@ -153,6 +156,8 @@ class Panel:
         The first line of the title, as broken, is written `up` points above the panel.
         """
         self.axes.set_position(at)
+        if self.swept:
+            self._number_values(across)
         for place, line in enumerate(title):
             self._write(line, (3 - left, up - LINE * place), size=TITLE_SIZE, weight="bold")
         self._write_clipped(across)
@@ -199,6 +204,15 @@ class Panel:
         self.axes.add_line(line)
         # The last marker stands on the edge; a curve that leaves must not be drawn beyond it.
         line.set_clip_on(curve in self.clipped)
+
+    def _number_values(self, across: float) -> None:
+        """Number the values of a sweep themselves instead of powers of ten, if there is room for all."""
+        values = sorted({float(x) for curve in self.plot.curves for x in curve.x})
+        places = [self._across(value, across) for value in values]
+        halves = [text_width(compact(value), SIZE) / 2 + GAP / 2 for value in values]
+        around = zip(pairwise(places), pairwise(halves), strict=True)
+        if all(right - left >= sum(both) for (left, right), both in around):
+            self.axes.xaxis.set_major_locator(FixedLocator(values))
 
     def _leaving(self, curve: Curve) -> float:
         """Where a clipped curve first meets the upper edge."""

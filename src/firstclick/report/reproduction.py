@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from matplotlib.figure import Figure
 
@@ -16,13 +16,19 @@ from firstclick.report.page import colors_of, rendered, slate_entries, swatch, t
 from firstclick.report.style import line_styles
 from firstclick.simulate.results import Shown
 
-HOLDS, FAILS, UNTESTED = "holds", "does not hold", "not testable with this data"
+Verdict = Literal["holds", "does not hold", "not testable with this data"]
+HOLDS: Verdict = "holds"
+FAILS: Verdict = "does not hold"
+UNTESTABLE: Verdict = "not testable with this data"
+
+# The section of a row that asks what the paper does not say: shown in the ledger, in no count of its claims.
+OURS = "ours"
 
 # A symbol and a class beside the colour, for grey print and for readers who see no red or green.
-SYMBOLS = {HOLDS: "✓", FAILS: "✗", UNTESTED: "○"}
-CLASSES = {HOLDS: "yes", FAILS: "no", UNTESTED: "open"}
-PLURALS = {HOLDS: "hold", FAILS: "do not hold", UNTESTED: "are not testable with this data"}
-SINGULARS = {HOLDS: HOLDS, FAILS: FAILS, UNTESTED: f"is {UNTESTED}"}
+SYMBOLS = {HOLDS: "✓", FAILS: "✗", UNTESTABLE: "○"}
+CLASSES = {HOLDS: "yes", FAILS: "no", UNTESTABLE: "open"}
+PLURALS = {HOLDS: "hold", FAILS: "do not hold", UNTESTABLE: f"are {UNTESTABLE}"}
+SINGULARS = {HOLDS: HOLDS, FAILS: FAILS, UNTESTABLE: f"is {UNTESTABLE}"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +56,16 @@ class ClaimRow:
     sentence: str
     rule: str
     measured: tuple[str, ...]
-    verdict: str
+    verdict: Verdict
     reason: str = ""
 
     def __post_init__(self) -> None:
         check_choice(f"claim {self.id}: verdict", self.verdict, tuple(SYMBOLS))
+
+    @property
+    def ours(self) -> bool:
+        """Whether the paper does not say this."""
+        return self.section == OURS
 
 
 @dataclass(frozen=True)
@@ -123,7 +134,7 @@ def reproduction_page(content: Page) -> str:
         tally=_tally(content.claims),
         figures=[{"block": block, "svg": svg} for block, svg in zip(content.figures, drawn, strict=True)],
         groups=[
-            {"section": section, "dataset": dataset, "claims": list(claims)}
+            {"heading": _heading(section, dataset), "claims": list(claims)}
             for (section, dataset), claims in groupby(
                 content.claims, key=lambda claim: (claim.section, claim.dataset)
             )
@@ -150,23 +161,33 @@ def reproduction_page(content: Page) -> str:
 
 
 def claims_headline(claims: tuple[ClaimRow, ...]) -> str:
-    """One sentence: of how many claims how many hold, do not hold, or cannot be tested; '' for no claims."""
-    if not claims:
+    """One sentence: of how many claims how many hold, do not hold, or cannot be tested; '' for no claims.
+
+    Rows of ours are no claims of the paper.
+    """
+    counts = Counter(claim.verdict for claim in claims if not claim.ours)
+    total = counts.total()
+    if not total:
         return ""
-    counts = Counter(claim.verdict for claim in claims)
     *most, last = [
         f"{counts[word]} {SINGULARS[word] if counts[word] == 1 else PLURALS[word]}"
         for word in SYMBOLS
         if counts[word]
     ]
     said = f"{', '.join(most)} and {last}" if most else last
-    return f"Of {len(claims)} claim{'s' if len(claims) > 1 else ''} of the paper {said}."
+    return f"Of {total} claim{'s' if total > 1 else ''} of the paper {said}."
+
+
+def _heading(section: str, dataset: str) -> str:
+    where = "Our own question, not a claim of the paper" if section == OURS else f"Section {section}"
+    return f"{where} · {dataset}"
 
 
 def _tally(claims: tuple[ClaimRow, ...]) -> list[dict[str, Any]]:
-    """How many claims about each data set have each verdict."""
+    """How many of the paper's claims about each data set have each verdict."""
     rows = []
-    for dataset in dict.fromkeys(claim.dataset for claim in claims):
-        counts = Counter(claim.verdict for claim in claims if claim.dataset == dataset)
+    of_the_paper = [claim for claim in claims if not claim.ours]
+    for dataset in dict.fromkeys(claim.dataset for claim in of_the_paper):
+        counts = Counter(claim.verdict for claim in of_the_paper if claim.dataset == dataset)
         rows.append({"dataset": dataset, "counts": [counts[word] for word in SYMBOLS]})
     return rows

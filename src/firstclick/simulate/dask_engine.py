@@ -23,6 +23,7 @@ from distributed.versions import VersionMismatchWarning
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.simulate.engine import POLL_SECONDS, Report, StagedTask, T, deaf_to_interrupts
 from firstclick.simulate.results import installed_versions
+from firstclick.source_code import code_hash
 
 CONNECT_SECONDS = 8
 
@@ -269,12 +270,17 @@ async def _dismiss(cluster: LocalCluster) -> None:
     )
 
 
+def _installed() -> dict[str, str]:
+    """Versions, and under `code` what tells apart two states of one version."""
+    return installed_versions() | {"code": code_hash()}
+
+
 def _check_versions(client: Client, address: str) -> None:
     """Refuse a cluster that lacks firstclick, or whose results could differ from ours in the last bits."""
-    ours = installed_versions()
+    ours = _installed()
     try:
-        theirs = client.run(installed_versions)
-        theirs["its scheduler"] = client.run_on_scheduler(installed_versions)
+        theirs = client.run(_installed)
+        theirs["its scheduler"] = client.run_on_scheduler(_installed)
     except Exception as error:  # Whatever went wrong over there, dask makes its own errors of it.
         raise InvalidInput(
             f"{address}: the dask cluster cannot run firstclick ({error}); install firstclick "
@@ -283,7 +289,7 @@ def _check_versions(client: Client, address: str) -> None:
     if len(theirs) == 1:
         raise InvalidInput(f"{address}: the dask cluster has no workers; start one: `dask worker {address}`")
     for who, versions in theirs.items():
-        for name in ("firstclick", "numpy", "numba", "platform"):
+        for name in ("firstclick", "code", "numpy", "numba", "platform"):
             if versions[name] != ours[name]:
                 raise InvalidInput(
                     f"{address}: {who} has {name} {versions[name]}, this machine {ours[name]}; results are "

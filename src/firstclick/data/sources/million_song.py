@@ -7,7 +7,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.data.delimited import refuse_cut_short
 from firstclick.data.interactions import Interactions
+from firstclick.data.ranking import most_first, places
 from firstclick.data.sources.lines import Lines, lines_of
 from firstclick.data.sources.source import Progress, Source, silent
 from firstclick.declaration import param
@@ -36,7 +38,8 @@ class MillionSong(Source):
 
     A song is called by the artist and title of its first track. Its groups are the labels of all its
     tracks in the genre file: the majority labels, with `minority=yes` the minority labels too. Without a
-    genre file the groups are unknown. Facts count the whole file, before anything was left out.
+    genre file the groups are unknown. Facts count the whole files, before anything was left out: `songs`
+    are those that were played, `tracks` the lines of unique_tracks.txt.
     """
 
     name = "million-song"
@@ -66,21 +69,25 @@ class MillionSong(Source):
 
     def load(self, path: Path | None, progress: Progress = silent) -> Interactions:
         """The most played songs, the most active users, and every triplet of theirs."""
-        lines = lines_of(self.find(path), progress)
+        files = self.find(path)
+        lines = lines_of(files, progress)
         users, songs = _Tally(), _Tally(begin=SONG)
         user_codes, song_codes = _read_triplets(lines["triplets"], users, songs)
+        refuse_cut_short(files["triplets"])
         facts = {
             "songs": len(songs), "users": len(users), "triplets": len(user_codes), "plays": sum(songs.plays)
         }  # fmt: skip
-        new_users, user_ids = users.most(self.n_users)
-        new_songs, song_ids = songs.most(self.n_items)
+        new_users, user_ids, _ = users.most(self.n_users)
+        new_songs, song_ids, ranks = songs.most(self.n_items)
         del users, songs  # all ids together take about as much memory as the rows
         kept_users = new_users[user_codes]
         kept_songs = new_songs[song_codes]
         both = (kept_users >= 0) & (kept_songs >= 0)
-        names, tracks = _read_tracks(lines["tracks"], song_ids)
+        names, tracks, facts["tracks"] = _read_tracks(lines["tracks"], song_ids)
+        refuse_cut_short(files["tracks"])
         if "more tracks" in lines:
             _read_more_tracks(lines["more tracks"], song_ids, tracks)
+            refuse_cut_short(files["more tracks"])
         groups: tuple[tuple[str, ...], ...] = ()
         if "genres" in lines:
             groups = _read_genres(lines["genres"], tracks, len(song_ids), minority=self.minority == "yes")
@@ -92,6 +99,7 @@ class MillionSong(Source):
             item_ids=song_ids,
             item_names=names,
             item_groups=groups,
+            item_ranks=ranks,
             facts=facts,
         )
 
@@ -110,14 +118,13 @@ class _Tally(dict[bytes, int]):
         self.plays.append(0)
         return code
 
-    def most(self, n: int) -> tuple[Codes, tuple[str, ...]]:
-        """The new code of every code, -1 for those left out, and the ids of the n with most plays, sorted."""
-        ids = np.array(list(self))
-        kept = np.lexsort((ids, -np.frombuffer(self.plays, np.int64)))[:n]
-        kept = kept[np.argsort(ids[kept])]
-        new = np.full(len(ids), -1, np.int32)
-        new[kept] = np.arange(len(kept))
-        return new, tuple(name.decode() for name in ids[kept].tolist())
+    def most(self, n: int) -> tuple[Codes, tuple[str, ...], NDArray[np.int64]]:
+        """New codes of all, -1 for those left out; the ids of the n with most plays, sorted; their ranks."""
+        ids = list(self)
+        ranking = most_first(np.frombuffer(self.plays, np.int64), ids)[:n]
+        kept = sorted(ranking.tolist(), key=ids.__getitem__)
+        ranks = places(ranking, len(ids))[kept].astype(np.int64)
+        return places(kept, len(ids)), tuple(ids[code].decode() for code in kept), ranks
 
 
 def _read_triplets(lines: Lines, users: _Tally, songs: _Tally) -> tuple[Codes, Codes]:
@@ -162,8 +169,9 @@ def _problem(line: bytes) -> str:
     return f"a play count must be a whole number from 1 to {MOST_PLAYS}, got {count!r}"
 
 
-def _read_tracks(lines: Lines, song_ids: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, int]]:
-    """What each song is called, and the song of every track that has one."""
+def _read_tracks(lines: Lines, song_ids: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, int], int]:
+    """What each song is called, the song of every track that has one, and how many tracks are listed."""
+    number = 0
     codes = {song: code for code, song in enumerate(song_ids)}
     names: dict[int, str] = {}
     tracks: dict[str, int] = {}
@@ -182,7 +190,7 @@ def _read_tracks(lines: Lines, song_ids: tuple[str, ...]) -> tuple[tuple[str, ..
         raise InvalidInput(
             f"{lines.name} has none of the {len(song_ids)} most played songs; do the files belong together?"
         )
-    return tuple(names.get(code, song) for code, song in enumerate(song_ids)), tracks
+    return tuple(names.get(code, song) for code, song in enumerate(song_ids)), tracks, number
 
 
 def _read_more_tracks(lines: Lines, song_ids: tuple[str, ...], tracks: dict[str, int]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstclick.data.delimited import read_lines, read_rows
+from firstclick.data.delimited import WrongEncoding, read_lines, read_rows, refuse_cut_short
 from firstclick.data.interactions import Interactions
 from firstclick.data.logs import read_interactions
 from firstclick.data.sources.source import Progress, Source, silent
@@ -32,6 +32,8 @@ HEADER_OF_MOVIES = ["movieId", "title", "genres"]
 BEFORE_FLAGS = 5
 # What the files write for movies whose genres are not known.
 NO_GENRE = {"(no genres listed)", "unknown", ""}
+
+AS_PUBLISHED = "take the file as it is in its archive"
 
 # Line, id, title, genres.
 Movie = tuple[int, str, str, list[str]]
@@ -68,7 +70,11 @@ class MovieLens(Source):
         # First, because it is short: what is wrong with it is said at once.
         movies = _movies(files)
         form = RATINGS[ratings.suffix]
-        read = read_interactions(ratings, above=self.above, progress=progress, **form)
+        try:
+            read = read_interactions(ratings, above=self.above, progress=progress, **form)
+        except WrongEncoding as error:
+            raise InvalidInput(f"{error.where}: bytes that are not UTF-8; {AS_PUBLISHED}") from None
+        refuse_cut_short(ratings)
         for code, movie in enumerate(read.item_ids):
             if movie not in movies:
                 header = isinstance(form["user_column"], str)
@@ -101,6 +107,9 @@ def _movies(files: dict[str, Path]) -> dict[str, tuple[str, tuple[str, ...]]]:
         movies[movie] = title, tuple(genre for genre in dict.fromkeys(genres) if genre not in NO_GENRE)
     if not movies:
         raise InvalidInput(f"{path.name} is empty")
+    for kind, file in files.items():
+        if kind != "ratings":
+            refuse_cut_short(file)
     return movies
 
 
@@ -160,6 +169,11 @@ def _encoding(path: Path) -> str:
     # 100K and 1M are ISO-8859-1, the later ones UTF-8, which titles with an accent are not by accident.
     with reading(path):
         content = path.read_bytes()
+    if (zero := content.find(b"\0")) >= 0:
+        line = content.count(b"\n", 0, zero) + 1
+        raise InvalidInput(
+            f"{path.name} line {line}: bytes that are neither UTF-8 nor ISO-8859-1; {AS_PUBLISHED}"
+        )
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:

@@ -19,6 +19,7 @@ class Table(Source):
     A column is its name, or its number from 0; with a name, line 1 of a text file is a header. A row
     attracts if its value is above `above` (0 if not given), or always, without a value column. An item may
     be in several groups, separated by '|'; its name and groups are those of the first row that has any.
+    Where there are fewer users or items than `top_users` and `top_items` ask for, all are taken.
     """
 
     name = "table"

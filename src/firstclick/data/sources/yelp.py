@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.data.interactions import Interactions
+from firstclick.data.ranking import most_first, places
 from firstclick.data.sources.lines import Lines, lines_of
 from firstclick.data.sources.source import Progress, Source, silent
 from firstclick.declaration import param
@@ -68,24 +69,26 @@ class Yelp(Source):
         restaurants = _read_restaurants(lines["business"])
         reviews = _read_reviews(lines["review"], restaurants)
         users, items = _first_reviews(reviews, len(restaurants.ids))
-        ranking = _most_first(items, restaurants.ids)
+        ranking = _most_frequent(items, restaurants.ids)
+        rank = places(ranking, len(restaurants.ids))
         if self.users_by == "reviews":
-            chosen = _most_first(users, reviews.user_ids)
+            chosen = _most_frequent(users, reviews.user_ids)
         else:
-            chosen = _first_met(users, items, ranking)
-        kept_users = sorted(chosen[: self.n_users], key=reviews.user_ids.__getitem__)
-        kept_items = sorted(ranking[: self.n_items], key=restaurants.ids.__getitem__)
-        users = _renumbered(users, kept_users)
-        items = _renumbered(items, kept_items)
-        both = (users >= 0) & (items >= 0)
+            chosen = _first_met(users, rank[items])
+        kept_users = sorted(chosen[: self.n_users].tolist(), key=reviews.user_ids.__getitem__)
+        kept_items = sorted(ranking[: self.n_items].tolist(), key=restaurants.ids.__getitem__)
+        new_users = places(kept_users, len(reviews.user_ids))[users]
+        new_items = places(kept_items, len(restaurants.ids))[items]
+        both = (new_users >= 0) & (new_items >= 0)
         return Interactions(
-            users=users[both],
-            items=items[both],
+            users=new_users[both],
+            items=new_items[both],
             attracted=np.ones(np.count_nonzero(both), np.bool_),
             user_ids=tuple(reviews.user_ids[code] for code in kept_users),
             item_ids=tuple(restaurants.ids[code] for code in kept_items),
             item_names=tuple(restaurants.names[code] for code in kept_items),
             item_groups=tuple(restaurants.groups[code] for code in kept_items),
+            item_ranks=rank[kept_items].astype(np.int64),
             facts={
                 "businesses": restaurants.n_businesses,
                 "restaurants": len(restaurants.ids),
@@ -132,7 +135,9 @@ def _read_restaurants(lines: Lines) -> _Restaurants:
             raise lines.error(number, f"business_id {business!r} is already on an earlier line")
         read.codes[business] = len(read.ids)
         read.ids.append(business)
-        read.names.append(_text(lines, number, record, "name"))
+        # The name is for people only: a restaurant without one is no reason to refuse the file.
+        unnamed = _value(lines, number, record, "name") in (None, "")
+        read.names.append(business if unnamed else _text(lines, number, record, "name"))
         read.groups.append(_groups(categories))
     if not read.ids:
         raise InvalidInput(
@@ -218,21 +223,13 @@ def _first_reviews(reviews: _Reviews, n_restaurants: int) -> tuple[Codes, Codes]
     return reviews.users[first], reviews.restaurants[first]
 
 
-def _most_first(codes: Codes, ids: list[str]) -> list[int]:
+def _most_frequent(codes: Codes, ids: list[str]) -> Codes:
     """The codes that occur, most frequent first, among equals in the order of their ids."""
-    counts = np.bincount(codes).tolist()
-    return sorted(np.unique(codes).tolist(), key=lambda code: (-counts[code], ids[code]))
+    counts = np.bincount(codes, minlength=len(ids))
+    return most_first(counts, ids)[: np.count_nonzero(counts)]
 
 
-def _first_met(users: Codes, items: Codes, ranking: list[int]) -> list[int]:
-    """The users in the order in which the reviews of the restaurants, taken in this ranking, meet them."""
-    place = np.empty(max(ranking) + 1, np.int64)
-    place[ranking] = np.arange(len(ranking))
-    return list(dict.fromkeys(users[np.argsort(place[items], kind="stable")].tolist()))
-
-
-def _renumbered(codes: Codes, kept: list[int]) -> Codes:
-    """The place in `kept` of every code, -1 for those that are not there."""
-    place = np.full(codes.max() + 1, -1, np.int64)
-    place[kept] = np.arange(len(kept))
-    return place[codes]
+def _first_met(users: Codes, ranks: NDArray[np.int32]) -> Codes:
+    """The users in the order in which the reviews, taken by the ranks of their restaurants, meet them."""
+    in_turn = users[np.argsort(ranks, kind="stable")]
+    return np.array(list(dict.fromkeys(in_turn.tolist())), np.int64)
