@@ -156,10 +156,11 @@ def test_ctrl_c_that_a_compiler_swallows_is_heard_all_the_same(run, monkeypatch)
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_ctrl_c_in_what_a_compiler_calls_back_is_answered_a_moment_later(run, monkeypatch):
+@pytest.mark.parametrize("module", CALLS_BACK)
+def test_ctrl_c_in_what_a_compiler_calls_back_is_answered_a_moment_later(run, monkeypatch, module):
     def play(*_, progress, **__):
         progress(0, 10)
-        called_back = {"__name__": CALLS_BACK, "signal": signal}
+        called_back = {"__name__": module, "signal": signal}
         exec("signal.raise_signal(signal.SIGINT)", called_back)
         time.sleep(10)
         pytest.fail("the interrupt was lost")

@@ -32,8 +32,8 @@ OUR_FILES = {"report.html", "results.json", "results.csv", "regret.svg", "regret
 # Lines for a pipe or a file are not folded: what reads them counts lines, not columns.
 UNFOLDED = 10_000
 
-# LLVM calls this back from C; what is raised in there is printed by Python and then forgotten.
-CALLS_BACK = "llvmlite.binding.executionengine"
+# Called back from C, or when an object is thrown away; what is raised in there Python prints and forgets.
+CALLS_BACK = ("llvmlite.binding.executionengine", "llvmlite.binding.ffi")
 
 
 def page() -> Console:
@@ -78,7 +78,7 @@ class Steps:
         """Answer Ctrl-C; where the answer would get lost, a moment later."""
         self._interrupted = True
         while frame is not None:
-            if frame.f_globals.get("__name__") == CALLS_BACK:
+            if frame.f_globals.get("__name__") in CALLS_BACK:
                 self._again = Timer(0.05, interrupt_main)
                 self._again.start()
                 return
