@@ -87,10 +87,11 @@ def sources_page() -> str:
         NOTICE,
         "# Sources of data",
         "",
-        "Write a source as `name` or `name:param=value,...`, in `firstclick data describe`, in an experiment's TOML "
-        "file (there also as a table) and in Python (`firstclick.data.sources.make_source`, or the class itself). "
-        "All give the same `Interactions`. `--data` names the folder of the files, or the folder above it; of "
-        "`table` the file.",
+        "Write a source as `name` or `name:param=value,...`, in `firstclick data describe`, in the TOML file "
+        'of an experiment (there also as a table, `{source = "table", user = "a,b"}`, for names with commas) '
+        "and in Python (`firstclick.data.sources.make_source`). All give the same `Interactions`; a user is "
+        "attracted by an item if any of their rows is. `--data` names the folder of the files, or the folder "
+        "above it; of `table` the file.",
         "",
     ]
     for name, cls in source_classes().items():

@@ -15,6 +15,7 @@ PACKAGE = Path(firstclick.__file__).parent
 LAYERS = [
     {"_version", "errors", "kernels"},
     {"declaration", "streams", "whole_number", "theory", "reading", "writing", "arrays_file", "source_code"},
+    {"index"},
     {"protocol"},
     {"policies", "worlds", "registry", "catalog"},
     {"data", "simulate", "ranker"},

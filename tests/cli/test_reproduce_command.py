@@ -151,7 +151,7 @@ def test_a_finished_folder_is_read_and_not_played_again(run, movielens_files, wh
 def test_the_tables_on_the_terminal_have_regret_speed_and_claims(run, movielens_files, whole, folder):
     shutil.copytree(whole, folder / "out")
     seen = run(*arguments(movielens_files, "out"))
-    assert re.search(r"1 +MovieLens +16 items, d = 20, K = 4 +cascade-lin-ts", seen.out)
+    assert re.search(r"1 +L=16 d=20 K=4 +cascade-lin-ts", seen.out)
     assert re.search(r"16 items, d = 20, K = 4 +ranked-lin-ts +[\d.,]+ +[\d.,]+ +\d+\n", seen.out)
     assert seen.err.endswith("report: out/report.html\n")
     as_json = run(*arguments(movielens_files, "out"), "--json")
@@ -187,6 +187,9 @@ def test_the_authors_mode_differs_by_what_it_declares(run, movielens_files, fold
         ({"experiment": 5}, "unknown experiment '5'; known are 1, 2, 3, 4, sigma, c"),
         ({"engine": "spark"}, "--engine must be local, dask or the tcp://host:port of"),
         ({"steps": 0}, "--steps must be at least 1, got 0"),
+        ({"seed": -1}, "--seed must be at least 0, got -1"),
+        ({"experiment": 2, "policy": "random"}, "--policy goes with experiment 1, which is not played"),
+        ({"experiment": 2, "group": "movielens=Comedy"}, "goes with experiment 3 on movielens"),
         ({"group": "movielens=Adventur"}, "unknown group 'Adventur'; nearest: 'Adventure' (270 items)"),
         ({"group": "Adventure"}, "--group must be DATASET=GROUP"),
         ({"group": "movielens=Drama"}, "experiment 3: items is 256, but MovieLens, group 'Drama' has 20"),
@@ -205,7 +208,7 @@ def test_a_mistake_is_one_line_before_any_work(run, movielens_files, folder, cha
     assert seen.err.startswith("error: ")
     assert seen.err.count("\n") == 1
     assert complaint in seen.err
-    assert not list(folder.glob("out/cells/*"))
+    assert not (folder / "out").exists()
 
 
 def test_without_data_the_ways_out_are_named(run, folder):
@@ -262,8 +265,11 @@ def test_your_own_experiment_is_a_file_and_a_command(run, films):
     names = {path.name for path in (films / "results").iterdir()}
     assert {"report.html", "regret.svg", "regret.png", "regret.pdf", "results.csv", "runs.csv"} <= names
     assert "Which learner for our films?" in (films / "results" / "report.html").read_text()
-    assert re.search(r"films +\S.* +11 items, d = 3, K = 2 +cascade-ts", seen.out), seen.out
-    again = run("run", "films.toml", "--out", "results", "--jobs", 1, "--runs", 3)
+    assert re.search(r"films +L=11 d=3 K=2 +cascade-ts", seen.out), seen.out
+    refused = run("run", "films.toml", "--out", "results", "--jobs", 1, "--runs", 3)
+    assert refused.code == 2
+    assert "--overwrite" in refused.err
+    again = run("run", "films.toml", "--out", "results", "--jobs", 1, "--runs", 3, "--overwrite")
     assert again.code == 0
     assert len(list((films / "results" / "cells").iterdir())) == 12
 

@@ -156,7 +156,7 @@ def test_a_damaged_cell_is_not_trusted_but_played_again(garden, experiment, tmp_
 def test_cells_of_other_settings_are_not_taken_for_these(garden, experiment, tmp_path, change):
     conduct([experiment], [garden], tmp_path, play_here)
     played: list[object] = []
-    conduct([replace(experiment, **change)], [garden], tmp_path, counting(played))
+    conduct([replace(experiment, **change)], [garden], tmp_path, counting(played), overwrite=True)
     assert len(played) == 12
 
 
@@ -166,14 +166,16 @@ def test_cells_of_other_data_are_not_taken_for_these(garden, experiment, tmp_pat
     changed = garden.matrix.tolil()
     changed[row, column] = 0
     played: list[object] = []
-    conduct([experiment], [replace(garden, matrix=changed.tocsr())], tmp_path, counting(played))
+    conduct(
+        [experiment], [replace(garden, matrix=changed.tocsr())], tmp_path, counting(played), overwrite=True
+    )
     assert len(played) == 12
 
 
 def test_more_runs_keep_those_that_are_there(garden, experiment, tmp_path):
     conduct([experiment], [garden], tmp_path, play_here)
     played: list[object] = []
-    comparisons = conduct([replace(experiment, runs=3)], [garden], tmp_path, counting(played))
+    comparisons = conduct([replace(experiment, runs=3)], [garden], tmp_path, counting(played), overwrite=True)
     assert len(played) == 6
     assert comparisons[0].results.runs == 3
 
@@ -353,7 +355,10 @@ def test_what_another_call_wrote_into_the_folder_does_not_stay_beside_this_ones(
         (tmp_path / name).write_text("old")
     conduct([experiment], [garden], tmp_path, play_here)
     assert (tmp_path / "figure-1.svg").exists()  # the same call again: still true
-    conduct([replace(experiment, runs=1)], [garden], tmp_path, play_here)
+    with pytest.raises(InvalidInput, match="holds the results of another call; say --overwrite"):
+        conduct([replace(experiment, runs=1)], [garden], tmp_path, play_here)
+    assert (tmp_path / "figure-1.svg").exists()
+    conduct([replace(experiment, runs=1)], [garden], tmp_path, play_here, overwrite=True)
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {".lock", "cells", "manifest.json", "notes.txt", "results.csv", "runs.csv", "speed.csv"}
 

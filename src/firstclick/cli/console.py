@@ -114,7 +114,9 @@ class Steps:
             talk.print(self.opening, end="")
             self.opening = ""
         if done == 0:
-            self._bar.update(self._task, description="loading kernels (compiled the first time)")
+            self._bar.update(
+                self._task, description="loading kernels (compiled the first time)", completed=0, total=None
+            )
             return
         steps = f"{done / 1e6:.1f} of {total / 1e6:.1f} M steps" if total > 1e6 else f"{total:,} steps"
         self._bar.update(self._task, completed=done, total=total, description="playing", steps=steps)

@@ -19,6 +19,9 @@ from firstclick.simulate.results import MEASURES
 SECONDS_BETWEEN_LINES = 30.0
 
 # Options of both commands.
+Overwrite = Annotated[
+    bool, Option("--overwrite", help="Replace the results of another call in --out; its cells are kept.")
+]
 Out = Annotated[Path, Option(metavar="FOLDER", help="Folder for the report, figures, tables and cells.")]
 Jobs = Annotated[int, count("Processes; 0 for all processors. Results do not depend on it.")]
 EngineName = Annotated[
@@ -60,11 +63,19 @@ def load(source: Source, path: Path | None, progress: Steps) -> Dataset:
     return Dataset.load(source, path, progress.doing(f"reading {source.title}"))
 
 
-def print_tables(comparisons: Sequence[Comparison]) -> None:
-    """The regret of every learner, and how fast it was played."""
-    from firstclick.report.tables import comparison_table, speed_table
+def print_regret(comparisons: Sequence[Comparison]) -> None:
+    """The regret of every learner, data set by data set."""
+    from firstclick.report.tables import comparison_table
 
-    page().print(comparison_table(comparisons))
+    for number, dataset in enumerate(dict.fromkeys(one.dataset for one in comparisons)):
+        page().print(("\n" if number else "") + f"{dataset.title}, expected regret")
+        page().print(comparison_table([one for one in comparisons if one.dataset is dataset]))
+
+
+def print_speed(comparisons: Sequence[Comparison]) -> None:
+    """How fast each learner was played."""
+    from firstclick.report.tables import speed_table
+
     if speeds := speed_table(comparisons):
         page().print("\nSpeed against the same algorithm in plain NumPy, timed as each cell was played:\n")
         page().print(speeds)

@@ -13,8 +13,10 @@ from firstclick.cli.experiments import (
     EngineName,
     Jobs,
     Out,
+    Overwrite,
     load,
-    print_tables,
+    print_regret,
+    print_speed,
     progress_and_resumption,
     watch,
 )
@@ -23,7 +25,7 @@ from firstclick.data.sources import Source
 from firstclick.declaration import did_you_mean
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.experiment.folder import check_folder
-from firstclick.paper.declarations import DATASETS, EXPERIMENTS, SYNTHETIC, dataset_name, mode_named
+from firstclick.paper.declarations import BESIDE, DATASETS, EXPERIMENTS, SYNTHETIC, dataset_name, mode_named
 from firstclick.registry import make_policy
 from firstclick.simulate.engine import engine_named
 from firstclick.whole_number import whole_number
@@ -73,6 +75,7 @@ def reproduce(
     ] = None,
     steps: Annotated[int, count("Steps of each run.")] = 100_000,
     runs: Annotated[int, count("Runs; errors are over them.")] = 10,
+    overwrite: Overwrite = False,
     jobs: Jobs = 0,
     engine: EngineName = "local",
     seed: Annotated[int, count("Seed of everything that is random.")] = 1,
@@ -103,13 +106,15 @@ def reproduce(
     names = _known("experiment", experiment or EXPERIMENTS, EXPERIMENTS)
     groups = _groups(group, {dataset_name(source) for source in sources} if "3" in names else set())
     added = [make_policy(spec) for spec in policy or ()]
+    if added and BESIDE not in names:
+        raise InvalidInput(f"--policy goes with experiment {BESIDE}, which is not played")
     runner = engine_named(engine, processes(jobs))
     check_folder(out)
     with progress_and_resumption(out) as progress:
         datasets = [load(source, data, progress) for source in sources]
         found = carry_out(
             datasets, out, runner, experiments=names, mode=reading, groups=groups, policies=added,
-            extras=extras, steps=steps, runs=runs, seed=seed, watch=watch(progress),
+            extras=extras, overwrite=overwrite, steps=steps, runs=runs, seed=seed, watch=watch(progress),
             command=_to_repeat(
                 sources, experiment=experiment or [], mode=mode.value, group=group or [], policy=policy or [],
                 extras=extras, steps=steps, runs=runs, seed=seed,
@@ -118,7 +123,8 @@ def reproduce(
     if json:
         print_json(found.claims)
     else:
-        print_tables(found.comparisons)
+        print_regret(found.comparisons)
+        print_speed(found.comparisons)
         page().print("\n" + found.summary)
     talk.print(f"report: {out / 'report.html'}")
 
@@ -126,7 +132,8 @@ def reproduce(
 def _sources(chosen: list[str] | None, data: Path | None, source_of: Callable[[str], Source]) -> list[Source]:
     """The sources that were asked for; without a wish, those whose files are there."""
     names: list[str] = []
-    for name in _known("dataset", chosen or (), CHOICES):
+    for name in chosen or ():
+        _known("dataset", [name.partition(":")[0]], CHOICES)
         names += [SYNTHETIC + one for one in DATASETS] if name == "synthetic" else [name]
     sources = [source_of(name) for name in dict.fromkeys(names)]
     if sources:
@@ -181,7 +188,7 @@ def _to_repeat(
     """The call that gives the same files; where the data lies, and who computes, is for the reader to say."""
     words = ["firstclick", "reproduce"]
     for source in sources:
-        words += ["--dataset", source.name]
+        words += ["--dataset", source.label]
     if not all(source.synthetic for source in sources):
         words += ["--data", "DATA"]
     for name, values in lists.items():

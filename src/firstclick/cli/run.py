@@ -10,9 +10,10 @@ from firstclick.cli.experiments import (
     EngineName,
     Jobs,
     Out,
+    Overwrite,
     as_plain,
     load,
-    print_tables,
+    print_regret,
     progress_and_resumption,
     watch,
 )
@@ -34,6 +35,7 @@ def run(
     runs: Annotated[int | None, count("Runs, if not the declaration's.")] = None,
     seed: Annotated[int | None, count("Seed, if not the declaration's.")] = None,
     extras: Annotated[bool, Option("--extras", help="Play the policies under extras too.")] = False,
+    overwrite: Overwrite = False,
     jobs: Jobs = 0,
     engine: EngineName = "local",
     json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
@@ -77,15 +79,17 @@ def run(
     check_folder(out)
     with progress_and_resumption(out) as progress:
         datasets = [load(source, data or experiment.path, progress) for source in experiment.data]
-        comparisons = conduct([experiment], datasets, out, runner, watch=watch(progress))
+        comparisons = conduct([experiment], datasets, out, runner, overwrite=overwrite, watch=watch(progress))
         changes = [f"--{name} {value}" for name, value in given.items() if value is not None]
         write_experiment(
             comparisons,
             out,
-            command=" ".join(["firstclick run", file.name, *changes, *(["--extras"] if extras else [])]),
+            command=" ".join(
+                ["firstclick run", file.name, *changes, *(["--extras"] if extras else []), "--out OUT"]
+            ),
         )
     if json:
         print_json(as_plain(comparisons))
     else:
-        print_tables(comparisons)
+        print_regret(comparisons)
     talk.print(f"report: {out / 'report.html'}")

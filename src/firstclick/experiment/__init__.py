@@ -2,6 +2,7 @@
 
 from firstclick.experiment.cells import Cell, Setting, plan
 from firstclick.experiment.comparison import Comparison, comparisons_of
+from firstclick.experiment.conduct import conduct
 from firstclick.experiment.dataset import Dataset
 from firstclick.experiment.declaration import Experiment, Training, read_experiment
 from firstclick.experiment.play import play_missing
@@ -16,6 +17,7 @@ __all__ = [
     "Setting",
     "Training",
     "comparisons_of",
+    "conduct",
     "plan",
     "play_missing",
     "read_experiment",

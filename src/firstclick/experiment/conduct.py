@@ -1,5 +1,6 @@
 """Carry experiments out in a folder; the same call goes on where the last one stopped."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,29 +14,34 @@ from firstclick.experiment.folder import CELLS, alone_in, check_folder, write_ma
 from firstclick.experiment.play import UNWATCHED, Watch, play_missing
 from firstclick.experiment.store import CellStore
 from firstclick.experiment.tables import write_tables
-from firstclick.simulate.engine import Engine
+from firstclick.simulate.engine import Engine, engine_named
 from firstclick.simulate.results import installed_versions
 
 
 def conduct(
     experiments: Sequence[Experiment],
     datasets: Sequence[Dataset],
-    folder: Path,
-    engine: Engine,
+    folder: str | os.PathLike[str],
+    engine: Engine | str = "local",
     *,
+    overwrite: bool = False,
     about: dict[str, Any] | None = None,
     watch: Watch = UNWATCHED,
 ) -> list[Comparison]:
     """Every comparison of the experiments; cells finished in the folder already are not played again.
 
-    What the data is too small for is said before anything is played. The folder gets manifest.json
+    `engine` is one of `engine_named`, or its name for one process. What the data is too small for is said
+    before anything is played. A folder with the results of another call is refused without `overwrite`;
+    cells are kept in any case. The folder gets manifest.json
     (`about` in it as it is), results.csv and runs.csv, the same bytes however often it was interrupted;
     and speed.csv, the one file that tells how fast it went.
     """
+    folder = Path(folder)
+    engine = engine_named(engine, 1) if isinstance(engine, str) else engine
     cells = plan(experiments, datasets)
     check_folder(folder)
     with alone_in(folder):
-        write_manifest(folder, _manifest(experiments, datasets) | (about or {}))
+        write_manifest(folder, _manifest(experiments, datasets) | (about or {}), overwrite=overwrite)
         store = CellStore(folder / CELLS)
         play_missing(cells, datasets, store, engine, watch)
         comparisons = [

@@ -14,7 +14,7 @@ from scipy import sparse
 from firstclick.data.cut import group_items
 from firstclick.data.interactions import Interactions
 from firstclick.data.matrix import feedback_matrix
-from firstclick.data.sources import Progress, Source, silent
+from firstclick.data.sources import Progress, Source, make_source, silent
 from firstclick.errors import FirstclickError, InvalidInput
 
 
@@ -25,6 +25,7 @@ class Dataset:
     source: Source
     matrix: sparse.csr_matrix
     interactions: Interactions
+    title: str
 
     @classmethod
     def load(cls, source: Source, path: Path | None, progress: Progress = silent) -> "Dataset":
@@ -32,16 +33,16 @@ class Dataset:
         return cls.of(source.load(path, progress), source)
 
     @classmethod
-    def of(cls, interactions: Interactions, source: Source) -> "Dataset":
-        """Interactions that are here already, such as those of a data frame, under a source's name."""
+    def of(
+        cls, interactions: Interactions, source: Source | str = "table", title: str | None = None
+    ) -> "Dataset":
+        """Interactions that are here already, such as those of a data frame, as the data of `source`."""
+        source = make_source(source)
+        title = source.title if title is None else title
         matrix = feedback_matrix(interactions)
         if not matrix.nnz:
-            raise InvalidInput(f"{source.title}: nothing attracts anybody; look at the threshold")
-        return cls(source, matrix, interactions)
-
-    @property
-    def title(self) -> str:
-        return self.source.title
+            raise InvalidInput(f"{title}: nothing attracts anybody; look at the threshold")
+        return cls(source, matrix, interactions, title)
 
     @cached_property
     def called(self) -> dict[str, str]:

@@ -49,8 +49,9 @@ class Training:
 class Experiment:
     """Every policy in every combination of `items`, `rank` and `k`, on every data set.
 
-    `extras` are policies that are played only if asked for. `items` holds numbers or "all". `group` names,
-    by source, the group of items that is kept; nothing for all of them.
+    Policies and sources may be given as text. `extras` are policies that are played only if asked for.
+    `items` holds numbers or "all". `group` names, by source, the group of items that is kept; nothing for
+    all of them.
     """
 
     name: str
@@ -69,6 +70,9 @@ class Experiment:
     path: Path | None = None
 
     def __post_init__(self) -> None:
+        for name in ("policies", "extras"):
+            object.__setattr__(self, name, tuple(make_policy(policy) for policy in getattr(self, name)))
+        object.__setattr__(self, "data", tuple(make_source(source) for source in self.data))
         for name, things in (("policy", (*self.policies, *self.extras)), ("source", self.data)):
             labels = [thing.label for thing in things]
             for label in labels:

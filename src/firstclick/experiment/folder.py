@@ -27,9 +27,9 @@ def check_folder(folder: Path) -> None:
         held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
         if set(held) - {LOCK} and _manifest_in(folder) is None:
             raise InvalidInput(f"{folder} holds other files ({held[0]}); name a new folder, or an empty one")
-        folder.mkdir(parents=True, exist_ok=True)
         # Tried, because permissions alone do not tell: a file system may be read-only.
-        tempfile.TemporaryFile(dir=folder).close()
+        parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        tempfile.TemporaryFile(dir=parent).close()
     except OSError as error:
         raise InvalidInput(f"{folder} cannot be written: {error.strerror or error}") from None
 
@@ -42,22 +42,29 @@ def alone_in(folder: Path) -> Iterator[None]:
     except ImportError:  # Windows: two processes would do the work twice, and nothing worse
         yield
         return
+    folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InvalidInput(
-                f"another process is at work in {folder}; wait for it, or name another folder"
+                f"another process is at work in {folder}; wait for it, or name another folder (a script of "
+                "your own must start under `if __name__ == '__main__':`)"
             ) from None
         except OSError:
             pass  # A file system without locks, as some on networks.
         yield
 
 
-def write_manifest(folder: Path, content: dict[str, Any]) -> None:
-    """The manifest is `content`; what a call with another one wrote, other than cells, is removed."""
+def write_manifest(folder: Path, content: dict[str, Any], *, overwrite: bool) -> None:
+    """The manifest is `content`; results of a call with another one are removed, or refused, cells kept."""
     manifest = {"format": FORMAT} | content
     if _manifest_in(folder) not in (None, manifest):
+        if not overwrite:
+            raise InvalidInput(
+                f"{folder} holds the results of another call; say --overwrite to replace them (finished "
+                "cells are kept, and used where they fit), or name another folder"
+            )
         for pattern in OUTPUTS:
             for path in folder.glob(pattern):
                 path.unlink(missing_ok=True)

@@ -16,7 +16,10 @@ from firstclick.experiment.cells import Cell
 from firstclick.simulate.results import MEASURES
 from firstclick.writing import write_whole
 
-LOG_COLUMNS = ("cell", "microseconds_per_step", "numpy_microseconds_per_step")
+LOG_COLUMNS = (
+    "dataset", "group", "items", "rank", "k", "policy", "run", "microseconds_per_step",
+    "numpy_microseconds_per_step", "cell",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +83,7 @@ class CellStore:
         except OSError as error:
             raise WorkFailed(f"{self.folder} cannot be written: {error.strerror or error}") from None
         write_whole(self.folder / name, json.dumps(content, allow_nan=False, sort_keys=True).encode())
-        self._note(name, speed)
+        self._note(cell, name, speed)
 
     def speeds(self) -> dict[str, Speed]:
         """How fast each cell was played when it was, by the name of its file."""
@@ -101,7 +104,7 @@ class CellStore:
                 continue  # A line that a crash cut short: speeds are for people, nothing depends on them.
         return found
 
-    def _note(self, name: str, speed: Speed) -> None:
+    def _note(self, cell: Cell, name: str, speed: Speed) -> None:
         # Nothing depends on the log: a disk that is full for it is full for the next cell, which says so.
         with suppress(OSError):
             new = not self.log.exists()
@@ -110,7 +113,11 @@ class CellStore:
                 if new:
                     writer.writerow(LOG_COLUMNS)
                 compared = "" if speed.numpy_seconds is None else f"{speed.numpy_seconds * 1e6:.2f}"
-                writer.writerow([name, f"{speed.seconds * 1e6:.3f}", compared])
+                place = cell.setting
+                writer.writerow(
+                    [place.dataset, place.group, place.n_items, place.rank, place.k, cell.policy.label,
+                     cell.run, f"{speed.seconds * 1e6:.3f}", compared, name]
+                )  # fmt: skip
 
 
 def _plain(value: Any) -> Any:

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from firstclick.experiment import Comparison, Dataset
 from firstclick.experiment.conduct import conduct
 from firstclick.experiment.play import UNWATCHED, Watch
-from firstclick.paper.claims import METHOD, TITLES, WORDS, Judged, as_json, judge
-from firstclick.paper.declarations import EXPERIMENTS, Mode, dataset_name, experiments_of, mode_named
+from firstclick.paper.claims import METHOD, PAPER_STEPS, TITLES, WORDS, Judged, as_json, judge
+from firstclick.paper.declarations import BESIDE, EXPERIMENTS, Mode, dataset_name, experiments_of, mode_named
 from firstclick.paper.evidence import Measured
 from firstclick.protocol import Policy
 from firstclick.report.comparisons import plots_of, sweep_plot
@@ -49,8 +49,8 @@ FIGURE_2 = (
     ("4", "expected_regret", "(c) regret by K"),
     ("4", "reward", "(d) reward by K"),
 )
-# Where learners are compared: the experiment that others may join.
-BESIDE = "1"
+# Below this a sign test cannot reject anything.
+FEWEST_RUNS = 6
 SWEPT = {"sigma": "learning rate sigma", "c": "width c of CascadeLinUCB"}
 
 
@@ -73,6 +73,7 @@ def reproduce(
     groups: Mapping[str, str] | None = None,
     policies: Sequence[Policy] = (),
     extras: bool = False,
+    overwrite: bool = False,
     steps: int = 100_000,
     runs: int = 10,
     seed: int = 1,
@@ -96,7 +97,7 @@ def reproduce(
         replace(one, policies=(*one.policies, *policies)) if one.name == BESIDE else one for one in declared
     ]
     about = {"paper": "Zong et al., UAI 2016", "mode": mode.name}
-    comparisons = conduct(declared, datasets, folder, engine, about=about, watch=watch)
+    comparisons = conduct(declared, datasets, folder, engine, overwrite=overwrite, about=about, watch=watch)
 
     # Real data last, so that it counts where its stand-in is played beside it.
     ordered = sorted(datasets, key=lambda dataset: not dataset.source.synthetic)
@@ -149,7 +150,7 @@ def reproduce(
         command=command,
     )
     write_whole(folder / "report.html", reproduction_page(page).encode())
-    return Reproduction(comparisons, claims, _summary(rows))
+    return Reproduction(comparisons, claims, _summary(rows, steps, runs))
 
 
 def _figures(comparisons: Sequence[Comparison], datasets: Sequence[Dataset]) -> list[tuple[str, FigureBlock]]:
@@ -215,8 +216,10 @@ def _listed(played: Sequence[str]) -> str:
     """'Experiments 1, 2 of Zong et al. 2016, and a sweep of sigma, which is ours'."""
     paper = [name for name in played if name not in SWEPT]
     swept = [name for name in played if name in SWEPT]
-    parts = [f"experiments {', '.join(paper)} of Zong et al. 2016"] if paper else []
-    parts += [f"sweeps of {' and '.join(swept)} for what it leaves open"] if swept else []
+    parts = [f"experiment{'s' * (len(paper) > 1)} {', '.join(paper)} of Zong et al. 2016"] if paper else []
+    parts += (
+        [f"sweep{'s' * (len(swept) > 1)} of {' and '.join(swept)} for what it leaves open"] if swept else []
+    )
     text = ", and ".join(parts)
     return text[0].upper() + text[1:]
 
@@ -250,9 +253,13 @@ def _of_made_up(datasets: Sequence[Dataset]) -> tuple[str, ...]:
     )
 
 
-def _summary(rows: tuple[ClaimRow, ...]) -> str:
-    """The verdicts counted, and the claims that do not hold."""
+def _summary(rows: tuple[ClaimRow, ...], steps: int, runs: int) -> str:
+    """The verdicts counted, the claims that do not hold, and what verdicts need if it was not given."""
     lines = [claims_headline(rows)]
+    if steps != PAPER_STEPS or runs < FEWEST_RUNS:
+        lines.append(
+            f"Verdicts need {PAPER_STEPS:,} steps, as in the paper, and at least {FEWEST_RUNS} runs."
+        )
     lines += [
         f"  {row.verdict}: {row.dataset}: {row.sentence}"
         for row in rows

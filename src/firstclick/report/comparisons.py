@@ -91,3 +91,10 @@ def setting_words(comparison: Comparison) -> str:
     of = f" of {setting.group}" if setting.group else ""
     features = f", d = {setting.rank}" if setting.rank is not None else ""
     return f"{whole(setting.n_items)} items{of}{features}, K = {setting.k}"
+
+
+def short_words(comparison: Comparison) -> str:
+    """'L=256 d=20 K=4', and the group."""
+    setting = comparison.setting
+    features = f" d={setting.rank}" if setting.rank is not None else ""
+    return f"L={setting.n_items}{features} K={setting.k}" + (f" {setting.group}" if setting.group else "")

@@ -23,7 +23,7 @@ def description_blocks(described: Description) -> Iterator[Table | str]:
         ("attracted pairs", whole(described.attracted_pairs)),
         ("density", _share(described.density)),
         ("users whom nothing attracts", _share(described.idle_users)),
-        *((f"{name}, in the files", whole(value)) for name, value in described.facts.items()),
+        *((f"{name} read", whole(value)) for name, value in described.facts.items()),
     ):
         sizes.add_row(label, value)
     yield sizes

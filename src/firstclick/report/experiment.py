@@ -1,5 +1,6 @@
 """The report of an experiment: its figure, its tables, its data, and how to repeat it."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,8 +22,11 @@ TOLD = (1_000, 10_000)
 FORMATS = ("svg", "png", "pdf")
 
 
-def write_experiment(comparisons: Sequence[Comparison], folder: Path, *, command: str = "") -> None:
+def write_experiment(
+    comparisons: Sequence[Comparison], folder: str | os.PathLike[str], *, command: str = ""
+) -> None:
     """Write the figure and the report of one experiment, carried out in the folder."""
+    folder = Path(folder)
     experiment = comparisons[0].experiment
     datasets = list(dict.fromkeys(one.dataset for one in comparisons))
     rows = [plots_of([one for one in comparisons if one.dataset is dataset]) for dataset in datasets]

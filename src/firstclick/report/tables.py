@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from firstclick.experiment import Comparison
-from firstclick.report.comparisons import setting_words
+from firstclick.report.comparisons import setting_words, short_words
 from firstclick.report.headline import leaders, ranked
 from firstclick.report.rounding import microseconds, percent, with_error
 from firstclick.simulate.results import PolicyResult, Results
@@ -45,19 +45,16 @@ def share_of_best(result: PolicyResult) -> float:
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """Expected regret after the last step, one row per setting and policy."""
-    table = _table("experiment", "data", "setting", "policy")
-    for heading in ("expected regret", "clicks"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    """Expected regret after the last step on one data set, a row per setting and policy; fits 80 columns."""
+    table = _table("experiment", "setting", "policy")
+    table.add_column("expected regret", justify="right", no_wrap=True)
     for one in comparisons:
         for result in one.results.results:
             table.add_row(
                 one.experiment.name,
-                one.dataset.title,
-                setting_words(one),
-                Text(result.policy),
+                short_words(one),
+                Text(result.policy, no_wrap=True),
                 final_with_error(result, "expected_regret"),
-                final_with_error(result, "reward"),
             )
     return table
 
