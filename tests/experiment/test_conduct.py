@@ -13,7 +13,7 @@ from firstclick import simulate
 from firstclick.data import FeedbackScenario, interactions_from_frame
 from firstclick.data.sources import make_source
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
-from firstclick.experiment import CellStore, Dataset, Training, plan
+from firstclick.experiment import CellStore, Dataset, Training, cells, plan
 from firstclick.experiment import play as play_module
 from firstclick.experiment.cells import recorded_steps, settings_of
 from firstclick.experiment.conduct import conduct
@@ -67,9 +67,9 @@ def test_a_group_has_its_own_items_split_and_features(garden, experiment, tmp_pa
 
 def test_cells_that_experiments_share_are_played_once(garden, experiment):
     again = replace(experiment, name="again", items=("all",), k=(3, 5))
-    cells = plan([experiment, again], [garden])
+    planned = plan([experiment, again], [garden])
     # 3 policies x 2 runs in 7 items, in all items with k = 3 (shared), and with k = 5.
-    assert len(cells) == len(set(cells)) == 18
+    assert len(planned) == len(set(planned)) == 18
 
 
 class Stopped(Exception):
@@ -333,20 +333,24 @@ def test_items_of_one_name_are_told_apart(garden, experiment, tmp_path):
     assert sum(entry.share for entry in comparison.results.optimal_items) == pytest.approx(3)
 
 
-def test_a_learner_whose_file_changed_is_played_again(garden, experiment, tmp_path, monkeypatch):
-    (tmp_path / "mine.py").write_text(
-        "from firstclick.policies.random import Random\n\n\nclass Mine(Random):\n    name = 'mine'\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    import mine
-
-    mine_only = replace(experiment, policies=(mine.Mine(),), items=("all",))
-    conduct([mine_only], [garden], tmp_path / "out", play_here)
-    (tmp_path / "mine.py").write_text("# edited")
-    code_hash.cache_clear()
+def test_cells_of_other_code_are_not_taken_for_these(garden, experiment, tmp_path, monkeypatch):
+    conduct([experiment], [garden], tmp_path, play_here)
+    monkeypatch.setattr(cells, "code_hash", lambda policy: "other")
     played: list[object] = []
-    conduct([mine_only], [garden], tmp_path / "out", counting(played))
-    assert len(played) == 2
+    conduct([experiment], [garden], tmp_path, counting(played))
+    assert len(played) == 12
+
+
+def test_the_hash_of_the_code_follows_the_file_of_a_class(tmp_path, monkeypatch):
+    (tmp_path / "learner_of_mine.py").write_text("class Mine:\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    from learner_of_mine import Mine
+
+    before = code_hash(Mine)
+    assert before != code_hash()
+    (tmp_path / "learner_of_mine.py").write_text("class Mine:\n    edited = True\n")
+    code_hash.cache_clear()
+    assert code_hash(Mine) != before
 
 
 def test_what_another_call_wrote_into_the_folder_does_not_stay_beside_this_ones(garden, experiment, tmp_path):
