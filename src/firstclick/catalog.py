@@ -6,9 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.kernels.ranking import IndexArrays
 from firstclick.protocol import catalog_arrays, check_features
 
 ItemId = str | int
+
+# Rows that may come after an index before a new one is made: this many, or this share of those it covers.
+MOST_AFTER = 256
+SHARE_AFTER = 0.02
 
 
 def _item_id(item: object) -> ItemId:
@@ -132,7 +137,15 @@ class Catalog:
         self.items += ids
         self.hidden = np.concatenate([self.hidden, np.zeros(len(ids), np.uint8)])
         self._features = rows
-        self.arrays = catalog_arrays(rows, len(self.items))
+        self.arrays = catalog_arrays(rows, len(self.items), index=self._index_to_keep())
+
+    def _index_to_keep(self) -> IndexArrays | None:
+        """The index there is, as long as few rows came after it: they are looked at one by one."""
+        if not hasattr(self, "arrays"):
+            return None
+        tree = self.arrays.tree
+        after = len(self.items) - tree.covered
+        return tree if after <= max(MOST_AFTER, SHARE_AFTER * tree.covered) else None
 
     @classmethod
     def restored(

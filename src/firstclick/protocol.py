@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.declaration import Declared
 from firstclick.errors import InvalidInput
+from firstclick.index import build_index
 from firstclick.kernels.attraction import WorldArrays
 from firstclick.kernels.compiling import POLICY_OF_NUMBERS
-from firstclick.kernels.ranking import CatalogArrays, Request
+from firstclick.kernels.ranking import CatalogArrays, IndexArrays, Request
 
 State = Any  # A NamedTuple of plain arrays; each policy has its own type of it.
 Numbers = Any  # A NamedTuple of a policy's parameters as plain numbers, for its kernels.
@@ -58,12 +59,21 @@ def longest_norm(features: NDArray[np.float64]) -> float:
 
 
 def catalog_arrays(
-    features: NDArray[np.float64] | None, n_items: int, labels: ArrayLike | None = None
+    features: NDArray[np.float64] | None,
+    n_items: int,
+    labels: ArrayLike | None = None,
+    *,
+    index: IndexArrays | None = None,
 ) -> CatalogArrays:
-    """The items for kernels. `labels` are what ties and Beta draws hash, the row number by default."""
+    """The items for kernels. `labels` are what ties and Beta draws hash, the row number by default.
+
+    `index` is one that covers the first rows already, or `no_index` for scans; by default it is built.
+    """
     rows = np.empty((n_items, 0)) if features is None else features
     names = np.arange(n_items, dtype=np.uint64) if labels is None else np.asarray(labels, np.uint64)
-    return CatalogArrays(rows, np.ascontiguousarray(rows.T), np.arange(n_items), names)
+    if index is None:
+        index = build_index(rows)
+    return CatalogArrays(rows, np.ascontiguousarray(rows.T), np.arange(n_items), names, index)
 
 
 class Policy(Declared, ABC):

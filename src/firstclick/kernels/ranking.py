@@ -18,6 +18,25 @@ from firstclick.kernels.posterior import mean
 TILE = 256
 
 
+class IndexArrays(NamedTuple):
+    """Items in a tree of boxes, for `kernels.index`; `firstclick.index` makes it and explains the words.
+
+    The index covers the first `covered` rows; 0 for no index. Nothing in it is learned, and nothing that is
+    recommended depends on it.
+    """
+
+    covered: int
+    rotation: NDArray[np.float64]  # features x coordinates
+    constant: NDArray[np.float64]  # the value of each feature that is the same for all items, else 0
+    longest: float  # norm that all coordinates are divided by
+    order: NDArray[np.int64]  # the row at each place of each leaf, -1 for none
+    leaves: NDArray[np.float32]  # leaves x coordinates x places
+    edges: NDArray[np.float32]  # groups x upper, then lower edges of each coordinate x children
+    reach: NDArray[np.float64]  # groups x children: the longest norm in the child's box, -1 for no child
+    first: NDArray[np.int64]  # the first group of each level, leaves' parents first, and the end
+    recent: NDArray[np.int64]  # rows that were recommended lately: a hint
+
+
 class CatalogArrays(NamedTuple):
     """The items as kernels see them. `columns` is `features` transposed, for scans by column."""
 
@@ -25,6 +44,7 @@ class CatalogArrays(NamedTuple):
     columns: NDArray[np.float64]
     rows: NDArray[np.int64]  # 0, 1, 2, ...
     labels: NDArray[np.uint64]  # what is hashed for an item
+    tree: IndexArrays
 
 
 class Request(NamedTuple):
@@ -83,8 +103,8 @@ def _precedes(score, row, other_score, other, labels, key):  # type: ignore[no-u
 
 
 @kernel
-def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """Fill `slate` with the items of largest x'theta; return how many were found."""
+def scan_by_product(theta, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` with the items of largest x'theta, looking at each; return how many were found."""
     rows = rows_of(catalog, request)
     scores = np.empty(len(rows))
     if len(request.candidates) > 0:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.posterior import LinearState, observe, sample
-from firstclick.kernels.ranking import rank_by_product
 from firstclick.policies._linear import LinearPolicy
 
 
