@@ -11,7 +11,7 @@ from firstclick import index as index_module
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.index import build_index, no_index
 from firstclick.kernels.hashing import mix
-from firstclick.kernels.index import LEAF, rank_by_product
+from firstclick.kernels.index import LEAF, SCANS, rank_by_product
 from firstclick.kernels.ranking import Request
 from firstclick.protocol import EVERYTHING, catalog_arrays
 from firstclick.simulate import loop
@@ -35,6 +35,7 @@ def slates(features, thetas, k, *, hidden=None, index=None):
         mine = []
         for step, theta in enumerate(thetas):
             slate = np.full(k, -1)
+            catalog.tree.scans[0] = 0
             n = rank_by_product(theta, catalog, request, np.uint64(mix(np.uint64(5), np.uint64(step))), slate)
             mine.append(slate[:n].tolist())
         found.append(mine)
@@ -111,6 +112,18 @@ def test_slates_of_any_length_are_the_same(k):
     searched, scanned = slates(features, draw.normal(size=(20, 6)), k)
     assert searched == scanned
     assert len(searched[0]) == k
+
+
+def test_where_there_is_little_to_leave_out_most_calls_scan():
+    draw = np.random.default_rng(3)
+    features = kind_of_features("sphere", draw, 400, 9)
+    catalog = catalog_arrays(features, 400)
+    slate = np.empty(4, np.int64)
+    left = []
+    for step in range(SCANS + 2):
+        rank_by_product(draw.normal(size=9), catalog, EVERYTHING, np.uint64(step), slate)
+        left.append(int(catalog.tree.scans[0]))
+    assert left == [*range(SCANS, -1, -1), SCANS]
 
 
 def test_rows_added_after_the_index_are_found():

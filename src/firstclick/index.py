@@ -28,7 +28,12 @@ FEWEST_ITEMS = 1000
 SMALLEST_SHELL = 4 * LEAF
 # Items of a shell from which the grid's lines are taken.
 SAMPLE = 1024
+TABLE = 256
 REMEMBERED = 16
+
+# Rows from which the axes are found, and rows that are rotated together: what they need stays in the cache.
+AXES_SAMPLE = 20_000
+BLOCK = 2048
 
 
 def no_index(n_features: int) -> IndexArrays:
@@ -44,6 +49,7 @@ def no_index(n_features: int) -> IndexArrays:
         reach=np.empty((0, FAN)),
         first=np.zeros(1, np.int64),
         recent=np.empty(0, np.int64),
+        scans=np.zeros(1, np.int64),
     )
 
 
@@ -59,10 +65,7 @@ def build_index(features: Floats) -> IndexArrays:
     longest = size * math.sqrt(max(int(np.count_nonzero(varies)), 1))
     if not longest > 0.0:
         return no_index(n_features)
-    scaled = _kernel(_scaled)(features, np.flatnonzero(varies), 1.0 / longest)
-    # Eigenvectors of a symmetric matrix: orthogonal to the last digit, however roughly the matrix is known.
-    rotation = np.linalg.eigh((scaled.T @ scaled).astype(np.float64))[1][:, ::-1]
-    rotated = scaled @ rotation.astype(np.float32)
+    rotation, rotated = _rotated(features, np.flatnonzero(varies), 1.0 / longest)
     norms = _kernel(_norms)(rotated)
     order = _arranged(rotated, norms)
 
@@ -94,12 +97,29 @@ def build_index(features: Floats) -> IndexArrays:
         reach=reaches,
         first=first,
         recent=np.full(REMEMBERED, -1, np.int64),
+        scans=np.zeros(1, np.int64),
     )
 
 
 def _kernel(function: Any) -> Any:
     """Compiled, and kept between processes with what belongs to the index."""
     return compiled(function, IndexArrays)
+
+
+def _rotated(features: Floats, columns: Rows, scale: float) -> tuple[Floats, Singles]:
+    """The axes along which the features vary most, widest first, and the scaled features along them."""
+    cast = _kernel(_scaled)
+    every = -(-len(features) // AXES_SAMPLE)
+    sample = cast(np.ascontiguousarray(features[::every]), columns, scale)
+    # Eigenvectors of a symmetric matrix: orthogonal to the last digit, however roughly the matrix is known.
+    rotation = np.linalg.eigh((sample.T @ sample).astype(np.float64))[1][:, ::-1]
+    single = rotation.astype(np.float32)
+    rotated = np.empty((len(features), len(columns)), np.float32)
+    for start in range(0, len(features), BLOCK):
+        np.matmul(
+            cast(features[start : start + BLOCK], columns, scale), single, out=rotated[start : start + BLOCK]
+        )
+    return rotation, rotated
 
 
 def _arranged(rotated: Singles, norms: Singles) -> Rows:
@@ -122,29 +142,32 @@ def _arranged(rotated: Singles, norms: Singles) -> Rows:
 
 def _by_cell(rotated: Singles, rows: Rows) -> Rows:
     """The rows of a shell in the order of the cells of a grid, about one leaf a cell."""
-    n_bits = int(np.ceil(np.log2(len(rows) / LEAF))) if len(rows) > LEAF else 0
+    n_bits = math.ceil(math.log2(len(rows) / LEAF)) if len(rows) > LEAF else 0
     if n_bits == 0:
         return rows
-    sample = rotated[rows[:: -(-len(rows) // SAMPLE)]]
+    sample = np.sort(rotated[rows[:: -(-len(rows) // SAMPLE)]], axis=0)
     # Each halving goes to the coordinate whose cells are widest then; the order of the halvings is the
     # order of the bits, as in a k-d tree.
-    width = (sample.max(axis=0) - sample.min(axis=0)).astype(np.float64)
+    width = (sample[-1] - sample[0]).astype(np.float64)
     halved = []
     for _ in range(n_bits):
         halved.append(int(np.argmax(width)))
         width[halved[-1]] /= 2
-    coordinates = list(dict.fromkeys(halved))
-    bits = np.array([halved.count(j) for j in coordinates])
-    lines = np.zeros((len(coordinates), 2 ** int(bits.max()) - 1), np.float32)
-    places = []
-    for line, j, n in zip(lines, coordinates, bits, strict=True):
-        line[: 2**n - 1] = np.quantile(sample[:, j], np.arange(1, 2**n) / 2**n)
-        places += [n_bits - 1 - when for when, other in enumerate(halved) if other == j]
-    return np.asarray(
-        _kernel(_sorted_by_cell)(
-            rotated, rows, np.array(coordinates), bits, lines, np.array(places), 2**n_bits
-        )
-    )
+    coordinates = np.array(list(dict.fromkeys(halved)))
+    # Where a value lies among the quantiles is looked up in a table of even steps: near enough, because
+    # boxes are drawn around what ends up in a cell.
+    low, high = sample[len(sample) // 64, coordinates], sample[-1 - len(sample) // 64, coordinates]
+    size = (high - low).astype(np.float64) / (TABLE - 1)
+    steps = 1.0 / np.maximum(size, 1e-30)
+    bits = np.zeros((len(coordinates), TABLE), np.int64)
+    for line, coordinate, start, step in zip(bits, coordinates, low, size, strict=True):
+        when = [n_bits - 1 - place for place, other in enumerate(halved) if other == coordinate]
+        lines = sample[np.arange(1, 2 ** len(when)) * len(sample) // 2 ** len(when), coordinate]
+        between = np.searchsorted(lines, start + np.arange(TABLE) * step, side="right")
+        for bit, place in enumerate(reversed(when)):
+            line |= ((between >> bit) & 1) << place
+    sort = _kernel(_sorted_by_cell)
+    return np.asarray(sort(rotated, rows, coordinates, low, steps.astype(np.float32), bits, 2**n_bits))
 
 
 def _extremes(features):  # type: ignore[no-untyped-def]
@@ -177,22 +200,16 @@ def _norms(rotated):  # type: ignore[no-untyped-def]
     return norms
 
 
-def _sorted_by_cell(rotated, rows, coordinates, bits, lines, places, n_cells):  # type: ignore[no-untyped-def]
+def _sorted_by_cell(rotated, rows, coordinates, low, steps, bits, n_cells):  # type: ignore[no-untyped-def]
     cells = np.empty(len(rows), np.int64)
     counts = np.zeros(n_cells + 1, np.int64)
+    last = np.float32(bits.shape[1] - 1)
     for m in range(len(rows)):
         x = rotated[rows[m]]
         cell = 0
-        done = 0
         for i in range(len(coordinates)):
-            value, between = x[coordinates[i]], lines[i]
-            below = 0
-            for b in range(bits[i]):
-                half = 1 << (bits[i] - 1 - b)
-                if value >= between[below + half - 1]:
-                    below += half
-                    cell |= 1 << places[done + b]
-            done += bits[i]
+            step = (x[coordinates[i]] - low[i]) * steps[i]
+            cell |= bits[i, np.int64(min(max(step, np.float32(0.0)), last))]
         cells[m] = cell
         counts[cell + 1] += 1
     for cell in range(n_cells):
@@ -208,7 +225,6 @@ def _fill_leaves(rotated, norms, order, leaves, high, low, reach):  # type: igno
     d = rotated.shape[1]
     for leaf in range(len(leaves)):
         rows = order[leaf * LEAF : (leaf + 1) * LEAF]
-        # A place without an item repeats the leaf's first one, which is never looked up there.
         longest = -1.0
         for m in range(LEAF):
             if rows[m] >= 0:
@@ -216,6 +232,7 @@ def _fill_leaves(rotated, norms, order, leaves, high, low, reach):  # type: igno
         reach[leaf] = longest
         block, top, bottom = leaves[leaf], high[leaf], low[leaf]
         for m in range(LEAF):
+            # A place without an item repeats the leaf's first one, and is never looked up.
             x = rotated[rows[m] if rows[m] >= 0 else rows[0]]
             for j in range(d):
                 block[j, m] = x[j]

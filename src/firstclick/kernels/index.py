@@ -20,6 +20,11 @@ FAN = 16  # children of a node
 LONGEST_SLATE = 64
 LARGEST_SHARE = 0.1
 
+# A search that visits more than this share of the leaves has cost as much as a scan, or more; the next ones,
+# of thetas much like this, would too. So many scans later it is tried again.
+MOST_VISITED = 0.4
+SCANS = 64
+
 # Single precision knows numbers up to 3e38; products of larger ones are left to the scan.
 LARGEST = 1e30
 ROUNDING = 2.0**-24
@@ -41,6 +46,9 @@ def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
         or len(slate) > LARGEST_SHARE * index.covered
         or not length * index.longest < LARGEST
     ):
+        return scan_by_product(theta, catalog, request, key, slate)
+    if index.scans[0] > 0:
+        index.scans[0] -= 1
         return scan_by_product(theta, catalog, request, key, slate)
     return _search(theta, length, index, catalog.features, catalog.labels, request.hidden, key, slate)
 
@@ -73,6 +81,7 @@ def _search(theta, length, index, features, labels, hidden, key, slate):  # type
     bounds, scores = np.empty(FAN, np.float32), np.empty(LEAF, np.float32)
     nodes[0], heights[0], limits[0] = 0, levels - 1, inf
     waiting = 1
+    visited = 0
     while waiting > 0:
         waiting -= 1
         if limits[waiting] < least:
@@ -95,6 +104,7 @@ def _search(theta, length, index, features, labels, hidden, key, slate):  # type
                     nodes[place_], heights[place_], limits[place_] = node * FAN + child, height - 1, limit
                     waiting += 1
         else:
+            visited += 1
             _accumulate(leaves[node], lower, turned, scores)
             room = constant + slack * (reach[first[0] + node // FAN, node % FAN] + SMALLEST)
             rows = order[node * LEAF : (node + 1) * LEAF]
@@ -107,6 +117,8 @@ def _search(theta, length, index, features, labels, hidden, key, slate):  # type
                             n = place(slate, best, n, row, score, labels, key)
                             if n == k:
                                 least = max(least, best[n - 1])
+    if visited > MOST_VISITED * len(leaves):
+        index.scans[0] = SCANS
     _remember(index.recent, slate, n)
     return n
 

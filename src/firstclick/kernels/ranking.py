@@ -35,6 +35,7 @@ class IndexArrays(NamedTuple):
     reach: NDArray[np.float64]  # groups x children: the longest norm in the child's box, -1 for no child
     first: NDArray[np.int64]  # the first group of each level, leaves' parents first, and the end
     recent: NDArray[np.int64]  # rows that were recommended lately: a hint
+    scans: NDArray[np.int64]  # how many more times to scan, because a search found little to leave out
 
 
 class CatalogArrays(NamedTuple):
