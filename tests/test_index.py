@@ -52,6 +52,8 @@ def kind_of_features(kind, draw, n_items, d):
         return draw.integers(-1, 2, size=(n_items, d)).astype(float)
     if kind == "intercept":
         return np.column_stack([np.ones(n_items), 0.1 * draw.normal(size=(n_items, d - 1))])
+    if kind == "huge intercept":  # double precision itself cannot tell some apart
+        return np.column_stack([np.full(n_items, 1e8), 1e-7 * draw.normal(size=(n_items, d - 1))])
     if kind == "duplicates":
         return draw.normal(size=(5, d))[draw.integers(0, 5, n_items)]
     if kind == "one huge":
@@ -70,7 +72,7 @@ def kind_of_features(kind, draw, n_items, d):
 
 KINDS = (
     "sphere", "long tail", "grid", "intercept", "duplicates", "one huge", "zeros", "tiny and large",
-    "rank one", "near ties",
+    "rank one", "near ties", "huge intercept",
 )  # fmt: skip
 
 
@@ -112,6 +114,16 @@ def test_slates_of_any_length_are_the_same(k):
     searched, scanned = slates(features, draw.normal(size=(20, 6)), k)
     assert searched == scanned
     assert len(searched[0]) == k
+
+
+def test_numbers_beyond_floating_point_are_left_to_the_scan():
+    draw = np.random.default_rng(3)
+    features = np.column_stack([np.full(300, 1e90), draw.normal(size=(300, 3))])
+    thetas = draw.normal(size=(6, 4))
+    thetas[:, 0] = 1e250
+    thetas[3:, 0] = np.nan
+    searched, scanned = slates(features, thetas, 4)
+    assert searched == scanned
 
 
 def test_where_there_is_little_to_leave_out_most_calls_scan():

@@ -28,6 +28,7 @@ SCANS = 64
 # Single precision knows numbers up to 3e38; products of larger ones are left to the scan.
 LARGEST = 1e30
 ROUNDING = 2.0**-24
+FINE_ROUNDING = 2.0**-51
 SMALLEST = 2.0**-100
 
 
@@ -35,9 +36,10 @@ SMALLEST = 2.0**-100
 def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'theta; return how many were found."""
     index = catalog.tree
-    length = 0.0
+    length = fixed = 0.0
     for i in range(len(theta)):
         length += theta[i] * theta[i]
+        fixed += abs(theta[i] * index.constant[i])
     length = sqrt(length)
     if (
         index.covered == 0
@@ -45,6 +47,7 @@ def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
         or len(slate) > LONGEST_SLATE
         or len(slate) > LARGEST_SHARE * index.covered
         or not length * index.longest < LARGEST
+        or not fixed < inf
     ):
         return scan_by_product(theta, catalog, request, key, slate)
     if index.scans[0] > 0:
@@ -56,7 +59,7 @@ def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
 @kernel
 def _search(theta, length, index, features, labels, hidden, key, slate):  # type: ignore[no-untyped-def]
     order, leaves, edges, reach, first = index.order, index.leaves, index.edges, index.reach, index.first
-    turned, upper, lower, constant = _turned(theta, index)
+    turned, upper, plain, constant = _turned(theta, length, index)
     # What rounding may take from a bound, for each unit of norm in a box: the casts to single precision, and
     # a sum of d products; twice as much as the worst case, and what is too small for single precision.
     slack = (4 * len(turned) + 32) * ROUNDING * length * index.longest
@@ -96,16 +99,15 @@ def _search(theta, length, index, features, labels, hidden, key, slate):  # type
                 limit = constant + bounds[child] + slack * (below[child] + SMALLEST)
                 if below[child] >= 0.0 and limit >= least:
                     # In order, so that the child that allows most is taken first.
-                    place_ = waiting
-                    while place_ > bottom and limits[place_ - 1] > limit:
-                        nodes[place_], heights[place_] = nodes[place_ - 1], heights[place_ - 1]
-                        limits[place_] = limits[place_ - 1]
-                        place_ -= 1
-                    nodes[place_], heights[place_], limits[place_] = node * FAN + child, height - 1, limit
+                    at = waiting
+                    while at > bottom and limits[at - 1] > limit:
+                        nodes[at], heights[at], limits[at] = nodes[at - 1], heights[at - 1], limits[at - 1]
+                        at -= 1
+                    nodes[at], heights[at], limits[at] = node * FAN + child, height - 1, limit
                     waiting += 1
         else:
             visited += 1
-            _accumulate(leaves[node], lower, turned, scores)
+            _accumulate(leaves[node], plain, turned, scores)
             room = constant + slack * (reach[first[0] + node // FAN, node % FAN] + SMALLEST)
             rows = order[node * LEAF : (node + 1) * LEAF]
             for m in range(LEAF):
@@ -124,18 +126,20 @@ def _search(theta, length, index, features, labels, hidden, key, slate):  # type
 
 
 @kernel
-def _turned(theta, index):  # type: ignore[no-untyped-def]
-    """theta in the coordinates of the index, which edge of a box each takes, their plain order, and what
-    the constant features add to every score."""
+def _turned(theta, length, index):  # type: ignore[no-untyped-def]
+    """theta in the coordinates of the index, which edge of a box each takes, their plain order, and the
+    most that the constant features, and the rounding of sums in double precision, add to a score."""
     rotation, fixed = index.rotation, index.constant
     d = rotation.shape[1]
     exact = np.zeros(d)
-    constant = 0.0
+    constant, size = 0.0, length * index.longest
     for i in range(len(theta)):
         line, a = rotation[i], theta[i]
         for j in range(d):
             exact[j] += a * line[j]
         constant += a * fixed[i]
+        size += abs(a * fixed[i])
+    constant += (len(theta) + 4) * FINE_ROUNDING * size
     turned = np.empty(d, np.float32)
     upper, plain = np.empty(d, np.int64), np.empty(d, np.int64)
     for j in range(d):
@@ -181,8 +185,7 @@ def _score_of_recent(recent, features, theta, hidden, k):  # type: ignore[no-unt
     """The k-th best score of the rows that won lately: no row below it can be in the slate."""
     best = np.empty(k)
     n = 0
-    for place_ in range(len(recent)):
-        row = recent[place_]
+    for row in recent:
         if row >= 0 and (len(hidden) == 0 or not hidden[row]):
             score = _product(features, row, theta)
             if n == k and not score > best[k - 1]:
@@ -201,9 +204,9 @@ def _remember(recent, slate, n):  # type: ignore[no-untyped-def]
     """Put the rows of the slate that are not remembered yet first, and forget the oldest."""
     for position in range(n):
         known = False
-        for place_ in range(len(recent)):
-            known = known or recent[place_] == slate[position]
+        for row in recent:
+            known = known or row == slate[position]
         if not known:
-            for place_ in range(len(recent) - 1, 0, -1):
-                recent[place_] = recent[place_ - 1]
+            for at in range(len(recent) - 1, 0, -1):
+                recent[at] = recent[at - 1]
             recent[0] = slate[position]
