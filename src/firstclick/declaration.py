@@ -182,6 +182,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def check_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """The name, if it is one of those known; else UnknownName with the nearest, or all of them."""
+    names = list(known)
+    if name not in names:
+        raise UnknownName(
+            f"unknown {kind} {name!r}{did_you_mean(name, names) or '; known are ' + ', '.join(names)}"
+        )
+    return name
+
+
 def split_spec(spec: str) -> tuple[str, dict[str, str]]:
     """`name:a=1,b=2` as its name and its pairs."""
     name, _, rest = spec.partition(":")

@@ -6,8 +6,8 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from firstclick.declaration import Declared, did_you_mean, split_spec
-from firstclick.errors import InvalidInput, UnknownName, WorkFailed
+from firstclick.declaration import Declared, check_name, split_spec
+from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.protocol import Policy, WorldSpec
 
 T = TypeVar("T", bound=Declared)
@@ -80,7 +80,4 @@ def make_world(spec: str) -> WorldSpec:
 
 def find(kind: str, name: str, known: dict[str, type[T]]) -> type[T]:
     """The class of this name among those known, or UnknownName with the nearest."""
-    if name not in known:
-        hint = did_you_mean(name, known) or "; known are " + ", ".join(known)
-        raise UnknownName(f"unknown {kind} {name!r}{hint}")
-    return known[name]
+    return known[check_name(kind, name, known)]

@@ -22,8 +22,8 @@ from firstclick.cli.experiments import (
 )
 from firstclick.cli.wording import count
 from firstclick.data.sources import Source
-from firstclick.declaration import did_you_mean
-from firstclick.errors import InvalidInput, UnknownName
+from firstclick.declaration import check_name
+from firstclick.errors import InvalidInput
 from firstclick.experiment.folder import check_folder
 from firstclick.paper.declarations import BESIDE, DATASETS, EXPERIMENTS, SYNTHETIC, dataset_name, mode_named
 from firstclick.registry import make_policy
@@ -103,7 +103,9 @@ def reproduce(
         whole_number(name, value, at_least=least)
     reading = mode_named(mode.value)
     sources = _sources(dataset, data, reading.source)
-    names = _known("experiment", experiment or EXPERIMENTS, EXPERIMENTS)
+    names = list(dict.fromkeys(experiment or EXPERIMENTS))
+    for name in names:
+        check_name("experiment", name, EXPERIMENTS)
     groups = _groups(group, {dataset_name(source) for source in sources} if "3" in names else set())
     added = [make_policy(spec) for spec in policy or ()]
     if added and BESIDE not in names:
@@ -133,7 +135,7 @@ def _sources(chosen: list[str] | None, data: Path | None, source_of: Callable[[s
     """The sources that were asked for; without a wish, those whose files are there."""
     names: list[str] = []
     for name in chosen or ():
-        _known("dataset", [name.partition(":")[0]], CHOICES)
+        check_name("dataset", name.partition(":")[0], CHOICES)
         names += [SYNTHETIC + one for one in DATASETS] if name == "synthetic" else [name]
     sources = [source_of(name) for name in dict.fromkeys(names)]
     if sources:
@@ -161,21 +163,13 @@ def _sources(chosen: list[str] | None, data: Path | None, source_of: Callable[[s
     return found
 
 
-def _known(kind: str, names: Sequence[str], known: tuple[str, ...]) -> list[str]:
-    for name in names:
-        if name not in known:
-            hint = did_you_mean(name, known) or "; known are " + ", ".join(known)
-            raise UnknownName(f"unknown {kind} {name!r}{hint}")
-    return list(dict.fromkeys(names))
-
-
 def _groups(given: list[str] | None, played: set[str]) -> dict[str, str]:
     groups = {}
     for entry in given or ():
         name, equals, group = entry.partition("=")
         if not equals or not group:
             raise InvalidInput(f"--group must be DATASET=GROUP, such as million-song=Pop_Rock, got {entry!r}")
-        _known("dataset", [name], DATASETS)
+        check_name("dataset", name, DATASETS)
         if name not in played:
             raise InvalidInput(f"--group {entry} goes with experiment 3 on {name}, which is not played")
         groups[name] = group

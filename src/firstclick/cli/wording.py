@@ -26,6 +26,7 @@ OPTION_FOR = {
     "encoding, for example --encoding iso-8859-1",
     "give features, or take": "give --features, or take",
     "try a lower rank": "try a lower --rank",
+    "pass overwrite=True": "say --overwrite",
 }
 
 # Typer's own sentences, shorter.

@@ -12,7 +12,6 @@ from firstclick.experiment.cells import Cell, Setting, settings_of
 from firstclick.experiment.dataset import Dataset
 from firstclick.experiment.declaration import Experiment
 from firstclick.experiment.store import CellStore, Record, Speed
-from firstclick.protocol import Policy
 from firstclick.simulate.results import MEASURES, PolicyResult, Results, Shown
 
 
@@ -32,18 +31,18 @@ def comparisons_of(experiment: Experiment, dataset: Dataset, store: CellStore) -
     """The comparisons of an experiment on one data set, as its file orders them; all cells are finished."""
     speeds = store.speeds()
     return [
-        _comparison(experiment, dataset, setting, experiment.policies, store, speeds)
+        _comparison(experiment, dataset, setting, store, speeds)
         for setting in settings_of(experiment, dataset)
     ]
 
 
 def _comparison(
-    experiment: Experiment, dataset: Dataset, setting: Setting, policies: Sequence[Policy],
-    store: CellStore, speeds: Mapping[str, Speed],
+    experiment: Experiment, dataset: Dataset, setting: Setting, store: CellStore,
+    speeds: Mapping[str, Speed],
 ) -> Comparison:  # fmt: skip
     results, compared = [], {}
     records: list[Record] = []
-    for policy in policies:
+    for policy in experiment.policies:
         cells = [Cell(setting, policy, run) for run in range(experiment.runs)]
         records = [_finished(store, cell, dataset.digest) for cell in cells]
         timed = [speeds[name] for cell in cells if (name := cell.file_name(dataset.digest)) in speeds]

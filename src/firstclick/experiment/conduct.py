@@ -32,9 +32,9 @@ def conduct(
 
     `engine` is one of `engine_named`, or its name for one process. What the data is too small for is said
     before anything is played. A folder with the results of another call is refused without `overwrite`;
-    cells are kept in any case. The folder gets manifest.json
-    (`about` in it as it is), results.csv and runs.csv, the same bytes however often it was interrupted;
-    and speed.csv, the one file that tells how fast it went.
+    cells are kept in any case. The folder gets manifest.json (`about` in it as it is), results.csv and
+    runs.csv, the same bytes however often it was interrupted; and speed.csv, the one file that tells how
+    fast it went.
     """
     folder = Path(folder)
     engine = engine_named(engine, 1) if isinstance(engine, str) else engine

@@ -20,7 +20,7 @@ from typing import Any
 
 from firstclick.data.scenario import PICKS
 from firstclick.data.sources import Source, make_source
-from firstclick.declaration import did_you_mean
+from firstclick.declaration import check_name
 from firstclick.errors import FirstclickError, InvalidInput, UnknownName
 from firstclick.protocol import Policy
 from firstclick.reading import reading
@@ -112,9 +112,7 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
 def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Experiment:
     """The experiment that a TOML table declares; paths in it are relative to `beside`."""
     for key in content:
-        if key not in KEYS:
-            hint = did_you_mean(key, KEYS) or "; known are " + ", ".join(KEYS)
-            raise UnknownName(f"unknown key {key!r}{hint}")
+        check_name("key", key, KEYS)
     for key in ("data", "policies"):
         if key not in content:
             raise InvalidInput(f"{key} is missing; see `firstclick run --help` for an example")

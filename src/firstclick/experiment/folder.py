@@ -37,12 +37,12 @@ def check_folder(folder: Path) -> None:
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
     """Nobody else works in the folder meanwhile; a lock that a killed process left does not count."""
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
     except ImportError:  # Windows: two processes would do the work twice, and nothing worse
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -62,7 +62,7 @@ def write_manifest(folder: Path, content: dict[str, Any], *, overwrite: bool) ->
     if _manifest_in(folder) not in (None, manifest):
         if not overwrite:
             raise InvalidInput(
-                f"{folder} holds the results of another call; say --overwrite to replace them (finished "
+                f"{folder} holds the results of another call; pass overwrite=True to replace them (finished "
                 "cells are kept, and used where they fit), or name another folder"
             )
         for pattern in OUTPUTS:

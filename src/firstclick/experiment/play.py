@@ -102,8 +102,7 @@ def play_missing(
     def report(steps: int) -> None:
         nonlocal done
         done += steps
-        # A cell that is played a second time, because its worker died, counts its steps twice.
-        watch.steps(min(done, total), total)
+        watch.steps(done, total)
 
     for played in engine(_tasks(cells, missing, by_label), report):
         store.save(cells[played.index], digests[played.index], played.record, played.speed)

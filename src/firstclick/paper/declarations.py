@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from firstclick.data.sources import Source, make_source
-from firstclick.declaration import did_you_mean
-from firstclick.errors import UnknownName
+from firstclick.declaration import check_name
 from firstclick.experiment.declaration import Experiment, Training, experiment_of, training_of
 from firstclick.protocol import Policy
 from firstclick.registry import make_policy
@@ -41,7 +40,7 @@ class Mode:
 
 def mode_named(name: str) -> Mode:
     """The mode of this name in modes.toml."""
-    content = _read("modes.toml")[_known("mode", name, MODES)]
+    content = _read("modes.toml")[check_name("mode", name, MODES)]
     return Mode(
         name=name,
         training=training_of(content),
@@ -67,7 +66,7 @@ def experiments_of(
     found = []
     for name in names:
         declared = experiment_of(
-            _read(f"experiment-{_known('experiment', name, EXPERIMENTS)}.toml"), name=name, beside=Path()
+            _read(f"experiment-{check_name('experiment', name, EXPERIMENTS)}.toml"), name=name, beside=Path()
         )
         group = {**declared.group, **mode.group, **(groups or {})} if declared.group else {}
         found.append(
@@ -91,10 +90,3 @@ def dataset_name(source: Source) -> str:
 
 def _read(name: str) -> dict[str, Any]:
     return tomllib.loads(files("firstclick.paper").joinpath(name).read_text(encoding="utf-8"))
-
-
-def _known(kind: str, name: str, known: Sequence[str]) -> str:
-    if name not in known:
-        hint = did_you_mean(name, known) or "; known are " + ", ".join(known)
-        raise UnknownName(f"unknown {kind} {name!r}{hint}")
-    return name

@@ -1,6 +1,7 @@
 """Zong et al. 2016 from data to verdicts: its experiments, its two figures, its claims, one report."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from firstclick.report.experiment import (
     notes_of,
     regret_table,
     save_all,
-    settings_of,
+    training_words,
 )
 from firstclick.report.grid import grid_figure, sweep_figure
 from firstclick.report.panel import Plot
@@ -65,8 +66,8 @@ class Reproduction:
 
 def reproduce(
     datasets: Sequence[Dataset],
-    folder: Path,
-    engine: Engine,
+    folder: str | os.PathLike[str],
+    engine: Engine | str = "local",
     *,
     experiments: Sequence[str] = EXPERIMENTS,
     mode: Mode | None = None,
@@ -86,6 +87,7 @@ def reproduce(
     however often it was interrupted and whichever engine played. `groups` are other groups for experiment 3,
     `policies` are played in experiment 1 beside the paper's.
     """
+    folder = Path(folder)
     mode = mode or mode_named("paper")
     declared = experiments_of(
         experiments, mode, [dataset.source for dataset in datasets], groups=groups, steps=steps, runs=runs,
@@ -145,7 +147,7 @@ def reproduce(
         ),
         data=(data_table(datasets),),
         learned=tuple(learned_block(one) for one in comparisons if one.experiment.name == BESIDE),
-        settings=settings_of(declared[0]),
+        settings=training_words(declared[0]),
         versions=installed_versions(),
         command=command,
     )
@@ -213,7 +215,7 @@ def _told(comparisons: Sequence[Comparison], datasets: Sequence[Dataset], mode: 
 
 
 def _listed(played: Sequence[str]) -> str:
-    """'Experiments 1, 2 of Zong et al. 2016, and a sweep of sigma, which is ours'."""
+    """'Experiments 1, 2 of Zong et al. 2016, and sweep of sigma for what it leaves open'."""
     paper = [name for name in played if name not in SWEPT]
     swept = [name for name in played if name in SWEPT]
     parts = [f"experiment{'s' * (len(paper) > 1)} {', '.join(paper)} of Zong et al. 2016"] if paper else []

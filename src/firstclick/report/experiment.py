@@ -41,7 +41,7 @@ def write_experiment(
         tables=(regret_table(experiment.title, comparisons),),
         data=(data_table(datasets),),
         learned=tuple(learned_block(one) for one in comparisons),
-        settings=settings_of(experiment),
+        settings=training_words(experiment),
         versions=installed_versions(),
         command=command,
     )
@@ -154,7 +154,7 @@ KEPT = {
 }
 
 
-def settings_of(experiment: Experiment) -> dict[str, str]:
+def training_words(experiment: Experiment) -> dict[str, str]:
     """How users were split and features learned, in words."""
     training = experiment.training
     return {
