@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from awkward import KINDS, kind_of_features
 from firstclick import Catalog, Ranker
 from firstclick import catalog as catalog_module
 from firstclick import index as index_module
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.index import build_index, no_index
 from firstclick.kernels.hashing import mix
-from firstclick.kernels.index import LEAF, SCANS, rank_by_product
+from firstclick.kernels.index import FAN, LEAF, SCANS, rank_by_product
 from firstclick.kernels.ranking import Request
 from firstclick.protocol import EVERYTHING, catalog_arrays
 from firstclick.simulate import loop
@@ -40,40 +41,6 @@ def slates(features, thetas, k, *, hidden=None, index=None):
             mine.append(slate[:n].tolist())
         found.append(mine)
     return found
-
-
-def kind_of_features(kind, draw, n_items, d):
-    if kind == "sphere":
-        rows = draw.normal(size=(n_items, d))
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    if kind == "long tail":
-        return draw.normal(size=(n_items, d)) * (np.arange(1, n_items + 1) ** -0.7)[:, None]
-    if kind == "grid":  # many ties
-        return draw.integers(-1, 2, size=(n_items, d)).astype(float)
-    if kind == "intercept":
-        return np.column_stack([np.ones(n_items), 0.1 * draw.normal(size=(n_items, d - 1))])
-    if kind == "huge intercept":  # double precision itself cannot tell some apart
-        return np.column_stack([np.full(n_items, 1e8), 1e-7 * draw.normal(size=(n_items, d - 1))])
-    if kind == "duplicates":
-        return draw.normal(size=(5, d))[draw.integers(0, 5, n_items)]
-    if kind == "one huge":
-        rows = draw.normal(size=(n_items, d))
-        rows[7] *= 1e9
-        return rows
-    if kind == "zeros":
-        return np.where(draw.random((n_items, 1)) < 0.7, 0.0, draw.normal(size=(n_items, d)))
-    if kind == "tiny and large":
-        return draw.normal(size=(n_items, d)) * 10.0 ** draw.integers(-60, 60, size=(n_items, 1))
-    if kind == "near ties":  # single precision cannot tell them apart
-        return draw.normal(size=d) + 1e-9 * draw.normal(size=(n_items, d))
-    assert kind == "rank one"
-    return np.outer(draw.normal(size=n_items), draw.normal(size=d))
-
-
-KINDS = (
-    "sphere", "long tail", "grid", "intercept", "duplicates", "one huge", "zeros", "tiny and large",
-    "rank one", "near ties", "huge intercept",
-)  # fmt: skip
 
 
 @settings(max_examples=150)
@@ -194,10 +161,10 @@ def test_every_row_is_in_one_leaf_and_within_its_box():
     for place, row in enumerate(tree.order):
         if row >= 0:
             leaf = place // LEAF
-            edges = tree.edges[leaf // 16][:, leaf % 16]
+            edges = tree.edges[leaf // FAN][:, leaf % FAN]
             assert (rotated[row] <= edges[:d] + 1e-6).all()
             assert (rotated[row] >= edges[d:] - 1e-6).all()
-            assert np.linalg.norm(rotated[row]) <= tree.reach[leaf // 16, leaf % 16] * (1 + 1e-6)
+            assert np.linalg.norm(rotated[row]) <= tree.reach[leaf // FAN, leaf % FAN] * (1 + 1e-6)
     assert np.allclose(tree.rotation.T @ tree.rotation, np.eye(d))
 
 

@@ -7,7 +7,7 @@ from firstclick import confidence_width, make_policy, regret_bound, simulate
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.posterior import mean, observe_slate, solve_transposed
-from firstclick.kernels.ranking import rank_by_bound
+from firstclick.kernels.ranking import scan_by_bound
 from firstclick.policies.cascade_lin_ucb import CascadeLinUCB
 from firstclick.protocol import EVERYTHING, catalog_arrays
 from firstclick.streams import stream_key
@@ -61,7 +61,7 @@ def breaks_out(catalog, attraction, theta, c, sigma, key, steps, state, ever):
             if abs(gap) > c * np.sqrt((z * z).sum()):
                 ever[0] = 1
         user = mix(key, np.uint64(step))
-        rank_by_bound(state.moment, state.factor, sigma, c, catalog, EVERYTHING, user, slate)
+        scan_by_bound(centre, state.factor, c, catalog, EVERYTHING, user, slate)
         examined, clicked = 0, False
         for position in range(2):
             if not clicked:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.kernels.compiling import compiled
-from firstclick.kernels.index import FAN, LEAF
-from firstclick.kernels.ranking import IndexArrays
+from firstclick.kernels.groups import no_groups
+from firstclick.kernels.index import FAN, LEAF, LONGEST_SLATE, RAISED, SMALLEST
+from firstclick.kernels.ranking import CatalogArrays, IndexArrays, WidthArrays
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -29,7 +30,7 @@ SMALLEST_SHELL = 4 * LEAF
 # Items of a shell from which the grid's lines are taken.
 SAMPLE = 1024
 TABLE = 256
-REMEMBERED = 16
+REMEMBERED = 8
 
 # Rows from which the axes are found, and rows that are rotated together: what they need stays in the cache.
 AXES_SAMPLE = 20_000
@@ -51,6 +52,39 @@ def no_index(n_features: int) -> IndexArrays:
         recent=np.empty(0, np.int64),
         scans=np.zeros(1, np.int64),
     )
+
+
+def scanning(catalog: CatalogArrays) -> CatalogArrays:
+    """The same catalog without shortcuts: every search of it is a scan."""
+    none = no_index(catalog.features.shape[1])
+    return catalog._replace(tree=none, widths=no_widths(), groups=no_groups())
+
+
+def no_widths() -> WidthArrays:
+    """No widths: each is computed whenever it is needed."""
+    return WidthArrays(
+        values=np.empty(0, np.float32),
+        tops=np.empty((0, FAN), np.float32),
+        recent=np.empty(0, np.int64),
+        turn=np.zeros(2, np.int64),
+    )
+
+
+def first_widths(catalog: CatalogArrays) -> WidthArrays:
+    """The largest widths that items can have in any state, their norms: M is at least the identity."""
+    norms = np.sqrt(np.einsum("ij,ij->i", catalog.features, catalog.features))
+    with np.errstate(over="ignore"):  # What single precision does not know is infinite.
+        sizes = (norms * RAISED + SMALLEST).astype(np.float32)
+    index = catalog.tree
+    values = np.concatenate(
+        [np.where(index.order >= 0, sizes[index.order], np.float32(0)), sizes[index.covered :]]
+    )
+    tops = np.zeros(index.reach.shape, np.float32)
+    below = values[: len(index.order)].reshape(-1, LEAF).max(axis=1, initial=0)
+    for start, stop in pairwise(index.first):
+        tops[start:stop].reshape(-1)[: len(below)] = below
+        below = tops[start:stop].max(axis=1)
+    return WidthArrays(values, tops, np.full(LONGEST_SLATE, -1, np.int64), np.zeros(2, np.int64))
 
 
 def build_index(features: Floats) -> IndexArrays:

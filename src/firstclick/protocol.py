@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.declaration import Declared
 from firstclick.errors import InvalidInput
-from firstclick.index import build_index
+from firstclick.index import build_index, no_widths
 from firstclick.kernels.attraction import WorldArrays
 from firstclick.kernels.compiling import POLICY_OF_NUMBERS
+from firstclick.kernels.groups import no_groups
 from firstclick.kernels.ranking import CatalogArrays, IndexArrays, Request
 
 State = Any  # A NamedTuple of plain arrays; each policy has its own type of it.
@@ -73,7 +74,8 @@ def catalog_arrays(
     names = np.arange(n_items, dtype=np.uint64) if labels is None else np.asarray(labels, np.uint64)
     if index is None:
         index = build_index(rows)
-    return CatalogArrays(rows, np.ascontiguousarray(rows.T), np.arange(n_items), names, index)
+    columns = np.ascontiguousarray(rows.T)
+    return CatalogArrays(rows, columns, np.arange(n_items), names, index, no_widths(), no_groups())
 
 
 class Policy(Declared, ABC):
@@ -125,6 +127,13 @@ class Policy(Declared, ABC):
     @abstractmethod
     def initial_state(self, n_items: int, n_features: int, k: int) -> State:
         """What is known before the first click."""
+
+    def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
+        """The catalog with what `recommend` keeps between two calls, so as to find the same slates sooner.
+
+        It belongs to one state and to what is learned from there; a state from elsewhere needs new ones.
+        """
+        return catalog
 
     def noise_size(self, k: int, n_features: int) -> int:
         """How many standard normal numbers `recommend` uses."""

@@ -14,7 +14,7 @@ from firstclick.catalog import Catalog, ItemId
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.compiling import compiled, learn, recommend
 from firstclick.kernels.hashing import fill_normal, mix
-from firstclick.kernels.ranking import Request
+from firstclick.kernels.ranking import CatalogArrays, Request
 from firstclick.protocol import EVERYTHING, Numbers, Policy, State, check_features
 from firstclick.registry import make_policy, policy_class
 from firstclick.streams import stream_key
@@ -91,6 +91,17 @@ class Ranker:
         self._recommend = compiled(recommend_once, type(self.policy))
         self._learn = compiled(learn_once, type(self.policy))
         self._noise = np.empty(self.policy.noise_size(self.k, self.catalog.arrays.features.shape[1]))
+        self._prepared_for: tuple[CatalogArrays, State] | None = None
+
+    def _arrays(self) -> CatalogArrays:
+        """The catalog with the shortcuts that follow the state; new ones when either is another."""
+        arrays = self.catalog.arrays
+        if self._prepared_for is None or any(
+            now is not then for now, then in zip((arrays, self.state), self._prepared_for, strict=True)
+        ):
+            self._prepared = self.policy.shortcuts(arrays)
+            self._prepared_for = arrays, self.state
+        return self._prepared
 
     def _follow_catalog(self) -> None:
         """Make room for items that were added to the catalog, whoever added them."""
@@ -128,7 +139,7 @@ class Ranker:
         # An empty array of candidates means "all" to a kernel, and none at all to the caller.
         if candidates is None or len(asked):
             n = self._recommend(
-                self.numbers, self.state, catalog.arrays, Request(asked, hidden),
+                self.numbers, self.state, self._arrays(), Request(asked, hidden),
                 self._key, self.requests, self._noise, rows,
             )  # fmt: skip
         slate = Slate(
@@ -168,7 +179,7 @@ class Ranker:
             clicks[position] = 1
             examined = position + 1
         del self.pending[slate_id]
-        self._learn(self.numbers, self.state, self.catalog.arrays, rows, examined, clicks)
+        self._learn(self.numbers, self.state, self._arrays(), rows, examined, clicks)
 
     @staticmethod
     def _position(click: SupportsIndex, size: int) -> int:

@@ -46,7 +46,7 @@ class Driver:
         self.k = k
         if features is None:
             features = stream(seed, "features").standard_normal((n_items, N_FEATURES))
-        self.catalog = catalog_arrays(features, len(features), labels)
+        self.catalog = self.policy.shortcuts(catalog_arrays(features, len(features), labels))
         n_features = features.shape[1]
         self.numbers = self.policy.numbers(k, features)
         self.state: State = self.policy.initial_state(len(features), n_features, k)

@@ -1,9 +1,12 @@
-"""The K items of largest x'theta, without looking at all of them: exactly those a scan finds.
+"""The K items of largest x'theta, or of largest x'theta + c width, without looking at all of them.
 
 Items lie in leaves, leaves in a tree, and every node has a box that holds its items' coordinates. The
 largest x'theta that a box allows bounds its items from above, so a node below the K-th best score is
 left alone. Boxes and leaves are single precision, and each bound is raised by more than rounding can
 take from it; what decides is the same sum in double precision as in a scan, with the same rule for ties.
+
+The width sqrt(x'M^-1 x) of an item shrinks as M grows, so the width it had when it was last computed is
+still a bound. It is computed again for the few items that reach the slate with the old one.
 """
 
 from math import inf, sqrt
@@ -11,10 +14,12 @@ from math import inf, sqrt
 import numpy as np
 
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.ranking import place, scan_by_product
+from firstclick.kernels.posterior import REFRESH, mean, solve_transposed
+from firstclick.kernels.ranking import TILE, accumulate, place, scan_by_bound, scan_by_product
+from firstclick.kernels.vectors import LANES, sum_lines
 
-LEAF = 32  # items
-FAN = 16  # children of a node
+LEAF = LANES  # items
+FAN = LANES  # children of a node
 
 # A slate this long, or of this share of the items, is found by a scan: there is little to leave out.
 LONGEST_SLATE = 64
@@ -31,97 +36,196 @@ ROUNDING = 2.0**-24
 FINE_ROUNDING = 2.0**-51
 SMALLEST = 2.0**-100
 
+# A stored width is raised by more than its rounding to single precision, and by SMALLEST for tiny ones.
+RAISED = 1.0 + 2.0**-20
+
+# Every so many searches one leaf gets new widths.
+RENEWAL = 4
+
 
 @kernel
 def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'theta; return how many were found."""
     index = catalog.tree
-    length = fixed = 0.0
-    for i in range(len(theta)):
-        length += theta[i] * theta[i]
-        fixed += abs(theta[i] * index.constant[i])
-    length = sqrt(length)
-    if (
-        index.covered == 0
-        or len(request.candidates) > 0
-        or len(slate) > LONGEST_SLATE
-        or len(slate) > LARGEST_SHARE * index.covered
-        or not length * index.longest < LARGEST
-        or not fixed < inf
-    ):
+    length = _searchable_length(theta, index, request, slate)
+    if length < 0.0:
         return scan_by_product(theta, catalog, request, key, slate)
     if index.scans[0] > 0:
         index.scans[0] -= 1
         return scan_by_product(theta, catalog, request, key, slate)
-    return _search(theta, length, index, catalog.features, catalog.labels, request.hidden, key, slate)
+    least = _least_of_recent(index.recent, theta, catalog.features, request.hidden, len(slate))
+    n = _search(theta, None, 0.0, 0.0, least, length, catalog, request, key, slate)
+    _remember(index.recent, slate, n)
+    return n
 
 
 @kernel
-def _search(theta, length, index, features, labels, hidden, key, slate):  # type: ignore[no-untyped-def]
-    order, leaves, edges, reach, first = index.order, index.leaves, index.edges, index.reach, index.first
-    turned, upper, plain, constant = _turned(theta, length, index)
-    # What rounding may take from a bound, for each unit of norm in a box: the casts to single precision, and
-    # a sum of d products; twice as much as the worst case, and what is too small for single precision.
-    slack = (4 * len(turned) + 32) * ROUNDING * length * index.longest
+def rank_by_bound(state, sigma, c, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` with the items of largest x'mean + c sqrt(x'M^-1 x); return how many were found."""
+    theta, factor = mean(state.moment, state.factor, sigma), state.factor
+    # Rounding in the updates of the factor, until it is made anew, may lift a width that should shrink: by at
+    # most this share, because no eigenvalue of M is below 1 and none is above its trace.
+    drift, d = 0.0, len(theta)
+    for i in range(d):
+        drift += state.precision[i, i]
+    drift *= 2 * REFRESH * d * FINE_ROUNDING
+    widths = catalog.widths
+    if len(widths.values) == 0 or len(request.candidates) > 0 or not drift < 1.0:
+        return scan_by_bound(theta, factor, c, catalog, request, key, slate)
+    raised = c * (1.0 + drift) * RAISED
+    least = _least_of_last(widths.recent, theta, factor, c, catalog.features, request.hidden, len(slate))
+    length = _searchable_length(theta, catalog.tree, request, slate)
+    if catalog.tree.covered == 0:
+        n = _scan_with_old_widths(theta, factor, c, raised, least, catalog, request, key, slate)
+    elif length >= 0.0:
+        n = _search(theta, factor, c, raised, least, length, catalog, request, key, slate)
+    else:
+        return scan_by_bound(theta, factor, c, catalog, request, key, slate)
+    recent = widths.recent
+    for position in range(len(recent)):
+        recent[position] = slate[position] if position < n else -1
+    return n
 
-    k = len(slate)
-    best = np.empty(k)
-    least = _score_of_recent(index.recent, features, theta, hidden, k)
-    n = 0
+
+@kernel
+def _searchable_length(theta, index, request, slate):  # type: ignore[no-untyped-def]
+    """The norm of theta, or -1 where there is no index to search for this request and such numbers."""
+    fixed, squares = 0.0, 0.0
+    for i in range(len(theta)):
+        squares += theta[i] * theta[i]
+        fixed += abs(theta[i] * index.constant[i])
+    length = sqrt(squares)
+    if (
+        index.covered > 0
+        and len(request.candidates) == 0
+        and len(slate) <= LONGEST_SLATE
+        and len(slate) <= LARGEST_SHARE * index.covered
+        and length * index.longest < LARGEST
+        and fixed < inf
+    ):
+        return length
+    return -1.0
+
+
+@kernel
+def _search(theta, factor, c, raised, least, length, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` from the tree; K items or more have a score of at least `least`.
+
+    Without a factor there are no widths, and none of what is done for them is compiled.
+    """
+    index, features, labels, hidden = catalog.tree, catalog.features, catalog.labels, request.hidden
+    order, leaves, edges, reach, first = index.order, index.leaves, index.edges, index.reach, index.first
+    values, tops = catalog.widths.values, catalog.widths.tops
+    turned, upper, plain, constant = _turned(theta, length, index)
+    d = len(turned)
+    # What rounding may take from a bound, for each unit of norm in a box: rotation and sums of d products in
+    # single precision, whose sizes may add up to sqrt(d) times the norm, and the casts.
+    slack = (2 * d * sqrt(d) + 4 * d + 32) * ROUNDING * length * index.longest
+
+    k, n = len(slate), 0
+    best, z = np.empty(k), np.empty(len(theta))
     # Rows that came after the index was made.
     for row in range(index.covered, len(features)):
         if len(hidden) == 0 or not hidden[row]:
             score = _product(features, row, theta)
+            if factor is not None:
+                at = len(order) + row - index.covered
+                if score + raised * values[at] < least:
+                    continue
+                width = _width(features, row, factor, z)
+                values[at] = width * RAISED + SMALLEST
+                score += c * width
             if score >= least:
                 n = place(slate, best, n, row, score, labels, key)
                 if n == k:
                     least = max(least, best[n - 1])
 
     levels = len(first) - 1
-    nodes = np.empty(FAN * levels + 1, np.int64)
-    heights = np.empty(FAN * levels + 1, np.int64)
-    limits = np.empty(FAN * levels + 1)
+    # What waits: a node and its height, and the most that it allows.
+    nodes, limits = np.empty((FAN * levels + 1, 2), np.int64), np.empty(FAN * levels + 1)
+    nodes[0, 0], nodes[0, 1], limits[0] = 0, levels - 1, inf
+    waiting, visited = 1, 0
+    # Which of the visited leaves gets new widths for all its items: one after the other, now and then. Else
+    # an item far from the slate would keep its first width, and its leaf be visited for it again and again.
+    renewed = -1
+    if factor is not None:
+        turn = catalog.widths.turn
+        turn[0] += 1
+        if turn[0] % RENEWAL == 0:
+            renewed = 1 + turn[0] // RENEWAL % max(turn[1], 1)
     bounds, scores = np.empty(FAN, np.float32), np.empty(LEAF, np.float32)
-    nodes[0], heights[0], limits[0] = 0, levels - 1, inf
-    waiting = 1
-    visited = 0
+    children, allowed = np.empty(FAN, np.int64), np.empty(FAN)
     while waiting > 0:
         waiting -= 1
         if limits[waiting] < least:
             continue
-        node, height = nodes[waiting], heights[waiting]
-        if height >= 0:
-            group = first[height] + node
-            _accumulate(edges[group], upper, turned, bounds)
-            below = reach[group]
-            bottom = waiting
-            for child in range(FAN):
-                limit = constant + bounds[child] + slack * (below[child] + SMALLEST)
-                if below[child] >= 0.0 and limit >= least:
-                    # In order, so that the child that allows most is taken first.
-                    at = waiting
-                    while at > bottom and limits[at - 1] > limit:
-                        nodes[at], heights[at], limits[at] = nodes[at - 1], heights[at - 1], limits[at - 1]
-                        at -= 1
-                    nodes[at], heights[at], limits[at] = node * FAN + child, height - 1, limit
-                    waiting += 1
-        else:
+        node, height = nodes[waiting, 0], nodes[waiting, 1]
+        group = first[height] + node
+        below = reach[group]
+        sum_lines(edges[group], upper, turned, bounds)
+        n_open = 0
+        for child in range(FAN):
+            limit = constant + bounds[child] + slack * (below[child] + SMALLEST)
+            if factor is not None:
+                limit += raised * tops[group, child]
+            if limit >= least and below[child] >= 0.0:
+                # In order, so that the child that allows most is taken first.
+                at = n_open
+                while at > 0 and allowed[at - 1] > limit:
+                    children[at], allowed[at] = children[at - 1], allowed[at - 1]
+                    at -= 1
+                children[at], allowed[at] = child, limit
+                n_open += 1
+        if height > 0:
+            for at in range(n_open):
+                nodes[waiting, 0], nodes[waiting, 1] = node * FAN + children[at], height - 1
+                limits[waiting] = allowed[at]
+                waiting += 1
+            continue
+        for at in range(n_open - 1, -1, -1):
+            if allowed[at] < least:
+                break
             visited += 1
-            _accumulate(leaves[node], plain, turned, scores)
-            room = constant + slack * (reach[first[0] + node // FAN, node % FAN] + SMALLEST)
-            rows = order[node * LEAF : (node + 1) * LEAF]
+            child = children[at]
+            leaf = node * FAN + child
+            sum_lines(leaves[leaf], plain, turned, scores)
+            room = constant + slack * (below[child] + SMALLEST)
+            widest = 0.0
+            if factor is not None:
+                widest = raised * tops[group, child]
+            need = np.float32(least - room - widest)
+            start = leaf * LEAF
+            if factor is not None and visited == renewed:
+                _renew_widths(order, start, features, factor, values, z)
+                _lower_tops(leaf, values, tops, first)
+            if not _largest(scores) >= need:
+                continue
+            computed = False
             for m in range(LEAF):
-                if scores[m] + room >= least:
-                    row = rows[m]
-                    if row >= 0 and (len(hidden) == 0 or not hidden[row]):
-                        score = _product(features, row, theta)
-                        if score >= least:
-                            n = place(slate, best, n, row, score, labels, key)
-                            if n == k:
-                                least = max(least, best[n - 1])
-    if visited > MOST_VISITED * len(leaves):
+                if not scores[m] >= need:
+                    continue
+                if factor is not None and scores[m] + room + raised * values[start + m] < least:
+                    continue
+                row = order[start + m]
+                if row < 0 or (len(hidden) > 0 and hidden[row]):
+                    continue
+                score = _product(features, row, theta)
+                if factor is not None:
+                    width = _width(features, row, factor, z)
+                    values[start + m] = width * RAISED + SMALLEST
+                    computed = True
+                    score += c * width
+                if score >= least:
+                    n = place(slate, best, n, row, score, labels, key)
+                    if n == k:
+                        least = max(least, best[n - 1])
+                        need = np.float32(least - room - widest)
+            if computed:
+                _lower_tops(leaf, values, tops, first)
+    if factor is not None:
+        catalog.widths.turn[1] = visited
+    elif visited > MOST_VISITED * len(leaves):
         index.scans[0] = SCANS
-    _remember(index.recent, slate, n)
     return n
 
 
@@ -150,39 +254,86 @@ def _turned(theta, length, index):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _accumulate(block, lines, weights, sums):  # type: ignore[no-untyped-def]
-    """Set sums[m] to the sum over j of weights[j] times block[lines[j], m]."""
-    for m in range(len(sums)):
-        sums[m] = np.float32(0.0)
-    d = len(weights)
-    j = 0
-    # Four a pass save loads and stores; the slices let the loop become vector instructions.
-    while j + 4 <= d:
-        a, b, c, e = weights[j], weights[j + 1], weights[j + 2], weights[j + 3]
-        xa, xb, xc, xe = block[lines[j]], block[lines[j + 1]], block[lines[j + 2]], block[lines[j + 3]]
-        for m in range(len(sums)):
-            sums[m] = (((sums[m] + a * xa[m]) + b * xb[m]) + c * xc[m]) + e * xe[m]
-        j += 4
-    while j < d:
-        a, xa = weights[j], block[lines[j]]
-        for m in range(len(sums)):
-            sums[m] += a * xa[m]
-        j += 1
+def _largest(scores):  # type: ignore[no-untyped-def]
+    largest = scores[0]
+    for m in range(1, LEAF):
+        # Not max(), which asks for NaN as well: this becomes vector instructions.
+        largest = scores[m] if scores[m] > largest else largest
+    return largest
 
 
 @kernel
 def _product(features, row, theta):  # type: ignore[no-untyped-def]
-    """The score of a row, in the order of a scan: feature 0 first."""
+    """The product of a row, in the order of a scan: feature 0 first."""
     x = features[row]
-    score = 0.0
+    product = 0.0
     for i in range(len(theta)):
-        score += theta[i] * x[i]
-    return score
+        product += theta[i] * x[i]
+    return product
 
 
 @kernel
-def _score_of_recent(recent, features, theta, hidden, k):  # type: ignore[no-untyped-def]
-    """The k-th best score of the rows that won lately: no row below it can be in the slate."""
+def _width(features, row, factor, z):  # type: ignore[no-untyped-def]
+    """The width of a row, with the operations of a scan in the same order; `z` is scratch."""
+    x = features[row]
+    for i in range(len(z)):
+        z[i] = x[i]
+    solve_transposed(factor, z)
+    squares = 0.0
+    for i in range(len(z)):
+        squares += z[i] * z[i]
+    return sqrt(squares)
+
+
+@kernel
+def _renew_widths(order, start, features, factor, values, z):  # type: ignore[no-untyped-def]
+    """Compute the widths of all items of the leaf at place `start`."""
+    for at in range(start, start + LEAF):
+        if order[at] >= 0:
+            values[at] = _width(features, order[at], factor, z) * RAISED + SMALLEST
+
+
+@kernel
+def _lower_tops(leaf, values, tops, first):  # type: ignore[no-untyped-def]
+    """Bring what is known above a leaf to the widths that its items have now."""
+    top = np.float32(0.0)
+    for m in range(LEAF):
+        top = max(top, values[leaf * LEAF + m])
+    node = leaf
+    for level in range(len(first) - 1):
+        group, child = first[level] + node // FAN, node % FAN
+        if tops[group, child] == top:
+            return
+        tops[group, child] = top
+        for m in range(FAN):
+            top = max(top, tops[group, m])
+        node //= FAN
+
+
+@kernel
+def _scan_with_old_widths(theta, factor, c, raised, least, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` by a scan of products; widths are computed where the old ones reach the slate."""
+    features, labels, hidden, values = catalog.features, catalog.labels, request.hidden, catalog.widths.values
+    columns = catalog.columns
+    k, n = len(slate), 0
+    best, z, products = np.empty(k), np.empty(len(theta)), np.empty(len(values))
+    for start in range(0, len(values), TILE):
+        accumulate(products[start : start + TILE], columns, theta, start)
+    for row in range(len(values)):
+        if products[row] + raised * values[row] >= least and (len(hidden) == 0 or not hidden[row]):
+            width = _width(features, row, factor, z)
+            values[row] = width * RAISED + SMALLEST
+            score = products[row] + c * width
+            if score >= least:
+                n = place(slate, best, n, row, score, labels, key)
+                if n == k:
+                    least = max(least, best[n - 1])
+    return n
+
+
+@kernel
+def _least_of_recent(recent, theta, features, hidden, k):  # type: ignore[no-untyped-def]
+    """The k-th best product of the rows that won lately: no row below it can be in the slate."""
     best = np.empty(k)
     n = 0
     for row in recent:
@@ -197,6 +348,18 @@ def _score_of_recent(recent, features, theta, hidden, k):  # type: ignore[no-unt
             best[at] = score
             n = min(n + 1, k)
     return best[k - 1] if n == k else -inf
+
+
+@kernel
+def _least_of_last(recent, theta, factor, c, features, hidden, k):  # type: ignore[no-untyped-def]
+    """The least bound of the last slate: no row below it can be in this one. -inf if it was not so long."""
+    least, n = inf, 0
+    z = np.empty(len(theta))
+    for row in recent:
+        if row >= 0 and n < k and (len(hidden) == 0 or not hidden[row]):
+            least = min(least, _product(features, row, theta) + c * _width(features, row, factor, z))
+            n += 1
+    return least if n == k else -inf
 
 
 @kernel

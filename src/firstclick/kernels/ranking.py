@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix
-from firstclick.kernels.posterior import mean
 
 # Items scored together: their scores and one row of the columns stay in the nearest cache.
 TILE = 256
@@ -38,14 +37,55 @@ class IndexArrays(NamedTuple):
     scans: NDArray[np.int64]  # how many more times to scan, because a search found little to leave out
 
 
+class WidthArrays(NamedTuple):
+    """The width sqrt(x'M^-1 x) of each item when it was last computed, for `kernels.index`; empty for none.
+
+    Widths only shrink while a learner learns: these belong to one state and its future. `firstclick.index`
+    makes them.
+    """
+
+    values: NDArray[np.float32]  # by place in the index, then by row for rows that it does not cover
+    tops: NDArray[np.float32]  # groups x children of the index: the largest value below
+    recent: NDArray[np.int64]  # the last slate, then -1: a hint
+    turn: NDArray[np.int64]  # how many searches there were, and how many leaves the last one visited
+
+
+class GroupArrays(NamedTuple):
+    """Which items have equal counts, as of the last recommendation, for `kernels.groups`; empty for none.
+
+    They follow one state: from when it was last looked at, every row that is learned from is noted.
+    """
+
+    group_of: NDArray[np.int32]  # by row
+    place_of: NDArray[np.int32]  # by row: its place among the members
+    members: NDArray[np.int32]  # rows, group after group, with room to grow
+    marks: NDArray[np.uint64]  # the members' labels
+    start: NDArray[np.int64]  # by group, as all that follows: its first place among the members
+    size: NDArray[np.int64]
+    room: NDArray[np.int64]
+    examined: NDArray[np.int64]
+    hits: NDArray[np.int64]
+    base: NDArray[np.float64]  # index <= base + slope * budget; inf for a group that is not known yet
+    slope: NDArray[np.float64]
+    free: NDArray[np.int64]  # groups without items, a stack
+    table: NDArray[np.int64]  # groups by the hash of their counts, -1 for none
+    noted: NDArray[np.int64]  # rows learned from since
+    clock: NDArray[np.int64]
+
+
 class CatalogArrays(NamedTuple):
-    """The items as kernels see them. `columns` is `features` transposed, for scans by column."""
+    """The items as kernels see them. `columns` is `features` transposed, for scans by column.
+
+    What follows the labels are shortcuts, which change nothing that is recommended.
+    """
 
     features: NDArray[np.float64]
     columns: NDArray[np.float64]
     rows: NDArray[np.int64]  # 0, 1, 2, ...
     labels: NDArray[np.uint64]  # what is hashed for an item
     tree: IndexArrays
+    widths: WidthArrays
+    groups: GroupArrays
 
 
 class Request(NamedTuple):
@@ -119,12 +159,12 @@ def scan_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
     else:
         columns = catalog.columns
         for start in range(0, len(rows), TILE):
-            _accumulate(scores[start : start + TILE], columns, theta, start)
+            accumulate(scores[start : start + TILE], columns, theta, start)
     return rank(rows, scores, catalog, request, key, slate)
 
 
 @kernel
-def _accumulate(scores, columns, theta, start):  # type: ignore[no-untyped-def]
+def accumulate(scores, columns, theta, start):  # type: ignore[no-untyped-def]
     """Set scores[i] to the inner product of theta and item start + i, feature 0 first."""
     d = len(theta)
     size = len(scores)
@@ -149,9 +189,9 @@ def _accumulate(scores, columns, theta, start):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_by_bound(moment, factor, sigma, c, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """Fill `slate` with the items of largest x'mean + c sqrt(x'M^-1 x); return how many were found."""
-    theta = mean(moment, factor, sigma)
+def scan_by_bound(theta, factor, c, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` with the items of largest x'theta + c sqrt(x'M^-1 x), looking at each; return how many
+    were found. `factor` is the R of R'R = M."""
     d = len(theta)
     rows = rows_of(catalog, request)
     scores = np.empty(len(rows))

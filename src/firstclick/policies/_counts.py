@@ -1,10 +1,14 @@
 """What learners without features share: counts per item, and the start of confidence bounds."""
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.declaration import param
 from firstclick.kernels.bounds import CountState, count
+from firstclick.kernels.groups import new_groups, note
+from firstclick.kernels.ranking import CatalogArrays
 from firstclick.protocol import Policy
 
 STARTS = ("sample", "first", "pessimistic")
@@ -29,6 +33,7 @@ class CountPolicy(Policy):
     @staticmethod
     def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
         count(state, slate, examined, clicks)
+        note(catalog.groups, slate, examined)
 
 
 class ConfidencePolicy(CountPolicy):
@@ -38,12 +43,19 @@ class ConfidencePolicy(CountPolicy):
     observation of `pessimistic` is added when an index is computed.
     """
 
+    # Below so many items a scan takes no longer than looking at groups of them.
+    grouped_from: ClassVar[int] = 16
+
     start: str = param(
         "sample",
         "unseen items: 'sample' takes one free row from the world where there is one, else as 'first'; "
         "'first' ranks them first; 'pessimistic' pretends one observation without attraction",
         words=STARTS,
     )
+
+    def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
+        n_items = len(catalog.rows)
+        return catalog._replace(groups=new_groups(n_items)) if n_items >= self.grouped_from else catalog
 
     @property
     def learns_row(self) -> bool:

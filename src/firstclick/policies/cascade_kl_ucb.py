@@ -4,19 +4,30 @@ from math import inf
 
 import numpy as np
 
-from firstclick.kernels.bounds import kl_bound, kl_budget, kl_ceiling
+from firstclick.kernels.bounds import kl_bound, kl_budget
 from firstclick.kernels.compiling import kernel
+from firstclick.kernels.groups import ranker_by
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import PESSIMISTIC, ConfidencePolicy
 
+# More than rounding can take from a bound or its tangent.
+ROUNDING = 1e-9
+
 
 @kernel
-def _rate_and_width(numbers, state, item, budget):  # type: ignore[no-untyped-def]
-    """The click rate and how far KL may stray from it; nothing bounds an unseen item."""
-    examined = state.examined[item] + (numbers.start == PESSIMISTIC)
+def _bound(hits, examined, budget):  # type: ignore[no-untyped-def]
+    """The bound, and its tangent in the budget, a little raised: KL is convex, so its inverse lies below."""
     if examined == 0:
-        return 0.0, inf
-    return state.hits[item] / examined, budget / examined
+        return inf, inf, 0.0
+    rate = hits / examined
+    bound = kl_bound(rate, budget / examined)
+    if bound - rate < ROUNDING:
+        return bound, inf if rate < 1.0 else 1.0, 0.0
+    slope = bound * (1.0 - bound) / ((bound - rate) * examined)
+    return bound, bound - slope * budget + ROUNDING, slope
+
+
+_rank_groups = ranker_by(_bound)
 
 
 class CascadeKLUCB(ConfidencePolicy):
@@ -31,19 +42,11 @@ class CascadeKLUCB(ConfidencePolicy):
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         budget = kl_budget(state.time[0] + 1)
+        pretended = 1 if numbers.start == PESSIMISTIC else 0
+        if len(catalog.groups.group_of) > 0 and len(request.candidates) == 0:
+            return _rank_groups(state, pretended, budget, catalog, request, key, slate)
         rows = rows_of(catalog, request)
         scores = np.empty(len(rows))
         for j in range(len(rows)):
-            scores[j] = kl_ceiling(*_rate_and_width(numbers, state, rows[j], budget))
-        # The bound is a root search, its ceiling is cheap: an item whose ceiling does not reach the
-        # smallest bound of K items cannot be among the best K.
-        least = inf
-        found = rank(rows, scores, catalog, request, key, slate)
-        for position in range(found):
-            least = min(least, kl_bound(*_rate_and_width(numbers, state, slate[position], budget)))
-        for j in range(len(rows)):
-            if scores[j] >= least:
-                scores[j] = kl_bound(*_rate_and_width(numbers, state, rows[j], budget))
-            else:
-                scores[j] = -inf
+            scores[j] = _bound(state.hits[rows[j]], state.examined[rows[j]] + pretended, budget)[0]
         return rank(rows, scores, catalog, request, key, slate)

@@ -5,8 +5,10 @@ from numpy.typing import NDArray
 
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
+from firstclick.index import first_widths
+from firstclick.kernels.index import rank_by_bound
 from firstclick.kernels.posterior import observe_slate
-from firstclick.kernels.ranking import rank_by_bound
+from firstclick.kernels.ranking import CatalogArrays
 from firstclick.policies._linear import LinearPolicy
 from firstclick.protocol import Numbers, longest_norm
 from firstclick.theory import confidence_width
@@ -75,12 +77,13 @@ class CascadeLinUCB(LinearPolicy):
             told += f"; it holds for {self.horizon:,} steps, and {steps:,} are played"
         return (told,)
 
+    def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
+        return catalog._replace(widths=first_widths(catalog))
+
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         # A common scale multiplies mean and width alike: it changes no order, and is left out.
-        return rank_by_bound(
-            state.moment, state.factor, numbers.sigma, numbers.c, catalog, request, key, slate
-        )
+        return rank_by_bound(state, numbers.sigma, numbers.c, catalog, request, key, slate)
 
     @staticmethod
     def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]

@@ -5,8 +5,26 @@ from math import inf, log, sqrt
 import numpy as np
 
 from firstclick.declaration import param
+from firstclick.kernels.compiling import kernel
+from firstclick.kernels.groups import ranker_by
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import PESSIMISTIC, ConfidencePolicy
+
+
+@kernel
+def _bound(hits, examined, budget):  # type: ignore[no-untyped-def]
+    """The bound, and its tangent in the budget, a little raised: a root lies under its tangents."""
+    if examined == 0:
+        return inf, inf, 0.0
+    radius = sqrt(budget / examined)
+    bound = hits / examined + radius
+    if radius == 0.0:
+        return bound, inf, 0.0
+    half = 0.5 * radius
+    return bound, (bound - half) * (1 + 1e-12), half / budget * (1 + 1e-12)
+
+
+_rank_groups = ranker_by(_bound)
 
 
 class CascadeUCB1(ConfidencePolicy):
@@ -17,16 +35,17 @@ class CascadeUCB1(ConfidencePolicy):
 
     name = "cascade-ucb1"
     paper = "Kveton et al. 2015, Algorithm 1"
+    grouped_from = 256
     radius: float = param(1.5, "weight of the confidence radius", above=0)
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         budget = numbers.radius * log(max(state.time[0], 1))
+        pretended = 1 if numbers.start == PESSIMISTIC else 0
+        if len(catalog.groups.group_of) > 0 and len(request.candidates) == 0:
+            return _rank_groups(state, pretended, budget, catalog, request, key, slate)
         rows = rows_of(catalog, request)
         scores = np.empty(len(rows))
         for j in range(len(rows)):
-            examined = state.examined[rows[j]] + (numbers.start == PESSIMISTIC)
-            scores[j] = inf
-            if examined > 0:
-                scores[j] = state.hits[rows[j]] / examined + sqrt(budget / examined)
+            scores[j] = _bound(state.hits[rows[j]], state.examined[rows[j]] + pretended, budget)[0]
         return rank(rows, scores, catalog, request, key, slate)

@@ -94,7 +94,7 @@ def play_run(
     """
     world, k, steps = stage.world, len(optimal), int(record[-1])
     n_features = 0 if stage.features is None else stage.features.shape[1]
-    catalog = catalog_arrays(stage.features, world.n_items)
+    catalog = policy.shortcuts(catalog_arrays(stage.features, world.n_items))
     numbers = policy.numbers(k, catalog.features)
     state = policy.initial_state(world.n_items, n_features, k)
     # The same users for all policies of a run: the policy has no part in the world's key.
