@@ -1,5 +1,7 @@
 """Worlds: who clicks, how likely, and what the best slate is."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -120,3 +122,13 @@ def test_what_is_remembered_of_a_slate_is_that_of_the_slate():
     for slate in ([0, 1], [1, 0], [0, 1], [2, 5], [2, 5], [0, 1]):
         value = click_probability(arrays, np.array(slate), 2, memo, covered)
         assert value == pytest.approx(reference.share_of_users(matrix, slate))
+
+
+def test_a_matrix_world_is_sent_without_what_it_can_make_again():
+    world = MatrixWorld(np.eye(3, dtype=int))
+    before = len(pickle.dumps(world))
+    arrays = world.arrays()
+    assert world.arrays() is arrays
+    assert len(pickle.dumps(world)) == before
+    again = pickle.loads(pickle.dumps(world)).arrays()
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, again, strict=True))

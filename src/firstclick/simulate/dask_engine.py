@@ -1,18 +1,21 @@
 """Where runs are played: on a dask cluster, one of our own on this machine or one that runs already.
 
-A stage is sent to the cluster once, and its tasks without it. A worker that dies costs time and
-nothing else: what it was playing is sent again, and gives the same bits wherever it is played.
+A stage is sent to a worker once, unpacked there once, and its tasks come without it. A worker that dies costs
+time and nothing else: what it was playing is sent again, and gives the same bits wherever it is played.
 """
 
 import asyncio
 import logging
 import warnings
+from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from queue import SimpleQueue
-from time import monotonic, sleep
+from threading import Event, Lock
+from time import monotonic
 from typing import Any, Generic
 
 import dask
@@ -33,14 +36,30 @@ COUNT_SECONDS = 1.0
 # A worker is back after a few seconds; a cluster without any for this long does not get them again.
 LONELY_SECONDS = 60
 
+# Dask takes some milliseconds for whatever is sent: short tasks of one stage are sent in bundles that take
+# about this long, and each thread has a second bundle waiting for it. What is not played after twice the
+# time comes back: then tasks are longer than they were, and others may have nothing to do.
+BUNDLE_SECONDS = 0.2
+LARGEST_BUNDLE = 128
+
+# Bundles from which it is told how long a task may take.
+LATEST_BUNDLES = 8
+
+# Stages that stay on the cluster for a while without a task, because the next tasks may be theirs.
+STAGES_KEPT = 2
+
 # How often the death of a worker may hit one task before the task itself is taken for the reason.
 MOST_DEATHS = 5
 
 # What a worker may take to end by itself before it is killed: it may be in the middle of a long run.
 FAREWELL_SECONDS = 1.0
 
-# Dask gives a worker up for good that is away some time after a death, be it because it died once more.
-PATIENCE = {"distributed.deploy.lost-worker-timeout": "365 days"}
+SETTINGS = {
+    # Dask gives a worker up for good that is away some time after a death, be it because it died once more.
+    "distributed.deploy.lost-worker-timeout": "365 days",
+    # It takes a stage away from workers that have no task for it at the moment, and sends it again later.
+    "distributed.scheduler.active-memory-manager.start": False,
+}
 
 HIDDEN = "127.0.0.1:0"
 
@@ -52,35 +71,82 @@ def play_on_dask(
 ) -> Iterator[T]:
     """Play tasks on the cluster at `address`; without one, on `jobs` processes of this machine.
 
-    Tasks are made only as they are needed, and no more than the cluster can play at once, plus one.
+    Tasks are made only as they are needed: one more than the cluster can play at once, or as many short ones
+    of the same stage as keep it busy for a moment.
     """
     with _quiet(), _connected(address, jobs) as client:
         yield from _Player(client, report, address or "on this machine").play(tasks)
 
 
+class _Packed:
+    """A stage as bytes. A worker keeps this for all tasks of the stage, and unpacks it for the first of them.
+
+    Bytes, because a worker to which dask hands something it cannot import shuts itself down.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._unpacked: list[Any] = []
+        self._alone = Lock()  # A worker may have several threads.
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Packed, (self._content,)
+
+    def __sizeof__(self) -> int:
+        """What dask takes for the cost of sending it."""
+        return len(self._content)
+
+    def stage(self) -> Any:
+        with self._alone:
+            if not self._unpacked:
+                self._unpacked.append(loads(self._content))
+        return self._unpacked[0]
+
+
 @dataclass
 class _Shared:
-    """A stage, and its place on the cluster for as long as anybody here keeps this."""
+    """A stage, its place on the cluster while anybody here keeps this, and how many bundles wait for it."""
 
     stage: Any
     future: Future
+    waiting: int = 0
 
 
 @dataclass
 class _Sent(Generic[T]):
-    """A task on its way, and how many of its steps have been reported."""
+    """Tasks of one stage on their way, to which worker, and how many of their steps have been reported."""
 
-    task: StagedTask[T]
+    tasks: list[StagedTask[T]]
     shared: _Shared
+    worker: str
     future: Future
     deaths: int = 0
     reported: int = 0
 
     def news(self, steps: int) -> int:
-        """How many of `steps` are new; a task played once more reports the first ones again."""
+        """How many of `steps` are new; tasks played once more report the first ones again."""
         more = max(steps - self.reported, 0)
         self.reported += more
         return more
+
+
+class _Supply(Generic[T]):
+    """The tasks that are still to be sent; each is made when somebody looks for it."""
+
+    def __init__(self, tasks: Iterator[StagedTask[T]]) -> None:
+        self._tasks = tasks
+        self._made: deque[StagedTask[T]] = deque()
+
+    def first(self) -> StagedTask[T] | None:
+        if not self._made:
+            self._made.extend(islice(self._tasks, 1))
+        return self._made[0] if self._made else None
+
+    def take(self) -> StagedTask[T]:
+        return self._made.popleft()
+
+    def give_back(self, tasks: list[StagedTask[T]]) -> None:
+        self._made.extendleft(reversed(tasks))
 
 
 class _Player:
@@ -88,36 +154,35 @@ class _Player:
 
     def __init__(self, client: Client, report: Report, where: str) -> None:
         self._client, self._report, self._where = client, report, where
-        self._threads = 0
+        self._threads: dict[str, int] = {}  # of each worker
         self._counted = self._last_seen = monotonic()
+        self._took: deque[float] = deque(maxlen=LATEST_BUNDLES)  # seconds of a task
+        self._waiting_for: Counter[str] = Counter()  # bundles, by worker
+        self._stages: OrderedDict[int, _Shared] = OrderedDict()  # by identity, the one used last at the end
+        self._ended = Event()
         self._heard: SimpleQueue[tuple[int, int]] = SimpleQueue()
         self._topic = f"firstclick {client.id}"
         client.subscribe_topic(self._topic, lambda event: self._heard.put(event[1]))
 
     def play(self, tasks: Iterator[StagedTask[T]]) -> Iterator[T]:
         """The results, as they end."""
+        supply = _Supply(tasks)
         waiting: dict[int, _Sent[T]] = {}
-        shared: _Shared | None = None
-        sent, exhausted = 0, False
-        while waiting or not exhausted:
+        sent = 0
+        while waiting or supply.first():
             if not self._threads or monotonic() > self._counted + COUNT_SECONDS:
                 self._count_threads()
-            while not exhausted and len(waiting) <= self._threads:
-                task = next(tasks, None)
-                if task is None:
-                    exhausted = True
-                    break
-                if shared is None or shared.stage is not task.stage:
-                    shared = _Shared(task.stage, self._scatter(task.stage))
-                waiting[sent] = _Sent(task, shared, self._submit(sent, task, shared))
+            while len(waiting) < self._most_waiting() and (bundle := self._bundle(supply)):
+                waiting[sent] = self._send(sent, bundle)
                 sent += 1
+            self._ended.clear()
             ended = [number for number, one in waiting.items() if one.future.done()]
             if not ended:
-                sleep(POLL_SECONDS)
+                self._ended.wait(POLL_SECONDS)
             self._report(self._news(waiting))
             for number in ended:
                 try:
-                    steps, result = waiting[number].future.result()
+                    steps, seconds, results = waiting[number].future.result()
                 except (KilledWorker, CancelledError) as error:
                     waiting[number].deaths += getattr(error, "allowed_failures", 0) + 1
                     self._send_again(number, waiting[number])
@@ -125,25 +190,85 @@ class _Player:
                     self._count_threads()  # Tells a cluster that is gone from a mistake of the task's own.
                     raise
                 else:
-                    self._report(waiting.pop(number).news(steps))
-                    yield result
+                    self._took.append(seconds / len(results))
+                    self._report(waiting[number].news(steps))
+                    supply.give_back(self._finish(waiting.pop(number), len(results)))
+                    yield from results
+
+    def _bundle_size(self) -> float:
+        """How many tasks take as long as a bundle should, below 1 for long ones; 0 if nobody knows yet."""
+        slowest = max(self._took, default=0.0)
+        return BUNDLE_SECONDS / slowest if slowest else 0.0
+
+    def _most_waiting(self) -> int:
+        """How many bundles may be on their way."""
+        threads = sum(self._threads.values())
+        return threads and threads + max(1, int(threads * min(self._bundle_size(), 1)))
+
+    def _bundle(self, supply: _Supply[T]) -> list[StagedTask[T]]:
+        """The next tasks to send, all of one stage; none if there are none, or no room for their stage."""
+        first = supply.first()
+        if first is None or not self._has_room(first.stage):
+            return []
+        bundle = [supply.take()]
+        most = min(self._bundle_size(), LARGEST_BUNDLE)
+        while len(bundle) < most and (task := supply.first()) and task.stage is first.stage:
+            bundle.append(supply.take())
+        return bundle
+
+    def _has_room(self, stage: Any) -> bool:
+        """Whether a task of this stage may be sent now: stages can be large."""
+        threads = sum(self._threads.values())
+        if id(stage) not in self._stages:
+            self._forget_stages(threads)
+        return id(stage) in self._stages or len(self._stages) <= threads
+
+    def _forget_stages(self, most: int) -> None:
+        """Let go of stages that nobody waits for, unused for longest first, until at most `most` are left."""
+        idle = [key for key, shared in self._stages.items() if not shared.waiting]
+        for key in idle[: max(len(self._stages) - most, 0)]:
+            del self._stages[key]
+
+    def _send(self, number: int, tasks: list[StagedTask[T]]) -> _Sent[T]:
+        stage = tasks[0].stage
+        if id(stage) not in self._stages:
+            self._stages[id(stage)] = _Shared(stage, self._scatter(stage))
+        self._stages.move_to_end(id(stage))
+        shared = self._stages[id(stage)]
+        shared.waiting += 1
+        return _Sent(tasks, shared, *self._submit(number, tasks, shared))
+
+    def _finish(self, sent: _Sent[T], played: int) -> list[StagedTask[T]]:
+        """Forget a bundle of which so many tasks are played; gives the others."""
+        self._waiting_for[sent.worker] -= 1
+        sent.shared.waiting -= 1
+        self._forget_stages(STAGES_KEPT)
+        return sent.tasks[played:]
 
     def _scatter(self, stage: Any) -> Future:
         """The stage on one worker of the cluster; the others fetch it from there when they need it."""
         for _ in range(MOST_DEATHS):
             try:
-                return self._client.scatter(dumps(stage), hash=False, timeout=LONELY_SECONDS)
+                return self._client.scatter(_Packed(dumps(stage)), hash=False, timeout=LONELY_SECONDS)
             except TimeoutError:
                 break
             except OSError:
                 self._count_threads()  # It was the worker, if the scheduler still answers.
         raise self._no_workers() from None
 
-    def _submit(self, number: int, task: StagedTask[Any], shared: _Shared) -> Future:
-        light = dumps(replace(task, stage=None))
-        return self._client.submit(_play_there, light, shared.future, self._topic, number, pure=False)
+    def _submit(self, number: int, tasks: list[StagedTask[T]], shared: _Shared) -> tuple[str, Future]:
+        """Send tasks to the worker that has fewest: dask would send all to the one that holds their stage."""
+        light = dumps([replace(task, stage=None) for task in tasks])
+        worker = min(self._threads, key=lambda one: self._waiting_for[one] / self._threads[one], default="")
+        future = self._client.submit(
+            _play_there, light, shared.future, self._topic, number, pure=False,
+            workers=worker or None, allow_other_workers=bool(worker),
+        )  # fmt: skip
+        self._waiting_for[worker] += 1
+        future.add_done_callback(lambda future: self._ended.set())
+        return worker, future
 
-    def _send_again(self, number: int, sent: _Sent[Any]) -> None:
+    def _send_again(self, number: int, sent: _Sent[T]) -> None:
         self._count_threads()
         if sent.deaths >= MOST_DEATHS:
             raise WorkFailed(
@@ -152,7 +277,8 @@ class _Player:
             ) from None
         if sent.shared.future.status != "finished":
             sent.shared.future = self._scatter(sent.shared.stage)
-        sent.future = self._submit(number, sent.task, sent.shared)
+        self._waiting_for[sent.worker] -= 1
+        sent.worker, sent.future = self._submit(number, sent.tasks, sent.shared)
 
     def _news(self, waiting: dict[int, _Sent[T]]) -> int:
         """The number of steps that workers have reported and we have not."""
@@ -164,12 +290,12 @@ class _Player:
         return more
 
     def _count_threads(self) -> None:
-        """Learn how many tasks the cluster plays at once; it is given up when it has gone away."""
+        """Learn how many tasks each worker plays at once; a cluster that has gone away is given up."""
         try:
             # A client that could not reach its scheduler for a while has closed itself, and cannot even ask.
             if self._client.status == "closed":
                 raise OSError
-            self._threads = sum(self._client.nthreads().values())
+            self._threads = {worker: n for worker, n in self._client.nthreads().items() if n}
         except OSError:
             raise WorkFailed(f"the dask cluster {self._where} went away; is its scheduler running?") from None
         self._counted = monotonic()
@@ -182,13 +308,14 @@ class _Player:
         return WorkFailed(f"the dask cluster {self._where} lost all its workers, and no other came")
 
 
-def _play_there(task: bytes, stage: bytes, topic: str, number: int) -> tuple[int, Any]:
-    """On a worker: play the task on its stage, and tell whoever listens to `topic` how far it is.
+def _play_there(tasks: bytes, packed: _Packed, topic: str, number: int) -> tuple[int, float, list[Any]]:
+    """On a worker: play tasks on their stage, and tell whoever listens to `topic` how far they are.
 
-    Both come as bytes: a worker to which dask hands something it cannot import shuts itself down.
+    Gives the steps played, the seconds they took, and the results, those of the first tasks if it took long.
     """
     worker = get_worker()
-    done, told = 0, monotonic()
+    began = told = monotonic()
+    done = 0
 
     def report(steps: int) -> None:
         nonlocal done, told
@@ -198,13 +325,16 @@ def _play_there(task: bytes, stage: bytes, topic: str, number: int) -> tuple[int
             worker.log_event(topic, (number, done))
 
     try:
-        whole = replace(loads(task), stage=loads(stage))
+        stage = packed.stage()
+        whole = [replace(task, stage=stage) for task in loads(tasks)]
     except (ImportError, AttributeError) as error:
         raise InvalidInput(
             f"dask worker {worker.address} cannot read its task: {error}; install there what is here"
         ) from None
-    result = whole.play(report)
-    return done, result
+    results: list[Any] = []
+    while whole and (not results or monotonic() < began + 2 * BUNDLE_SECONDS):
+        results.append(whole.pop(0).play(report))
+    return done, monotonic() - began, results
 
 
 @contextmanager
@@ -237,7 +367,7 @@ def _client(address: str) -> Iterator[Client]:
 @contextmanager
 def _local_cluster(jobs: int) -> Iterator[LocalCluster]:
     """A cluster of `jobs` processes that only this machine can reach."""
-    with dask.config.set(PATIENCE), ThreadPoolExecutor(1) as pool:
+    with dask.config.set(SETTINGS), ThreadPoolExecutor(1) as pool:
         with deaf_to_interrupts():
             # In a thread, which Ctrl-C cannot stop half way; its children inherit that they are deaf.
             starting = pool.submit(

@@ -1,6 +1,7 @@
 """The world of the paper's experiments: a user is a row of a 0/1 matrix, drawn uniformly."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,15 @@ class MatrixWorld(World):
         self.matrix = check_matrix(matrix)
         self.n_users, self.n_items = self.matrix.shape
 
+    def __getstate__(self) -> dict[str, Any]:
+        # To another process goes the matrix, which is smaller.
+        return {name: value for name, value in self.__dict__.items() if name != "_arrays"}
+
     def arrays(self) -> WorldArrays:
+        return self._arrays
+
+    @cached_property
+    def _arrays(self) -> WorldArrays:
         columns = self.matrix.tocsc()
         counts = np.diff(columns.indptr)
         in_bitmap = counts >= max(BITMAP_SHARE * self.n_users, 1)
