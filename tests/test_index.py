@@ -163,8 +163,8 @@ def test_every_row_is_in_one_leaf_and_within_its_box():
             leaf = place // LEAF
             edges = tree.edges[leaf // FAN][:, leaf % FAN]
             assert (rotated[row] <= edges[:d] + 1e-6).all()
-            assert (rotated[row] >= edges[d:] - 1e-6).all()
-            assert np.linalg.norm(rotated[row]) <= tree.reach[leaf // FAN, leaf % FAN] * (1 + 1e-6)
+            assert (rotated[row] >= edges[d : 2 * d] - 1e-6).all()
+            assert np.linalg.norm(rotated[row]) <= edges[2 * d]
     assert np.allclose(tree.rotation.T @ tree.rotation, np.eye(d))
 
 

@@ -21,7 +21,7 @@ from firstclick.kernels.ranking import CatalogArrays, IndexArrays, WidthArrays
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
-Rows = NDArray[np.int64]
+Rows = NDArray[np.int32]
 
 # Below this a scan takes no longer than a search.
 FEWEST_ITEMS = 1000
@@ -32,9 +32,11 @@ SAMPLE = 1024
 TABLE = 256
 REMEMBERED = 8
 
-# Rows from which the axes are found, and rows that are rotated together: what they need stays in the cache.
-AXES_SAMPLE = 20_000
+# Rows from which the axes are found, that are rotated together, and whose cells are found together: what they
+# need stays in the cache.
+AXES_SAMPLE = 5000
 BLOCK = 2048
+TILE = 64
 
 
 def no_index(n_features: int) -> IndexArrays:
@@ -44,10 +46,9 @@ def no_index(n_features: int) -> IndexArrays:
         rotation=np.empty((n_features, 0)),
         constant=np.zeros(n_features),
         longest=0.0,
-        order=np.empty(0, np.int64),
+        order=np.empty(0, np.int32),
         leaves=np.empty((0, 0, LEAF), np.float32),
-        edges=np.empty((0, 0, FAN), np.float32),
-        reach=np.empty((0, FAN)),
+        edges=np.empty((0, 1, FAN), np.float32),
         first=np.zeros(1, np.int64),
         recent=np.empty(0, np.int64),
         scans=np.zeros(1, np.int64),
@@ -79,7 +80,7 @@ def first_widths(catalog: CatalogArrays) -> WidthArrays:
     values = np.concatenate(
         [np.where(index.order >= 0, sizes[index.order], np.float32(0)), sizes[index.covered :]]
     )
-    tops = np.zeros(index.reach.shape, np.float32)
+    tops = np.zeros((len(index.edges), FAN), np.float32)
     below = values[: len(index.order)].reshape(-1, LEAF).max(axis=1, initial=0)
     for start, stop in pairwise(index.first):
         tops[start:stop].reshape(-1)[: len(below)] = below
@@ -99,24 +100,22 @@ def build_index(features: Floats) -> IndexArrays:
     longest = size * math.sqrt(max(int(np.count_nonzero(varies)), 1))
     if not longest > 0.0:
         return no_index(n_features)
-    rotation, rotated = _rotated(features, np.flatnonzero(varies), 1.0 / longest)
-    norms = _kernel(_norms)(rotated)
+    rotation, rotated, norms = _rotated(features, np.flatnonzero(varies), 1.0 / longest)
     order = _arranged(rotated, norms)
 
     d, n_leaves = rotated.shape[1], len(order) // LEAF
     leaves = np.empty((n_leaves, d, LEAF), np.float32)
     high, low = np.empty((n_leaves, d), np.float32), np.empty((n_leaves, d), np.float32)
-    reach = np.empty(n_leaves)
+    reach = np.empty(n_leaves, np.float32)
     _kernel(_fill_leaves)(rotated, norms, order, leaves, high, low, reach)
 
     sizes = [-(-n_leaves // FAN)]
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // FAN))
     first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    edges = np.zeros((first[-1], 2 * d, FAN), np.float32)
-    reaches = np.empty((first[-1], FAN))
+    edges = np.zeros((first[-1], 2 * d + 1, FAN), np.float32)
     for start, stop in pairwise(first):
-        high, low, reach = _kernel(_group)(high, low, reach, edges[start:stop], reaches[start:stop])
+        high, low, reach = _kernel(_group)(high, low, reach, edges[start:stop])
 
     turning = np.zeros((n_features, d))
     turning[varies] = rotation
@@ -128,7 +127,6 @@ def build_index(features: Floats) -> IndexArrays:
         order=order,
         leaves=leaves,
         edges=edges,
-        reach=reaches,
         first=first,
         recent=np.full(REMEMBERED, -1, np.int64),
         scans=np.zeros(1, np.int64),
@@ -140,38 +138,37 @@ def _kernel(function: Any) -> Any:
     return compiled(function, IndexArrays)
 
 
-def _rotated(features: Floats, columns: Rows, scale: float) -> tuple[Floats, Singles]:
-    """The axes along which the features vary most, widest first, and the scaled features along them."""
+def _rotated(features: Floats, columns: NDArray[np.intp], scale: float) -> tuple[Floats, Singles, Singles]:
+    """The axes along which the features vary most, widest first; scaled features along them; their norms."""
     cast = _kernel(_scaled)
     every = -(-len(features) // AXES_SAMPLE)
-    sample = cast(np.ascontiguousarray(features[::every]), columns, scale)
+    sample = np.ascontiguousarray(features[::every])
+    scaled = np.empty((max(len(sample), BLOCK), len(columns)), np.float32)
+    cast(sample, columns, scale, scaled)
     # Eigenvectors of a symmetric matrix: orthogonal to the last digit, however roughly the matrix is known.
-    rotation = np.linalg.eigh((sample.T @ sample).astype(np.float64))[1][:, ::-1]
+    products = scaled[: len(sample)].T @ scaled[: len(sample)]
+    rotation = np.linalg.eigh(products.astype(np.float64))[1][:, ::-1]
     single = rotation.astype(np.float32)
     rotated = np.empty((len(features), len(columns)), np.float32)
+    norms = np.empty(len(features), np.float32)
     for start in range(0, len(features), BLOCK):
-        np.matmul(
-            cast(features[start : start + BLOCK], columns, scale), single, out=rotated[start : start + BLOCK]
-        )
-    return rotation, rotated
+        stop = min(start + BLOCK, len(features))
+        block = scaled[: stop - start]
+        cast(features[start:stop], columns, scale, block)
+        np.einsum("ij,ij->i", block, block, out=norms[start:stop])
+        np.matmul(block, single, out=rotated[start:stop])
+    np.sqrt(norms, out=norms)
+    norms *= np.float32(1.0 + 2.0**-16)  # A little too long, never too short.
+    return rotation, rotated, norms
 
 
 def _arranged(rotated: Singles, norms: Singles) -> Rows:
     """The rows, shell after shell and cell after cell; each shell is filled up to whole leaves by -1."""
-    ends = [min(SMALLEST_SHELL, len(norms))]
-    while ends[-1] < len(norms):
-        ends.append(min(2 * ends[-1] + SMALLEST_SHELL, len(norms)))
-    last = np.array(ends, np.int64) - 1
-    shortest = -np.partition(-norms, last)[last]
+    rows, ends = _kernel(_shells)(norms, SMALLEST_SHELL)
     parts: list[Rows] = []
-    above = np.float32(np.inf)
-    for limit in shortest:
-        # Rows in their own order, so that memory is read from front to back.
-        shell = np.flatnonzero((norms >= limit) & (norms < above))
-        if len(shell):
-            parts += [_by_cell(rotated, shell), np.full(-len(shell) % LEAF, -1)]
-        above = limit
-    return np.concatenate(parts).astype(np.int64)
+    for start, end in pairwise(ends):
+        parts += [_by_cell(rotated, rows[start:end]), np.full(-(end - start) % LEAF, -1, np.int32)]
+    return np.concatenate(parts)
 
 
 def _by_cell(rotated: Singles, rows: Rows) -> Rows:
@@ -179,27 +176,28 @@ def _by_cell(rotated: Singles, rows: Rows) -> Rows:
     n_bits = math.ceil(math.log2(len(rows) / LEAF)) if len(rows) > LEAF else 0
     if n_bits == 0:
         return rows
-    sample = np.sort(rotated[rows[:: -(-len(rows) // SAMPLE)]], axis=0)
+    sample = rotated[rows[:: -(-len(rows) // SAMPLE)]]
     # Each halving goes to the coordinate whose cells are widest then; the order of the halvings is the
     # order of the bits, as in a k-d tree.
-    width = (sample[-1] - sample[0]).astype(np.float64)
+    width = np.ptp(sample, axis=0).astype(np.float64)
     halved = []
     for _ in range(n_bits):
         halved.append(int(np.argmax(width)))
         width[halved[-1]] /= 2
     coordinates = np.array(list(dict.fromkeys(halved)))
+    sample = np.sort(sample[:, coordinates], axis=0)
     # Where a value lies among the quantiles is looked up in a table of even steps: near enough, because
     # boxes are drawn around what ends up in a cell.
-    low, high = sample[len(sample) // 64, coordinates], sample[-1 - len(sample) // 64, coordinates]
+    low, high = sample[len(sample) // 64], sample[-1 - len(sample) // 64]
     size = (high - low).astype(np.float64) / (TABLE - 1)
     steps = 1.0 / np.maximum(size, 1e-30)
-    bits = np.zeros((len(coordinates), TABLE), np.int64)
-    for line, coordinate, start, step in zip(bits, coordinates, low, size, strict=True):
+    bits = np.zeros((len(coordinates), TABLE), np.int32)
+    for line, coordinate, values, start, step in zip(bits, coordinates, sample.T, low, size, strict=True):
         when = [n_bits - 1 - place for place, other in enumerate(halved) if other == coordinate]
-        lines = sample[np.arange(1, 2 ** len(when)) * len(sample) // 2 ** len(when), coordinate]
+        lines = values[np.arange(1, 2 ** len(when)) * len(values) // 2 ** len(when)]
         between = np.searchsorted(lines, start + np.arange(TABLE) * step, side="right")
         for bit, place in enumerate(reversed(when)):
-            line |= ((between >> bit) & 1) << place
+            line |= (((between >> bit) & 1) << place).astype(np.int32)
     sort = _kernel(_sorted_by_cell)
     return np.asarray(sort(rotated, rows, coordinates, low, steps.astype(np.float32), bits, 2**n_bits))
 
@@ -213,89 +211,115 @@ def _extremes(features):  # type: ignore[no-untyped-def]
     return smallest, largest
 
 
-def _scaled(features, columns, scale):  # type: ignore[no-untyped-def]
-    scaled = np.empty((len(features), len(columns)), np.float32)
+def _scaled(features, columns, scale, scaled):  # type: ignore[no-untyped-def]
     for row in range(len(features)):
         x, line = features[row], scaled[row]
         for j in range(len(columns)):
             line[j] = x[columns[j]] * scale
-    return scaled
 
 
-def _norms(rotated):  # type: ignore[no-untyped-def]
-    norms = np.empty(len(rotated), np.float32)
-    for row in range(len(rotated)):
-        x = rotated[row]
-        total = 0.0
-        for j in range(len(x)):
-            total += x[j] * x[j]
-        # A little too long, never too short.
-        norms[row] = np.sqrt(total) * (1.0 + 2.0**-20)
-    return norms
+def _shells(norms, smallest):  # type: ignore[no-untyped-def]
+    """The rows by falling norm, roughly, in their own order where norms are alike; and where shells end.
+
+    Each shell is at least twice as large as the one before.
+    """
+    # The first bits of a positive number in single precision are its logarithm, four steps for a doubling.
+    kinds = norms.view(np.uint32) >> 21
+    counts = np.zeros(2**11 + 1, np.int64)
+    for row in range(len(kinds)):
+        counts[2**11 - kinds[row]] += 1
+    ends = np.empty(66, np.int64)
+    ends[0], n_ends, size, above = 0, 1, smallest, 0
+    for kind in range(2**11 + 1):
+        count = counts[kind]
+        counts[kind] = above
+        above += count
+        if above - ends[n_ends - 1] >= size or (above == len(norms) and above > ends[n_ends - 1]):
+            ends[n_ends] = above
+            n_ends += 1
+            size = max(2 * size, 2 * (above - ends[n_ends - 2]))
+    rows = np.empty(len(norms), np.int32)
+    for row in range(len(kinds)):
+        kind = 2**11 - kinds[row]
+        rows[counts[kind]] = row
+        counts[kind] += 1
+    return rows, ends[:n_ends]
 
 
 def _sorted_by_cell(rotated, rows, coordinates, low, steps, bits, n_cells):  # type: ignore[no-untyped-def]
-    cells = np.empty(len(rows), np.int64)
+    cells = np.zeros(len(rows), np.int32)
     counts = np.zeros(n_cells + 1, np.int64)
     last = np.float32(bits.shape[1] - 1)
-    for m in range(len(rows)):
-        x = rotated[rows[m]]
-        cell = 0
+    # Some rows at a time, coordinate by coordinate: each of the three loops is quick by itself.
+    values, places = np.empty(TILE, np.float32), np.empty(TILE, np.int32)
+    for start in range(0, len(rows), TILE):
+        some, own = rows[start : start + TILE], cells[start : start + TILE]
         for i in range(len(coordinates)):
-            step = (x[coordinates[i]] - low[i]) * steps[i]
-            cell |= bits[i, np.int64(min(max(step, np.float32(0.0)), last))]
-        cells[m] = cell
-        counts[cell + 1] += 1
+            coordinate, first, step, line = coordinates[i], low[i], steps[i], bits[i]
+            for m in range(len(some)):
+                values[m] = rotated[some[m], coordinate]
+            for m in range(len(some)):
+                value = (values[m] - first) * step
+                value = value if value > np.float32(0.0) else np.float32(0.0)
+                places[m] = np.int32(value if value < last else last)
+            for m in range(len(some)):
+                own[m] |= line[places[m]]
+        for cell in own:
+            counts[cell + 1] += 1
     for cell in range(n_cells):
         counts[cell + 1] += counts[cell]
-    arranged = np.empty(len(rows), np.int64)
+    arranged = np.empty(len(rows), np.int32)
     for m in range(len(rows)):
-        arranged[counts[cells[m]]] = rows[m]
-        counts[cells[m]] += 1
+        cell = cells[m]
+        arranged[counts[cell]] = rows[m]
+        counts[cell] += 1
     return arranged
 
 
 def _fill_leaves(rotated, norms, order, leaves, high, low, reach):  # type: ignore[no-untyped-def]
     d = rotated.shape[1]
+    lines = np.empty((LEAF, d), np.float32)
     for leaf in range(len(leaves)):
         rows = order[leaf * LEAF : (leaf + 1) * LEAF]
-        longest = -1.0
-        for m in range(LEAF):
-            if rows[m] >= 0:
-                longest = max(longest, norms[rows[m]])
-        reach[leaf] = longest
         block, top, bottom = leaves[leaf], high[leaf], low[leaf]
+        longest = np.float32(-1.0)
         for m in range(LEAF):
             # A place without an item repeats the leaf's first one, and is never looked up.
-            x = rotated[rows[m] if rows[m] >= 0 else rows[0]]
+            row = rows[m] if rows[m] >= 0 else rows[0]
+            longest = max(longest, norms[row])
+            x, line = rotated[row], lines[m]
             for j in range(d):
-                block[j, m] = x[j]
+                line[j] = x[j]
+        reach[leaf] = longest
         for j in range(d):
-            line = block[j]
-            largest, smallest = line[0], line[0]
-            for m in range(1, LEAF):
-                largest, smallest = max(largest, line[m]), min(smallest, line[m])
-            top[j], bottom[j] = largest, smallest
+            top[j], bottom[j] = lines[0, j], lines[0, j]
+        for m in range(1, LEAF):
+            line = lines[m]
+            for j in range(d):
+                top[j] = line[j] if line[j] > top[j] else top[j]
+                bottom[j] = line[j] if line[j] < bottom[j] else bottom[j]
+        for j in range(d):
+            column = block[j]
+            for m in range(LEAF):
+                column[m] = lines[m, j]
 
 
-def _group(high, low, reach, edges, reaches):  # type: ignore[no-untyped-def]
-    """Put the children's edges side by side, group by group; return the boxes of the groups."""
+def _group(high, low, reach, edges):  # type: ignore[no-untyped-def]
+    """Put the children's edges and reaches side by side, group by group; return those of the groups."""
     n, d = high.shape
     tops, bottoms = np.empty((len(edges), d), np.float32), np.empty((len(edges), d), np.float32)
-    longests = np.empty(len(edges))
+    longest = np.empty(len(edges), np.float32)
     for group in range(len(edges)):
         block, top, bottom = edges[group], tops[group], bottoms[group]
-        for j in range(d):
-            top[j], bottom[j] = -np.inf, np.inf
-        longest = -1.0
+        first = group * FAN
+        top[:], bottom[:], longest[group] = high[first], low[first], reach[first]
         for m in range(FAN):
-            child = group * FAN + m
-            reaches[group, m] = -1.0
-            if child < n and reach[child] >= 0.0:
+            child = first + m
+            block[2 * d, m] = -np.inf
+            if child < n:
                 for j in range(d):
                     block[j, m], block[d + j, m] = high[child, j], low[child, j]
                     top[j], bottom[j] = max(top[j], high[child, j]), min(bottom[j], low[child, j])
-                reaches[group, m] = reach[child]
-                longest = max(longest, reach[child])
-        longests[group] = longest
-    return tops, bottoms, longests
+                block[2 * d, m] = reach[child]
+                longest[group] = max(longest[group], reach[child])
+    return tops, bottoms, longest

@@ -114,13 +114,11 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
     Without a factor there are no widths, and none of what is done for them is compiled.
     """
     index, features, labels, hidden = catalog.tree, catalog.features, catalog.labels, request.hidden
-    order, leaves, edges, reach, first = index.order, index.leaves, index.edges, index.reach, index.first
+    order, leaves, edges, first = index.order, index.leaves, index.edges, index.first
     values, tops = catalog.widths.values, catalog.widths.tops
-    turned, upper, plain, constant = _turned(theta, length, index)
-    d = len(turned)
-    # What rounding may take from a bound, for each unit of norm in a box: rotation and sums of d products in
-    # single precision, whose sizes may add up to sqrt(d) times the norm, and the casts.
-    slack = (2 * d * sqrt(d) + 4 * d + 32) * ROUNDING * length * index.longest
+    weights, upper, plain, constant = _turned(theta, length, index)
+    d = len(plain)
+    slack, turned = weights[d], weights[:d]
 
     k, n = len(slate), 0
     best, z = np.empty(k), np.empty(len(theta))
@@ -161,14 +159,14 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
             continue
         node, height = nodes[waiting, 0], nodes[waiting, 1]
         group = first[height] + node
-        below = reach[group]
-        sum_lines(edges[group], upper, turned, bounds)
+        sum_lines(edges[group], upper, weights, bounds)
+        reach = edges[group, 2 * d]
         n_open = 0
         for child in range(FAN):
-            limit = constant + bounds[child] + slack * (below[child] + SMALLEST)
+            limit = constant + bounds[child]
             if factor is not None:
                 limit += raised * tops[group, child]
-            if limit >= least and below[child] >= 0.0:
+            if limit >= least and reach[child] >= 0.0:
                 # In order, so that the child that allows most is taken first.
                 at = n_open
                 while at > 0 and allowed[at - 1] > limit:
@@ -189,7 +187,7 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
             child = children[at]
             leaf = node * FAN + child
             sum_lines(leaves[leaf], plain, turned, scores)
-            room = constant + slack * (below[child] + SMALLEST)
+            room = constant + slack * reach[child]
             widest = 0.0
             if factor is not None:
                 widest = raised * tops[group, child]
@@ -231,8 +229,9 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
 
 @kernel
 def _turned(theta, length, index):  # type: ignore[no-untyped-def]
-    """theta in the coordinates of the index, which edge of a box each takes, their plain order, and the
-    most that the constant features, and the rounding of sums in double precision, add to a score."""
+    """How to bound a box: the weights of its lines, theta in the coordinates of the index and what rounding may
+    take away for each unit of norm; the lines that bound from above, and those of a leaf; and the most
+    that a score gets besides, from constant features and rounding."""
     rotation, fixed = index.rotation, index.constant
     d = rotation.shape[1]
     exact = np.zeros(d)
@@ -243,14 +242,17 @@ def _turned(theta, length, index):  # type: ignore[no-untyped-def]
             exact[j] += a * line[j]
         constant += a * fixed[i]
         size += abs(a * fixed[i])
-    constant += (len(theta) + 4) * FINE_ROUNDING * size
-    turned = np.empty(d, np.float32)
-    upper, plain = np.empty(d, np.int64), np.empty(d, np.int64)
+    weights = np.empty(d + 1, np.float32)
+    upper, plain = np.empty(d + 1, np.int64), np.empty(d, np.int64)
     for j in range(d):
-        turned[j] = exact[j] * index.longest
-        upper[j] = j if turned[j] > 0 else d + j
+        weights[j] = exact[j] * index.longest
+        upper[j] = j if exact[j] > 0 else d + j
         plain[j] = j
-    return turned, upper, plain, constant
+    # Rotation and sums of d products in single precision, whose sizes may add up to sqrt(d) times the norm, and
+    # casts; below, the same for the sums in double precision, and what is too small for single precision.
+    weights[d], upper[d] = (2 * d * sqrt(d) + 4 * d + 32) * ROUNDING * length * index.longest, 2 * d
+    constant += (len(theta) + 4) * FINE_ROUNDING * size + (d + 1) * SMALLEST * (1.0 + length * index.longest)
+    return weights, upper, plain, constant
 
 
 @kernel

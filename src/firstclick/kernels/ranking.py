@@ -28,10 +28,10 @@ class IndexArrays(NamedTuple):
     rotation: NDArray[np.float64]  # features x coordinates
     constant: NDArray[np.float64]  # the value of each feature that is the same for all items, else 0
     longest: float  # norm that all coordinates are divided by
-    order: NDArray[np.int64]  # the row at each place of each leaf, -1 for none
+    order: NDArray[np.int32]  # the row at each place of each leaf, -1 for none
     leaves: NDArray[np.float32]  # leaves x coordinates x places
-    edges: NDArray[np.float32]  # groups x upper, then lower edges of each coordinate x children
-    reach: NDArray[np.float64]  # groups x children: the longest norm in the child's box, -1 for no child
+    # groups x (upper edges of the coordinates, lower edges, longest norm in the box: -inf for no child) x children
+    edges: NDArray[np.float32]
     first: NDArray[np.int64]  # the first group of each level, leaves' parents first, and the end
     recent: NDArray[np.int64]  # rows that were recommended lately: a hint
     scans: NDArray[np.int64]  # how many more times to scan, because a search found little to leave out
