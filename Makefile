@@ -29,8 +29,8 @@ test: .venv/.all ## install the tools too, then lint, type check and test
 test-long: .venv/.all ## the tests that take minutes
 	$(BIN)/pytest -m long
 
-bench: .venv/.all ## measure the speed of the learners
-	@$(BIN)/python benchmarks/speed.py
+bench: .venv/.run ## measure the speed of the learners, into out/bench
+	@$(BIN)/firstclick bench --out out/bench --overwrite
 
 lock: ## pin the newest versions again (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=/path/to/uv" >&2; exit 1; }

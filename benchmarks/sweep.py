@@ -26,7 +26,7 @@ from distributed.protocol.pickle import dumps
 
 from firstclick import make_policy
 from firstclick.data import FeedbackScenario, synthetic_matrix
-from firstclick.simulate.dask_engine import SETTINGS
+from firstclick.simulate.dask_cluster import SETTINGS
 from firstclick.simulate.engine import Task, engine_named, play_here
 from firstclick.simulate.loop import log_spaced
 

@@ -18,7 +18,7 @@ from firstclick.testing import CHECKS, checks_of
 HERE = Path(__file__).parent
 COMMANDS = (
     "demo", "simulate", "reproduce", "run", "data", "data sources", "data describe", "data download",
-    "policies", "bound",
+    "policies", "bench", "bound",
 )  # fmt: skip
 NOTICE = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
 

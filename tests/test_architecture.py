@@ -20,6 +20,7 @@ LAYERS = [
     {"policies", "worlds", "registry", "catalog"},
     {"data", "simulate", "ranker"},
     {"experiment"},
+    {"bench"},
     {"report", "paper", "serve", "testing"},
     {"cli", "__main__"},
 ]

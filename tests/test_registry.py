@@ -30,7 +30,7 @@ def test_our_policies_and_worlds_are_there_by_name_in_order():
     assert [
         name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")
     ] == OURS
-    assert list(world_classes()) == ["bernoulli", "blb", "linear"]
+    assert list(world_classes()) == ["bernoulli", "blb", "linear", "long-tail"]
     assert all(cls.name == name for name, cls in {**policy_classes(), **world_classes()}.items())
 
 

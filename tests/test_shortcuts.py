@@ -118,7 +118,7 @@ def check_slates(driver, draw, steps, hide):
 @settings(max_examples=60)
 @given(
     kind=st.sampled_from(KINDS),
-    n_items=st.sampled_from([5, 40, 100, 300]),
+    n_items=st.sampled_from([32, 40, 100, 300]),
     d=st.integers(2, 7),
     k=st.integers(1, 6),
     seed=st.integers(0, 2**32),

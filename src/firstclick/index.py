@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.groups import no_groups
-from firstclick.kernels.index import FAN, LEAF, LONGEST_SLATE, RAISED, SMALLEST
-from firstclick.kernels.ranking import CatalogArrays, IndexArrays, WidthArrays
+from firstclick.kernels.ranking import FAN, LEAF, CatalogArrays, IndexArrays
+from firstclick.kernels.vectors import halve
+from firstclick.kernels.widths import no_widths
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -47,8 +48,9 @@ def no_index(n_features: int) -> IndexArrays:
         constant=np.zeros(n_features),
         longest=0.0,
         order=np.empty(0, np.int32),
-        leaves=np.empty((0, 0, LEAF), np.float32),
-        edges=np.empty((0, 1, FAN), np.float32),
+        leaves=np.empty((0, 0, LEAF), np.uint16),
+        edges=np.empty((0, 0, FAN), np.uint16),
+        reach=np.empty((0, FAN), np.float32),
         first=np.zeros(1, np.int64),
         recent=np.empty(0, np.int64),
         scans=np.zeros(1, np.int64),
@@ -59,33 +61,6 @@ def scanning(catalog: CatalogArrays) -> CatalogArrays:
     """The same catalog without shortcuts: every search of it is a scan."""
     none = no_index(catalog.features.shape[1])
     return catalog._replace(tree=none, widths=no_widths(), groups=no_groups())
-
-
-def no_widths() -> WidthArrays:
-    """No widths: each is computed whenever it is needed."""
-    return WidthArrays(
-        values=np.empty(0, np.float32),
-        tops=np.empty((0, FAN), np.float32),
-        recent=np.empty(0, np.int64),
-        turn=np.zeros(2, np.int64),
-    )
-
-
-def first_widths(catalog: CatalogArrays) -> WidthArrays:
-    """The largest widths that items can have in any state, their norms: M is at least the identity."""
-    norms = np.sqrt(np.einsum("ij,ij->i", catalog.features, catalog.features))
-    with np.errstate(over="ignore"):  # What single precision does not know is infinite.
-        sizes = (norms * RAISED + SMALLEST).astype(np.float32)
-    index = catalog.tree
-    values = np.concatenate(
-        [np.where(index.order >= 0, sizes[index.order], np.float32(0)), sizes[index.covered :]]
-    )
-    tops = np.zeros((len(index.edges), FAN), np.float32)
-    below = values[: len(index.order)].reshape(-1, LEAF).max(axis=1, initial=0)
-    for start, stop in pairwise(index.first):
-        tops[start:stop].reshape(-1)[: len(below)] = below
-        below = tops[start:stop].max(axis=1)
-    return WidthArrays(values, tops, np.full(LONGEST_SLATE, -1, np.int64), np.zeros(2, np.int64))
 
 
 def build_index(features: Floats) -> IndexArrays:
@@ -104,7 +79,7 @@ def build_index(features: Floats) -> IndexArrays:
     order = _arranged(rotated, norms)
 
     d, n_leaves = rotated.shape[1], len(order) // LEAF
-    leaves = np.empty((n_leaves, d, LEAF), np.float32)
+    leaves = np.empty((n_leaves, d, LEAF), np.uint16)
     high, low = np.empty((n_leaves, d), np.float32), np.empty((n_leaves, d), np.float32)
     reach = np.empty(n_leaves, np.float32)
     _kernel(_fill_leaves)(rotated, norms, order, leaves, high, low, reach)
@@ -113,9 +88,10 @@ def build_index(features: Floats) -> IndexArrays:
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // FAN))
     first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    edges = np.zeros((first[-1], 2 * d + 1, FAN), np.float32)
+    edges = np.zeros((first[-1], 2 * d, FAN), np.float32)
+    reaches = np.empty((first[-1], FAN), np.float32)
     for start, stop in pairwise(first):
-        high, low, reach = _kernel(_group)(high, low, reach, edges[start:stop])
+        high, low, reach = _kernel(_group)(high, low, reach, edges[start:stop], reaches[start:stop])
 
     turning = np.zeros((n_features, d))
     turning[varies] = rotation
@@ -126,11 +102,19 @@ def build_index(features: Floats) -> IndexArrays:
         longest=longest,
         order=order,
         leaves=leaves,
-        edges=edges,
+        edges=np.concatenate([_outward(edges[:, :d], np.inf), _outward(edges[:, d:], -np.inf)], axis=1),
+        reach=reaches,
         first=first,
         recent=np.full(REMEMBERED, -1, np.int64),
         scans=np.zeros(1, np.int64),
     )
+
+
+def _outward(edges: Singles, direction: float) -> NDArray[np.uint16]:
+    """The edges in half precision, as bits, rounded in this direction: a box does not get smaller."""
+    halves = edges.astype(np.float16)
+    inside = halves < edges if direction > 0 else halves > edges
+    return np.where(inside, np.nextafter(halves, np.float16(direction)), halves).view(np.uint16)
 
 
 def _kernel(function: Any) -> Any:
@@ -223,14 +207,14 @@ def _shells(norms, smallest):  # type: ignore[no-untyped-def]
 
     Each shell is at least twice as large as the one before.
     """
-    # The first bits of a positive number in single precision are its logarithm, four steps for a doubling.
-    kinds = norms.view(np.uint32) >> 21
-    counts = np.zeros(2**11 + 1, np.int64)
+    # The first bits of a positive number in single precision are its logarithm, 64 steps for a doubling.
+    kinds = norms.view(np.uint32) >> 17
+    counts = np.zeros(2**15 + 1, np.int64)
     for row in range(len(kinds)):
-        counts[2**11 - kinds[row]] += 1
+        counts[2**15 - kinds[row]] += 1
     ends = np.empty(66, np.int64)
     ends[0], n_ends, size, above = 0, 1, smallest, 0
-    for kind in range(2**11 + 1):
+    for kind in range(2**15 + 1):
         count = counts[kind]
         counts[kind] = above
         above += count
@@ -240,7 +224,7 @@ def _shells(norms, smallest):  # type: ignore[no-untyped-def]
             size = max(2 * size, 2 * (above - ends[n_ends - 2]))
     rows = np.empty(len(norms), np.int32)
     for row in range(len(kinds)):
-        kind = 2**11 - kinds[row]
+        kind = 2**15 - kinds[row]
         rows[counts[kind]] = row
         counts[kind] += 1
     return rows, ends[:n_ends]
@@ -278,7 +262,7 @@ def _sorted_by_cell(rotated, rows, coordinates, low, steps, bits, n_cells):  # t
 
 def _fill_leaves(rotated, norms, order, leaves, high, low, reach):  # type: ignore[no-untyped-def]
     d = rotated.shape[1]
-    lines = np.empty((LEAF, d), np.float32)
+    lines, column = np.empty((LEAF, d), np.float32), np.empty(LEAF, np.float32)
     for leaf in range(len(leaves)):
         rows = order[leaf * LEAF : (leaf + 1) * LEAF]
         block, top, bottom = leaves[leaf], high[leaf], low[leaf]
@@ -299,12 +283,12 @@ def _fill_leaves(rotated, norms, order, leaves, high, low, reach):  # type: igno
                 top[j] = line[j] if line[j] > top[j] else top[j]
                 bottom[j] = line[j] if line[j] < bottom[j] else bottom[j]
         for j in range(d):
-            column = block[j]
             for m in range(LEAF):
                 column[m] = lines[m, j]
+            halve(column, block[j])
 
 
-def _group(high, low, reach, edges):  # type: ignore[no-untyped-def]
+def _group(high, low, reach, edges, reaches):  # type: ignore[no-untyped-def]
     """Put the children's edges and reaches side by side, group by group; return those of the groups."""
     n, d = high.shape
     tops, bottoms = np.empty((len(edges), d), np.float32), np.empty((len(edges), d), np.float32)
@@ -315,11 +299,11 @@ def _group(high, low, reach, edges):  # type: ignore[no-untyped-def]
         top[:], bottom[:], longest[group] = high[first], low[first], reach[first]
         for m in range(FAN):
             child = first + m
-            block[2 * d, m] = -np.inf
+            reaches[group, m] = -1.0
             if child < n:
                 for j in range(d):
                     block[j, m], block[d + j, m] = high[child, j], low[child, j]
                     top[j], bottom[j] = max(top[j], high[child, j]), min(bottom[j], low[child, j])
-                block[2 * d, m] = reach[child]
+                reaches[group, m] = reach[child]
                 longest[group] = max(longest[group], reach[child])
     return tops, bottoms, longest

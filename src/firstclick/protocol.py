@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.declaration import Declared
 from firstclick.errors import InvalidInput
-from firstclick.index import build_index, no_widths
+from firstclick.index import build_index
 from firstclick.kernels.attraction import WorldArrays
 from firstclick.kernels.compiling import POLICY_OF_NUMBERS
 from firstclick.kernels.groups import no_groups
 from firstclick.kernels.ranking import CatalogArrays, IndexArrays, Request
+from firstclick.kernels.widths import no_widths
 
 State = Any  # A NamedTuple of plain arrays; each policy has its own type of it.
 Numbers = Any  # A NamedTuple of a policy's parameters as plain numbers, for its kernels.

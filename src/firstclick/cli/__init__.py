@@ -7,6 +7,7 @@ import sys
 import typer
 
 from firstclick import __version__
+from firstclick.cli.bench import bench
 from firstclick.cli.bound import bound
 from firstclick.cli.data import data_app
 from firstclick.cli.demo import demo
@@ -31,6 +32,7 @@ app.command(short_help="Play all learners on made-up data, write a report.")(dem
 app.command(short_help="Play learners in a world, or on your own data.")(simulate)
 app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)
 app.command(short_help="Play an experiment that a TOML file declares.")(run)
+app.command(short_help="Measure how fast the learners are.")(bench)
 app.command(short_help="List the learners and their parameters.")(policies)
 app.command(short_help="Theorem 1 in numbers: c and the regret bound.")(bound)
 app.add_typer(data_app, name="data")

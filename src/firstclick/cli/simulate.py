@@ -119,6 +119,7 @@ def simulate(
       bernoulli:attractions=0.5/0.4/0.3/0.2/0.1
       blb:n_items=16,k=2,p=0.2,gap=0.15
       linear:n_items=100,n_features=5,best=0.5
+      long-tail:n_items=10000,n_features=32,best=0.5,fading=0.8,tail=0.45
     """
     if world is None and interactions is None:
         raise InvalidInput("give --world SPEC or --interactions FILE to play on; --help has examples")

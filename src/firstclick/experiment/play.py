@@ -34,7 +34,7 @@ class Watch:
 
 UNWATCHED = Watch()
 
-# Runs of a setting that are timed against NumPy too: enough for a median, and a sweep of short cells stays quick.
+# Runs of a setting that are timed against NumPy too: enough for a median, and few for a sweep of short cells.
 RUNS_COMPARED = 3
 
 

@@ -2,7 +2,7 @@
 
 Items lie in leaves, leaves in a tree, and every node has a box that holds its items' coordinates. The
 largest x'theta that a box allows bounds its items from above, so a node below the K-th best score is
-left alone. Boxes and leaves are single precision, and each bound is raised by more than rounding can
+left alone. Boxes and leaves are half precision, and each bound is raised by more than rounding can
 take from it; what decides is the same sum in double precision as in a scan, with the same rule for ties.
 
 The width sqrt(x'M^-1 x) of an item shrinks as M grows, so the width it had when it was last computed is
@@ -14,12 +14,18 @@ from math import inf, sqrt
 import numpy as np
 
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.posterior import REFRESH, mean, solve_transposed
-from firstclick.kernels.ranking import TILE, accumulate, place, scan_by_bound, scan_by_product
-from firstclick.kernels.vectors import LANES, sum_lines
-
-LEAF = LANES  # items
-FAN = LANES  # children of a node
+from firstclick.kernels.posterior import REFRESH, mean
+from firstclick.kernels.ranking import FAN, LEAF, place, product, scan_by_bound, scan_by_product
+from firstclick.kernels.vectors import sum_lines
+from firstclick.kernels.widths import (
+    RAISED,
+    SMALLEST,
+    least_of_last,
+    lower_tops,
+    renew_widths,
+    scan_with_old_widths,
+    width_of,
+)  # fmt: skip
 
 # A slate this long, or of this share of the items, is found by a scan: there is little to leave out.
 LONGEST_SLATE = 64
@@ -32,12 +38,10 @@ SCANS = 64
 
 # Single precision knows numbers up to 3e38; products of larger ones are left to the scan.
 LARGEST = 1e30
+HALF_ROUNDING = 2.0**-11
 ROUNDING = 2.0**-24
 FINE_ROUNDING = 2.0**-51
-SMALLEST = 2.0**-100
-
-# A stored width is raised by more than its rounding to single precision, and by SMALLEST for tiny ones.
-RAISED = 1.0 + 2.0**-20
+SMALLEST_HALF = 2.0**-24
 
 # Every so many searches one leaf gets new widths.
 RENEWAL = 4
@@ -73,10 +77,10 @@ def rank_by_bound(state, sigma, c, catalog, request, key, slate):  # type: ignor
     if len(widths.values) == 0 or len(request.candidates) > 0 or not drift < 1.0:
         return scan_by_bound(theta, factor, c, catalog, request, key, slate)
     raised = c * (1.0 + drift) * RAISED
-    least = _least_of_last(widths.recent, theta, factor, c, catalog.features, request.hidden, len(slate))
+    least = least_of_last(widths.recent, theta, factor, c, catalog.features, request.hidden, len(slate))
     length = _searchable_length(theta, catalog.tree, request, slate)
     if catalog.tree.covered == 0:
-        n = _scan_with_old_widths(theta, factor, c, raised, least, catalog, request, key, slate)
+        n = scan_with_old_widths(theta, factor, c, raised, least, catalog, request, key, slate)
     elif length >= 0.0:
         n = _search(theta, factor, c, raised, least, length, catalog, request, key, slate)
     else:
@@ -114,23 +118,28 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
     Without a factor there are no widths, and none of what is done for them is compiled.
     """
     index, features, labels, hidden = catalog.tree, catalog.features, catalog.labels, request.hidden
-    order, leaves, edges, first = index.order, index.leaves, index.edges, index.first
+    order, leaves, edges, reach, first = index.order, index.leaves, index.edges, index.reach, index.first
     values, tops = catalog.widths.values, catalog.widths.tops
-    weights, upper, plain, constant = _turned(theta, length, index)
-    d = len(plain)
-    slack, turned = weights[d], weights[:d]
+    turned, upper, plain, constant = _turned(theta, length, index)
+    d = len(turned)
+    # What rounding may take from a bound, for each unit of norm in a box: rotation and sums of d products in
+    # single precision, whose sizes may add up to sqrt(d) times the norm, and casts. Leaves are rounded to
+    # half precision besides; the edges of boxes are rounded outward.
+    unit = length * index.longest
+    slack = (2 * d * sqrt(d) + 4 * d + 32) * ROUNDING * unit
+    coarse = slack + HALF_ROUNDING * unit
 
     k, n = len(slate), 0
     best, z = np.empty(k), np.empty(len(theta))
     # Rows that came after the index was made.
     for row in range(index.covered, len(features)):
         if len(hidden) == 0 or not hidden[row]:
-            score = _product(features, row, theta)
+            score = product(features, row, theta)
             if factor is not None:
                 at = len(order) + row - index.covered
                 if score + raised * values[at] < least:
                     continue
-                width = _width(features, row, factor, z)
+                width = width_of(features, row, factor, z)
                 values[at] = width * RAISED + SMALLEST
                 score += c * width
             if score >= least:
@@ -139,7 +148,7 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
                     least = max(least, best[n - 1])
 
     levels = len(first) - 1
-    # What waits: a node and its height, and the most that it allows.
+    # What waits: nodes, their heights, and the most that they allow.
     nodes, limits = np.empty((FAN * levels + 1, 2), np.int64), np.empty(FAN * levels + 1)
     nodes[0, 0], nodes[0, 1], limits[0] = 0, levels - 1, inf
     waiting, visited = 1, 0
@@ -152,50 +161,42 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
         if turn[0] % RENEWAL == 0:
             renewed = 1 + turn[0] // RENEWAL % max(turn[1], 1)
     bounds, scores = np.empty(FAN, np.float32), np.empty(LEAF, np.float32)
-    children, allowed = np.empty(FAN, np.int64), np.empty(FAN)
     while waiting > 0:
         waiting -= 1
         if limits[waiting] < least:
             continue
         node, height = nodes[waiting, 0], nodes[waiting, 1]
         group = first[height] + node
-        sum_lines(edges[group], upper, weights, bounds)
-        reach = edges[group, 2 * d]
-        n_open = 0
-        for child in range(FAN):
-            limit = constant + bounds[child]
-            if factor is not None:
-                limit += raised * tops[group, child]
-            if limit >= least and reach[child] >= 0.0:
-                # In order, so that the child that allows most is taken first.
-                at = n_open
-                while at > 0 and allowed[at - 1] > limit:
-                    children[at], allowed[at] = children[at - 1], allowed[at - 1]
-                    at -= 1
-                children[at], allowed[at] = child, limit
-                n_open += 1
+        sum_lines(edges[group], upper, turned, bounds)
+        below = reach[group]
         if height > 0:
-            for at in range(n_open):
-                nodes[waiting, 0], nodes[waiting, 1] = node * FAN + children[at], height - 1
-                limits[waiting] = allowed[at]
-                waiting += 1
+            # Longer items come first, and are taken first.
+            for child in range(FAN - 1, -1, -1):
+                limit = constant + bounds[child] + slack * below[child]
+                if factor is not None:
+                    limit += raised * tops[group, child]
+                if limit >= least and below[child] >= 0.0:
+                    nodes[waiting, 0], nodes[waiting, 1] = node * FAN + child, height - 1
+                    limits[waiting] = limit
+                    waiting += 1
             continue
-        for at in range(n_open - 1, -1, -1):
-            if allowed[at] < least:
-                break
-            visited += 1
-            child = children[at]
-            leaf = node * FAN + child
-            sum_lines(leaves[leaf], plain, turned, scores)
-            room = constant + slack * reach[child]
+        for child in range(FAN):
             widest = 0.0
             if factor is not None:
                 widest = raised * tops[group, child]
+            if not (
+                constant + bounds[child] + slack * below[child] + widest >= least and below[child] >= 0.0
+            ):
+                continue
+            visited += 1
+            leaf = node * FAN + child
+            sum_lines(leaves[leaf], plain, turned, scores)
+            room = constant + coarse * below[child]
             need = np.float32(least - room - widest)
             start = leaf * LEAF
             if factor is not None and visited == renewed:
-                _renew_widths(order, start, features, factor, values, z)
-                _lower_tops(leaf, values, tops, first)
+                renew_widths(order, start, features, factor, values, z)
+                lower_tops(leaf, values, tops, first)
             if not _largest(scores) >= need:
                 continue
             computed = False
@@ -207,9 +208,9 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
                 row = order[start + m]
                 if row < 0 or (len(hidden) > 0 and hidden[row]):
                     continue
-                score = _product(features, row, theta)
+                score = product(features, row, theta)
                 if factor is not None:
-                    width = _width(features, row, factor, z)
+                    width = width_of(features, row, factor, z)
                     values[start + m] = width * RAISED + SMALLEST
                     computed = True
                     score += c * width
@@ -219,7 +220,7 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
                         least = max(least, best[n - 1])
                         need = np.float32(least - room - widest)
             if computed:
-                _lower_tops(leaf, values, tops, first)
+                lower_tops(leaf, values, tops, first)
     if factor is not None:
         catalog.widths.turn[1] = visited
     elif visited > MOST_VISITED * len(leaves):
@@ -229,9 +230,9 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
 
 @kernel
 def _turned(theta, length, index):  # type: ignore[no-untyped-def]
-    """How to bound a box: the weights of its lines, theta in the coordinates of the index and what rounding may
-    take away for each unit of norm; the lines that bound from above, and those of a leaf; and the most
-    that a score gets besides, from constant features and rounding."""
+    """theta in the coordinates of the index, which edge of a box each takes, their plain order, and the most
+    that a score gets besides: from constant features, from rounding in double precision, and from numbers
+    too small for half precision."""
     rotation, fixed = index.rotation, index.constant
     d = rotation.shape[1]
     exact = np.zeros(d)
@@ -242,17 +243,15 @@ def _turned(theta, length, index):  # type: ignore[no-untyped-def]
             exact[j] += a * line[j]
         constant += a * fixed[i]
         size += abs(a * fixed[i])
-    weights = np.empty(d + 1, np.float32)
-    upper, plain = np.empty(d + 1, np.int64), np.empty(d, np.int64)
+    constant += (len(theta) + 4) * FINE_ROUNDING * size
+    constant += d * (SMALLEST_HALF * length * index.longest + SMALLEST)
+    turned = np.empty(d, np.float32)
+    upper, plain = np.empty(d, np.int64), np.empty(d, np.int64)
     for j in range(d):
-        weights[j] = exact[j] * index.longest
+        turned[j] = exact[j] * index.longest
         upper[j] = j if exact[j] > 0 else d + j
         plain[j] = j
-    # Rotation and sums of d products in single precision, whose sizes may add up to sqrt(d) times the norm, and
-    # casts; below, the same for the sums in double precision, and what is too small for single precision.
-    weights[d], upper[d] = (2 * d * sqrt(d) + 4 * d + 32) * ROUNDING * length * index.longest, 2 * d
-    constant += (len(theta) + 4) * FINE_ROUNDING * size + (d + 1) * SMALLEST * (1.0 + length * index.longest)
-    return weights, upper, plain, constant
+    return turned, upper, plain, constant
 
 
 @kernel
@@ -265,82 +264,13 @@ def _largest(scores):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _product(features, row, theta):  # type: ignore[no-untyped-def]
-    """The product of a row, in the order of a scan: feature 0 first."""
-    x = features[row]
-    product = 0.0
-    for i in range(len(theta)):
-        product += theta[i] * x[i]
-    return product
-
-
-@kernel
-def _width(features, row, factor, z):  # type: ignore[no-untyped-def]
-    """The width of a row, with the operations of a scan in the same order; `z` is scratch."""
-    x = features[row]
-    for i in range(len(z)):
-        z[i] = x[i]
-    solve_transposed(factor, z)
-    squares = 0.0
-    for i in range(len(z)):
-        squares += z[i] * z[i]
-    return sqrt(squares)
-
-
-@kernel
-def _renew_widths(order, start, features, factor, values, z):  # type: ignore[no-untyped-def]
-    """Compute the widths of all items of the leaf at place `start`."""
-    for at in range(start, start + LEAF):
-        if order[at] >= 0:
-            values[at] = _width(features, order[at], factor, z) * RAISED + SMALLEST
-
-
-@kernel
-def _lower_tops(leaf, values, tops, first):  # type: ignore[no-untyped-def]
-    """Bring what is known above a leaf to the widths that its items have now."""
-    top = np.float32(0.0)
-    for m in range(LEAF):
-        top = max(top, values[leaf * LEAF + m])
-    node = leaf
-    for level in range(len(first) - 1):
-        group, child = first[level] + node // FAN, node % FAN
-        if tops[group, child] == top:
-            return
-        tops[group, child] = top
-        for m in range(FAN):
-            top = max(top, tops[group, m])
-        node //= FAN
-
-
-@kernel
-def _scan_with_old_widths(theta, factor, c, raised, least, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """Fill `slate` by a scan of products; widths are computed where the old ones reach the slate."""
-    features, labels, hidden, values = catalog.features, catalog.labels, request.hidden, catalog.widths.values
-    columns = catalog.columns
-    k, n = len(slate), 0
-    best, z, products = np.empty(k), np.empty(len(theta)), np.empty(len(values))
-    for start in range(0, len(values), TILE):
-        accumulate(products[start : start + TILE], columns, theta, start)
-    for row in range(len(values)):
-        if products[row] + raised * values[row] >= least and (len(hidden) == 0 or not hidden[row]):
-            width = _width(features, row, factor, z)
-            values[row] = width * RAISED + SMALLEST
-            score = products[row] + c * width
-            if score >= least:
-                n = place(slate, best, n, row, score, labels, key)
-                if n == k:
-                    least = max(least, best[n - 1])
-    return n
-
-
-@kernel
 def _least_of_recent(recent, theta, features, hidden, k):  # type: ignore[no-untyped-def]
     """The k-th best product of the rows that won lately: no row below it can be in the slate."""
     best = np.empty(k)
     n = 0
     for row in recent:
         if row >= 0 and (len(hidden) == 0 or not hidden[row]):
-            score = _product(features, row, theta)
+            score = product(features, row, theta)
             if n == k and not score > best[k - 1]:
                 continue
             at = min(n, k - 1)
@@ -350,18 +280,6 @@ def _least_of_recent(recent, theta, features, hidden, k):  # type: ignore[no-unt
             best[at] = score
             n = min(n + 1, k)
     return best[k - 1] if n == k else -inf
-
-
-@kernel
-def _least_of_last(recent, theta, factor, c, features, hidden, k):  # type: ignore[no-untyped-def]
-    """The least bound of the last slate: no row below it can be in this one. -inf if it was not so long."""
-    least, n = inf, 0
-    z = np.empty(len(theta))
-    for row in recent:
-        if row >= 0 and n < k and (len(hidden) == 0 or not hidden[row]):
-            least = min(least, _product(features, row, theta) + c * _width(features, row, factor, z))
-            n += 1
-    return least if n == k else -inf
 
 
 @kernel

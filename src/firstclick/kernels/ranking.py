@@ -12,9 +12,13 @@ from numpy.typing import NDArray
 
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix
+from firstclick.kernels.vectors import LANES
 
 # Items scored together: their scores and one row of the columns stay in the nearest cache.
 TILE = 256
+
+# The tree of an index: items in a leaf, and children of a node.
+LEAF = FAN = LANES
 
 
 class IndexArrays(NamedTuple):
@@ -29,9 +33,9 @@ class IndexArrays(NamedTuple):
     constant: NDArray[np.float64]  # the value of each feature that is the same for all items, else 0
     longest: float  # norm that all coordinates are divided by
     order: NDArray[np.int32]  # the row at each place of each leaf, -1 for none
-    leaves: NDArray[np.float32]  # leaves x coordinates x places
-    # groups x (upper edges of the coordinates, lower edges, longest norm in the box: -inf for no child) x children
-    edges: NDArray[np.float32]
+    leaves: NDArray[np.uint16]  # leaves x coordinates x places, bits of half precision
+    edges: NDArray[np.uint16]  # groups x upper, then lower edges of each coordinate x children, likewise
+    reach: NDArray[np.float32]  # groups x children: the longest norm in the child's box, -1 for no child
     first: NDArray[np.int64]  # the first group of each level, leaves' parents first, and the end
     recent: NDArray[np.int64]  # rows that were recommended lately: a hint
     scans: NDArray[np.int64]  # how many more times to scan, because a search found little to leave out
@@ -141,6 +145,16 @@ def _precedes(score, row, other_score, other, labels, key):  # type: ignore[no-u
     if score != other_score:
         return score > other_score
     return mix(key, labels[row]) > mix(key, labels[other])
+
+
+@kernel
+def product(features, row, theta):  # type: ignore[no-untyped-def]
+    """The product of a row, in the order of a scan: feature 0 first."""
+    x = features[row]
+    product = 0.0
+    for i in range(len(theta)):
+        product += theta[i] * x[i]
+    return product
 
 
 @kernel

@@ -5,13 +5,16 @@ from numpy.typing import NDArray
 
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.index import first_widths
 from firstclick.kernels.index import rank_by_bound
 from firstclick.kernels.posterior import observe_slate
 from firstclick.kernels.ranking import CatalogArrays
+from firstclick.kernels.widths import first_widths
 from firstclick.policies._linear import LinearPolicy
 from firstclick.protocol import Numbers, longest_norm
 from firstclick.theory import confidence_width
+
+# Below so many items all widths are computed as quickly as old ones are looked at.
+KEPT_FROM = 32
 
 
 class CascadeLinUCB(LinearPolicy):
@@ -78,7 +81,7 @@ class CascadeLinUCB(LinearPolicy):
         return (told,)
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
-        return catalog._replace(widths=first_widths(catalog))
+        return catalog._replace(widths=first_widths(catalog)) if len(catalog.rows) >= KEPT_FROM else catalog
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

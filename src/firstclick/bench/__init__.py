@@ -1,0 +1,1 @@
+"""How fast the learners are, measured against all that they could be compared with."""

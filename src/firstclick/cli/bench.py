@@ -1,0 +1,210 @@
+"""`firstclick bench`: how fast the learners are, against all that they could be compared with."""
+
+import json as json_format
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from firstclick.bench.cells import (
+    LONG_FEATURES,
+    LONG_ITEMS,
+    SHORT_FEATURES,
+    SHORT_ITEMS,
+    K,
+    grid,
+    main_features,
+)
+from firstclick.bench.machine import machine, versions
+from firstclick.bench.peer_runs import measure_peers
+from firstclick.bench.results import Bench, Kept
+from firstclick.bench.run import already_measured, measure_cells, now
+from firstclick.cli.console import Interrupted, Steps, page, print_json, progress_bar, talk
+from firstclick.cli.wording import count, number, shown
+from firstclick.errors import InvalidInput
+from firstclick.protocol import Policy
+from firstclick.registry import make_policy, policy_classes
+from firstclick.writing import write_whole
+
+# For each contender of a cell.
+SHORT_SECONDS, LONG_SECONDS = 0.4, 2.0
+SECONDS_BETWEEN_LINES = 30.0
+
+CELLS, OUTPUTS = "cells.jsonl", ("bench.json", "bench.md", "bench.svg", "bench.png")
+
+
+def bench(
+    policy: Annotated[
+        list[str] | None,
+        Option(metavar="SPEC", help="Learner NAME[:param=value,...]; again for more; all by default."),
+    ] = None,
+    items: Annotated[
+        str | None, Option(metavar="N,N,...", help="Numbers of items; 16,256,3000 by default.")
+    ] = None,
+    features: Annotated[
+        str | None, Option(metavar="N,N,...", help="Numbers of features; 20 by default.")
+    ] = None,
+    k: Annotated[int, count("Items shown at a time.")] = K,
+    long: Annotated[
+        bool,
+        Option(
+            "--long",
+            help="Up to a million items and 64 features, K from 1 to 32, and longer for each: half an hour.",
+        ),
+    ] = False,
+    peers: Annotated[
+        bool, Option("--peers", help="Time other libraries too: pip install 'firstclick[peers]'.")
+    ] = False,
+    peer_seconds: Annotated[float, number("Time that a peer has, for its start and its steps.")] = 60.0,
+    peer_memory: Annotated[str, Option(metavar="SIZE", help="Memory that a peer has: 4GB, 500MB.")] = "4GB",
+    folder: Annotated[
+        Path | None,
+        Option("--out", metavar="FOLDER", help="Folder for bench.json, bench.md, bench.svg and bench.png."),
+    ] = None,
+    overwrite: Annotated[bool, Option("--overwrite", help="Measure again what --out holds already.")] = False,
+    json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
+) -> None:
+    """Measure the time of a step of every learner, on one core, against what it could be compared with.
+
+    Its own floor (drawing and learning alone), the dense scan, one pass over the features, NumPy plain and
+    tuned, and with --peers other libraries. Interrupted, the same command with --out goes on.
+
+    \b
+    The short form, about a minute:
+      firstclick bench --out results
+
+    \b
+    One learner with a large catalog:
+      firstclick bench --policy cascade-lin-ts --items 100000 --features 32
+    """
+    if overwrite and folder is None:
+        raise InvalidInput("--overwrite goes with --out")
+    policies = _policies(policy)
+    sizes = _sizes("--items", items, LONG_ITEMS if long else SHORT_ITEMS)
+    dimensions = _sizes("--features", features, LONG_FEATURES if long else SHORT_FEATURES)
+    cells = grid(policies, sizes, dimensions, k, sweep=long)
+    if not peer_seconds > 0:
+        raise InvalidInput(f"--peer-seconds must be above 0, got {peer_seconds:g}")
+    memory = _bytes(peer_memory)
+    if peers and sys.platform == "win32":
+        raise InvalidInput("--peers needs Linux or macOS, which can limit the memory of a process")
+    kept = _kept(folder, overwrite)
+    seconds = LONG_SECONDS if long else SHORT_SECONDS
+    finished = len(already_measured(cells, kept, seconds=seconds))
+    words = f"{len(cells)} cell{'s' * (len(cells) > 1)}"
+    talk.print(words + (f", {finished} of them measured already" if finished else ""))
+    with _measuring(folder) as progress:
+        measured = measure_cells(cells, kept, seconds=seconds, report=progress.doing("measuring"))
+        others = [] if not peers else measure_peers(
+            sizes, main_features(dimensions), k, kept, seconds=peer_seconds, memory=memory,
+            report=progress.doing("peers"),
+        )  # fmt: skip
+    result = Bench(
+        machine=machine(), versions=versions(), date=now(), command=_command(),
+        n_features=main_features(dimensions), k=k, cells=tuple(measured), peers=tuple(others),
+    )  # fmt: skip
+    hand_over(result, folder, as_json=json)
+
+
+def hand_over(result: Bench, folder: Path | None, *, as_json: bool) -> None:
+    """The files, then the tables, then where the files are."""
+    from firstclick.report.bench import bench_figure
+    from firstclick.report.bench_page import as_plain, bench_page, bench_tables, headline
+    from firstclick.report.figures import figure_bytes
+
+    plain = as_plain(result)
+    if folder is not None:
+        figure = bench_figure(result)
+        write_whole(folder / "bench.svg", figure_bytes(figure, "svg"))
+        write_whole(folder / "bench.png", figure_bytes(figure, "png"))
+        write_whole(folder / "bench.md", bench_page(result, "bench.png").encode())
+        write_whole(folder / "bench.json", (json_format.dumps(plain, indent=1) + "\n").encode())
+    if as_json:
+        print_json(plain)
+    else:
+        page().print(f"{result.machine}; one core; floor: times as long; others: times faster than each")
+        for heading, table in bench_tables(result):
+            page().print("\n" + heading)
+            page().print(table)
+        if headline(result):
+            page().print("\n" + headline(result))
+    if folder is not None:
+        talk.print(f"page: {folder / 'bench.md'}")
+
+
+@contextmanager
+def _measuring(folder: Path | None) -> Iterator[Steps]:
+    """A progress bar; Ctrl-C says what is kept and how to go on."""
+    try:
+        with progress_bar(every=SECONDS_BETWEEN_LINES) as progress:
+            yield progress
+    except KeyboardInterrupt:
+        if folder is None:
+            raise
+        raise Interrupted(
+            f"interrupted; finished cells are kept in {folder}, the same command goes on"
+        ) from None
+
+
+def _policies(specs: list[str] | None) -> list[Policy]:
+    policies = [make_policy(spec) for spec in specs or policy_classes()]
+    for label in (policy.label for policy in policies):
+        if sum(policy.label == label for policy in policies) > 1:
+            raise InvalidInput(f"policy {label!r} is given twice")
+    return policies
+
+
+def _sizes(option: str, text: str | None, default: tuple[int, ...]) -> tuple[int, ...]:
+    if text is None:
+        return default
+    try:
+        numbers = [float(part) for part in text.split(",")]
+        if not all(number.is_integer() for number in numbers):
+            raise ValueError
+    except ValueError:
+        raise InvalidInput(f"{option} must be whole numbers separated by commas, got {shown(text)}") from None
+    return tuple(int(number) for number in numbers)
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"\s*([\d.]+)\s*(GB|MB)\s*", text, re.IGNORECASE)
+    try:
+        size = 0 if found is None else int(float(found[1]) * {"GB": 1e9, "MB": 1e6}[found[2].upper()])
+    except ValueError:
+        size = 0
+    if size <= 0:
+        raise InvalidInput(f"--peer-memory must be a size such as 4GB or 500MB, got {shown(text)}")
+    return size
+
+
+def _kept(folder: Path | None, overwrite: bool) -> Kept:
+    """The file of finished cells in the folder; a folder of other things is refused."""
+    if folder is None:
+        return Kept(None)
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise InvalidInput(f"{folder} is a file; --out names a folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        others = sorted(path.name for path in folder.iterdir() if path.name not in (CELLS, *OUTPUTS))
+        if others:
+            raise InvalidInput(
+                f"--out {folder} holds other files ({others[0]}); name a new folder, or an empty one"
+            )
+        if overwrite:
+            (folder / CELLS).unlink(missing_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
+    return Kept(folder / CELLS)
+
+
+def _command() -> str:
+    """The call that does the same; where its files went is for the reader to say."""
+    words = list(sys.argv[1:])
+    if "--out" in words:
+        words[words.index("--out") + 1 : words.index("--out") + 2] = ["OUT"]
+    return shlex.join(["firstclick", *words])
