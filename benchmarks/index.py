@@ -1,132 +1,148 @@
-"""How much faster the index finds a slate than a scan does: ratios, measured side by side on one core.
+"""What the index and the other exact shortcuts give: ratios, measured side by side on one core.
 
-    python benchmarks/index.py [--items 100000] [--features 32] [--k 4] [--steps 20000] [--movielens FOLDER]
+    python benchmarks/index.py [--movielens FOLDER] [--items 100000,1000000] [--rounds 3]
 
-The catalog looks as large ones do: directions random with a spectrum that falls by 0.8 per dimension and a
-positive first coordinate, norms like rank^-0.45, items shuffled; a linear world with best attraction 0.5.
-With --movielens, all rated movies with features of rank d instead. CascadeLinTS plays the steps with the
-index; then the thetas it drew are ranked again, by the scan for as many of them as take a second, by the
-index for all. Every slate must be the same.
+Whole steps of the simulator, from the first one on: a learner with its shortcuts, the same learner on a dense
+scan, and its floor, which draws and learns alone. They take turns; the best round of each counts, in time of
+the processor. Every slate must be the same; `pytest -m long tests/test_shortcuts.py` compares 100,000 of them
+for each learner. With --movielens, all rated movies with 20 features; else large catalogs of the world
+`long-tail` with 32 features, items of equal norm, and numbers of items for learners without features.
 """
 
 import argparse
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 # One core: BLAS reads this when NumPy is imported.
 os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS="1")
 
 import numpy as np
 
-from firstclick import make_policy
+from firstclick import make_policy, make_world
+from firstclick.bench.contenders import Floor, Learner
 from firstclick.data import FeedbackScenario, feedback_matrix
 from firstclick.data.sources import make_source
-from firstclick.index import build_index, no_index
-from firstclick.kernels.compiling import kernel
-from firstclick.kernels.hashing import fill_normal, mix, uniform
-from firstclick.kernels.index import rank_by_product
-from firstclick.kernels.posterior import observe_slate, sample
+from firstclick.index import build_index, scanning
+from firstclick.kernels.ranking import scan_by_product
 from firstclick.protocol import EVERYTHING, catalog_arrays
+from firstclick.worlds import LinearWorld
 
-KEY = np.uint64(7)
-
-
-@kernel
-def play(state, catalog, attraction, k, thetas):
-    """CascadeLinTS in a linear world; every theta is kept."""
-    noise, slate, clicks = np.empty(thetas.shape[1]), np.empty(k, np.int64), np.empty(k, np.uint8)
-    for step in range(len(thetas)):
-        key = mix(KEY, np.uint64(step))
-        fill_normal(key, noise)
-        theta = sample(state.moment, state.factor, 1.0, noise)
-        thetas[step] = theta
-        rank_by_product(theta, catalog, EVERYTHING, key, slate)
-        examined = k
-        for position in range(k):
-            clicks[position] = (
-                uniform(mix(key, KEY), np.uint64(slate[position])) < attraction[slate[position]]
-            )
-            if clicks[position]:
-                examined = position + 1
-                break
-        observe_slate(state, catalog, slate, examined, clicks, 1.0, 1.0)
+K, STEPS = 4, 20_000
+SCAN_SECONDS = 2.0  # that a scan may take in a round
 
 
-@kernel
-def rank_all(thetas, catalog, slates):
-    for step in range(len(thetas)):
-        rank_by_product(thetas[step], catalog, EVERYTHING, mix(KEY, np.uint64(step)), slates[step])
+def films(folder):
+    """All rated movies, in the form that contenders take."""
+    stage = FeedbackScenario(feedback_matrix(make_source("movielens").load(folder)), rank=20).stage(1, 0)
+    world = stage.world
+    return SimpleNamespace(
+        features=stage.features, n_items=world.n_items, arrays=world.arrays, optimal_slate=world.optimal_slate
+    )
 
 
-def large_catalog(n_items, d):
+def sphere(n_items, d):
+    """Features of equal norm in all directions, the worst case of any bound."""
     draw = np.random.default_rng(0)
-    features = draw.normal(size=(n_items, d)) * 0.8 ** np.arange(d)
-    features[:, 0] = np.abs(features[:, 0])
+    features = draw.normal(size=(n_items, d))
     features /= np.linalg.norm(features, axis=1, keepdims=True)
-    features *= (np.arange(1, n_items + 1) ** -0.45)[:, None]
-    features = np.ascontiguousarray(features[draw.permutation(n_items)])
-    score = features @ draw.normal(size=d)
-    return features, np.clip(0.5 * score / score.max(), 0.0, 1.0)
+    # Attractions are not linear here, which the time does not depend on.
+    world = LinearWorld(np.abs(features) / np.sqrt(d), np.full(d, 0.1))
+    return SimpleNamespace(
+        features=features, n_items=n_items, arrays=world.arrays, optimal_slate=world.optimal_slate
+    )
 
 
-def movies(folder, rank):
-    stage = FeedbackScenario(feedback_matrix(make_source("movielens").load(folder)), rank=rank).stage(1, 0)
-    return stage.features, np.asarray(stage.world.matrix.mean(axis=0)).ravel()
+def seconds(contender, steps):
+    contender.begin()
+    start = time.thread_time()
+    contender.play(0, steps)
+    return (time.thread_time() - start) / steps
 
 
-def seconds(function, *arguments):
-    start = time.perf_counter()
-    function(*arguments)
-    return time.perf_counter() - start
+def step(policy, world, rounds, steps=STEPS, catalog=None):
+    """Seconds of a step with shortcuts, on a scan and of the floor; slates must be the same."""
+    catalog = catalog or catalog_arrays(world.features, world.n_items)
+    learner, scan = (Learner(make_policy(policy), world, catalog, K, scan=scan) for scan in (False, True))
+    for one in (learner, scan):  # compiles
+        seconds(one, 2)
+    scanned = max(2, min(steps, int(SCAN_SECONDS / seconds(scan, 2))))
+    learner.played = steps
+    floor = Floor(learner)
+    seconds(floor, 2)
+    best = {"learner": np.inf, "scan": np.inf, "floor": np.inf}
+    for _ in range(rounds):
+        best["learner"] = min(best["learner"], seconds(learner, steps))
+        best["scan"] = min(best["scan"], seconds(scan, scanned))
+        best["floor"] = min(best["floor"], seconds(floor, steps))
+    compared = min(scanned, 2000)
+    assert np.array_equal(learner.record(compared)[0], scan.record(compared)[0]), f"{policy}: other slates"
+    return SimpleNamespace(**best)
+
+
+def told(name, times, extra=""):
+    print(
+        f"{name:44}{times.learner * 1e6:9,.2f}{times.scan * 1e6:12,.1f}{times.scan / times.learner:10,.1f}"
+        f"{times.learner / times.floor:8.2f}{extra}",
+        flush=True,
+    )
+
+
+def building(features, rounds):
+    """Seconds to build an index and to scan once, and its size as a share of the features'."""
+    catalog = scanning(catalog_arrays(features, len(features)))
+    theta, slate = np.random.default_rng(0).normal(size=features.shape[1]), np.empty(K, np.int64)
+    best = {"build": np.inf, "scan": np.inf}
+    for _ in range(rounds + 1):
+        start = time.thread_time()
+        tree = build_index(features)
+        best["build"] = min(best["build"], time.thread_time() - start)
+        for _ in range(5):
+            start = time.thread_time()
+            scan_by_product(theta, catalog, EVERYTHING, np.uint64(1), slate)
+            best["scan"] = min(best["scan"], time.thread_time() - start)
+    size = sum(part.nbytes for part in tree if isinstance(part, np.ndarray))
+    return best["build"], best["scan"], size / features.nbytes
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--items", type=int, default=100_000)
-    parser.add_argument("--features", type=int, default=None, help="32, or 20 with --movielens")
-    parser.add_argument("--k", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--movielens", type=Path)
+    parser.add_argument("--movielens", type=Path, help="folder of MovieLens 1M")
+    parser.add_argument("--items", default="100000,1000000", help="sizes of large catalogs")
+    parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
+    rounds = given.rounds
+    print(f"k = {K}, one core, best of {rounds} rounds; microseconds of a whole step\n")
+    print(f"{'':44}{'step':>9}{'on a scan':>12}{'faster':>10}{'floors':>8}")
     if given.movielens:
-        features, attraction = movies(given.movielens, given.features or 20)
-    else:
-        features, attraction = large_catalog(given.items, given.features or 32)
-    n_items, d = features.shape
-    build_index(features)  # compiles
-    building = min(seconds(build_index, features) for _ in range(3))
-    indexed = catalog_arrays(features, n_items)
-    scanned = catalog_arrays(features, n_items, index=no_index(d))
-
-    thetas = np.empty((given.steps, d))
-    play(
-        make_policy("cascade-lin-ts").initial_state(n_items, d, given.k), indexed, attraction, given.k, thetas
-    )
-    some = thetas[:: max(1, given.steps // max(10, int(1e8 / features.size)))]
-    some = np.ascontiguousarray(some)
-    found = {name: np.empty((len(some), given.k), np.int64) for name in ("scan", "index")}
-    best = dict.fromkeys(found, float("inf"))
-    everything = np.empty((given.steps, given.k), np.int64)
-    for _ in range(4):  # the first compiles
-        best["scan"] = min(best["scan"], seconds(rank_all, some, scanned, found["scan"]) / len(some))
-        best["index"] = min(best["index"], seconds(rank_all, thetas, indexed, everything) / given.steps)
-    # The keys that break ties are those of the places in the array: once more, for the same thetas.
-    rank_all(some, indexed, found["index"])
-    assert np.array_equal(found["scan"], found["index"]), "the index found other slates than the scan"
-    size = sum(part.nbytes for part in indexed.tree if isinstance(part, np.ndarray))
-    print(
-        f"{n_items:,} items, {d} features, k = {given.k}, {given.steps:,} steps; one core, best of 3 rounds"
-    )
-    times = best["scan"] / best["index"]
-    print(
-        f"a scan takes {best['scan'] * 1e6:,.1f} us, the index {best['index'] * 1e6:,.1f}: {times:,.1f} "
-        f"times faster; {len(some):,} slates compared, all equal"
-    )
-    print(
-        f"building takes {building * 1e3:,.0f} ms, as long as {building / best['scan']:,.0f} scans; "
-        f"memory {size / features.nbytes:.2f} times the features"
-    )
+        world = films(given.movielens)
+        lin_ts = step("cascade-lin-ts", world, rounds, steps=100_000)
+        told("MovieLens, 3,706 items, cascade-lin-ts", lin_ts)
+        told("MovieLens, ranked-lin-ts", step("ranked-lin-ts", world, rounds))
+        lin_ucb = step("cascade-lin-ucb", world, rounds)
+        times = f"   {lin_ucb.learner / lin_ts.learner:.2f} times cascade-lin-ts"
+        told("MovieLens, cascade-lin-ucb", lin_ucb, times)
+    for n_items in map(int, given.items.split(",")):
+        world = make_world(f"long-tail:n_items={n_items},n_features=32").build(1)
+        for policy in ("cascade-lin-ts", "cascade-lin-ucb"):
+            told(f"long-tail, {n_items:,} x 32, {policy}", step(policy, world, rounds))
+        build, scan, share = building(world.features, rounds)
+        print(
+            f"    building the index: {build * 1e3:,.0f} ms, as long as {build / scan:,.1f} scans; "
+            f"memory {share:.2f} times the features"
+        )
+    for n_items, d in ((3000, 20), (100_000, 64)):
+        times = step("cascade-lin-ts", sphere(n_items, d), rounds, steps=2000)
+        told(f"equal norms, {n_items:,} x {d}, cascade-lin-ts", times)
+    for policy in ("cascade-ucb1", "cascade-kl-ucb"):
+        small = None
+        for n_items in (256, 10_000):
+            world = make_world(f"long-tail:n_items={n_items}").build(1)
+            times = step(policy, world, rounds)
+            ratio = f"   {times.learner / small:.2f} times 256 items" if small else ""
+            told(f"long-tail, {n_items:,}, {policy}", times, ratio)
+            small = times.learner
 
 
 if __name__ == "__main__":

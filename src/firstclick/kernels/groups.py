@@ -11,7 +11,7 @@ from math import inf
 import numpy as np
 
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.hashing import mix
+from firstclick.kernels.hashing import mix, scramble, stride
 from firstclick.kernels.ranking import GroupArrays, place
 
 # Rows that may be learned from between two recommendations; after more the groups are made anew.
@@ -19,6 +19,9 @@ MOST_NOTED = 1024
 
 # Places for members, for each item. New groups need at most 3.5: half as many again as they have, and 2.
 ROOM = 4
+
+# Members whose hashes are computed together.
+CHUNK = 32
 
 # Places of `clock`.
 TIME, LEARNED, NOTED, N_GROUPS, N_FREE, END = range(6)
@@ -146,17 +149,30 @@ def _place_members(groups, group, score, labels, hidden, key, slate, best, n):  
     start = groups.start[group]
     stop = start + groups.size[group]
     members, marks = groups.members[start:stop], groups.marks[start:stop]
-    to_beat, full = np.uint64(0), False  # full of items that are as good
-    for i in range(len(marks)):
-        # Of a large group most leave here: K others have more luck.
-        if full and mix(key, marks[i]) <= to_beat:
+    # Of a large group only the K that are luckiest matter.
+    k, found = len(slate), 0
+    luck, lucky = np.zeros(k, np.uint64), np.empty(k, np.int64)
+    for first in range(0, len(marks), CHUNK):
+        last = min(first + CHUNK, len(marks))
+        to_beat = luck[k - 1]
+        # All of a chunk without a branch, so that the hashes are computed side by side.
+        above = 0
+        for i in range(first, last):
+            above += scramble(key + marks[i]) > to_beat
+        if above == 0 and found == k:
             continue
-        row = members[i]
-        if len(hidden) > 0 and hidden[row]:
-            continue
-        n = place(slate, best, n, row, score, labels, key)
-        if n == len(slate) and best[n - 1] == score:
-            to_beat, full = mix(key, labels[slate[n - 1]]), True
+        for i in range(first, last):
+            own = scramble(key + marks[i])
+            if (found == k and own <= luck[k - 1]) or (len(hidden) > 0 and hidden[members[i]]):
+                continue
+            at = min(found, k - 1)
+            while at > 0 and luck[at - 1] < own:
+                luck[at], lucky[at] = luck[at - 1], lucky[at - 1]
+                at -= 1
+            luck[at], lucky[at] = own, members[i]
+            found = min(found + 1, k)
+    for i in range(found):
+        n = place(slate, best, n, lucky[i], score, labels, key)
     return n
 
 
@@ -206,7 +222,7 @@ def _move(groups, row, examined, hits, labels):  # type: ignore[no-untyped-def]
     # The last member takes the place of the one that leaves.
     last = groups.members[start[old] + size[old] - 1]
     at = groups.place_of[row]
-    groups.members[at], groups.marks[at], groups.place_of[last] = last, labels[last], at
+    groups.members[at], groups.marks[at], groups.place_of[last] = last, stride(labels[last]), at
     size[old] -= 1
     if size[old] == 0:
         _forget(groups, old)
@@ -219,7 +235,7 @@ def _move(groups, row, examined, hits, labels):  # type: ignore[no-untyped-def]
         for i in range(size[new]):
             member = groups.members[start[new] + i]
             at = clock[END] + i
-            groups.members[at], groups.marks[at], groups.place_of[member] = member, labels[member], at
+            groups.members[at], groups.marks[at], groups.place_of[member] = member, stride(labels[member]), at
         start[new], groups.room[new] = clock[END], more
         clock[END] += more
     _append(groups, new, row, labels)
@@ -229,7 +245,7 @@ def _move(groups, row, examined, hits, labels):  # type: ignore[no-untyped-def]
 @kernel
 def _append(groups, group, row, labels):  # type: ignore[no-untyped-def]
     at = groups.start[group] + groups.size[group]
-    groups.members[at], groups.marks[at], groups.place_of[row] = row, labels[row], at
+    groups.members[at], groups.marks[at], groups.place_of[row] = row, stride(labels[row]), at
     groups.group_of[row] = group
     groups.size[group] += 1
 

@@ -23,7 +23,18 @@ _NOISE, _USER, _FIRST, _SECOND = (np.uint64(s << 56) for s in (1, 2, 3, 4))
 @kernel
 def mix(key, number):  # type: ignore[no-untyped-def]
     """The `number`-th output of SplitMix64 started at `key` (both uint64)."""
-    z = key + (number + _ONE) * _STRIDE
+    return scramble(key + stride(number))
+
+
+@kernel
+def stride(number):  # type: ignore[no-untyped-def]
+    """How far the `number`-th state of SplitMix64 is from its start."""
+    return (number + _ONE) * _STRIDE
+
+
+@kernel
+def scramble(z):  # type: ignore[no-untyped-def]
+    """The output of SplitMix64 in this state."""
     z = (z ^ (z >> _S30)) * _FACTOR_1
     z = (z ^ (z >> _S27)) * _FACTOR_2
     return z ^ (z >> _S31)

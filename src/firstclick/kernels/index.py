@@ -44,7 +44,7 @@ FINE_ROUNDING = 2.0**-51
 SMALLEST_HALF = 2.0**-24
 
 # Every so many searches one leaf gets new widths.
-RENEWAL = 4
+RENEWAL = 8
 
 
 @kernel

@@ -63,7 +63,7 @@ class GroupArrays(NamedTuple):
     group_of: NDArray[np.int32]  # by row
     place_of: NDArray[np.int32]  # by row: its place among the members
     members: NDArray[np.int32]  # rows, group after group, with room to grow
-    marks: NDArray[np.uint64]  # the members' labels
+    marks: NDArray[np.uint64]  # the strides of the members' labels: half of their hash
     start: NDArray[np.int64]  # by group, as all that follows: its first place among the members
     size: NDArray[np.int64]
     room: NDArray[np.int64]
