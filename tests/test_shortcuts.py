@@ -202,3 +202,15 @@ def test_widths_are_computed_for_few_items():
     before = driver.catalog.widths.values.copy()
     driver.play(1, first=200)
     assert 1 <= np.count_nonzero(before != driver.catalog.widths.values) <= 100
+
+
+@pytest.mark.usefixtures("small_indexes")
+def test_rankers_of_one_catalog_have_hints_of_their_own():
+    """Kernels leave Python's lock: a hint that another thread is changing could name one row twice."""
+    catalog = Catalog(range(300), kind_of_features("long tail", np.random.default_rng(8), 300, 5))
+    first, second = (Ranker("cascade-lin-ts", catalog, k=3, seed=seed) for seed in (1, 2))
+    first.recommend()
+    assert (first._arrays().tree.recent >= 0).any()
+    assert (second._arrays().tree.recent < 0).all()
+    assert (catalog.arrays.tree.recent < 0).all()
+    assert second._arrays().tree.leaves is first._arrays().tree.leaves

@@ -57,6 +57,13 @@ def no_index(n_features: int) -> IndexArrays:
     )
 
 
+def with_own_hints(catalog: CatalogArrays) -> CatalogArrays:
+    """The same catalog and index with hints of its own: no other learner changes them meanwhile."""
+    tree = catalog.tree
+    tree = tree._replace(recent=np.full_like(tree.recent, -1), scans=np.zeros_like(tree.scans))
+    return catalog._replace(tree=tree)
+
+
 def scanning(catalog: CatalogArrays) -> CatalogArrays:
     """The same catalog without shortcuts: every search of it is a scan."""
     none = no_index(catalog.features.shape[1])

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.declaration import Declared
 from firstclick.errors import InvalidInput
-from firstclick.index import build_index
+from firstclick.index import build_index, with_own_hints
 from firstclick.kernels.attraction import WorldArrays
 from firstclick.kernels.compiling import POLICY_OF_NUMBERS
 from firstclick.kernels.groups import no_groups
@@ -134,7 +134,7 @@ class Policy(Declared, ABC):
 
         It belongs to one state and to what is learned from there; a state from elsewhere needs new ones.
         """
-        return catalog
+        return with_own_hints(catalog)
 
     def noise_size(self, k: int, n_features: int) -> int:
         """How many standard normal numbers `recommend` uses."""

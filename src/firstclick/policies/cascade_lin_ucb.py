@@ -81,6 +81,7 @@ class CascadeLinUCB(LinearPolicy):
         return (told,)
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
+        catalog = super().shortcuts(catalog)
         return catalog._replace(widths=first_widths(catalog)) if len(catalog.rows) >= KEPT_FROM else catalog
 
     @staticmethod
