@@ -47,7 +47,7 @@ def slates(features, thetas, k, *, hidden=None, index=None):
 @given(
     kind=st.sampled_from(KINDS),
     n_items=st.integers(FEW, 700),
-    d=st.integers(2, 9),
+    d=st.sampled_from([1, 2, 3, 5, 9, 64]),
     k=st.integers(1, 6),
     seed=st.integers(0, 2**32),
     hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
@@ -178,7 +178,13 @@ def test_constant_features_are_put_aside():
 def test_few_or_equal_items_have_no_index():
     assert build_index(np.random.default_rng(0).normal(size=(FEW - 1, 3))).covered == 0
     assert build_index(np.ones((500, 3))).covered == 0
+    assert build_index(1e-312 * np.random.default_rng(0).normal(size=(500, 3))).covered == 0
     assert build_index(np.empty((500, 0))).covered == 0
+
+
+def test_without_half_precision_every_search_is_a_scan(monkeypatch):
+    monkeypatch.setattr(index_module, "HALVES", False)
+    assert build_index(np.random.default_rng(0).normal(size=(500, 3))).covered == 0
 
 
 @pytest.mark.parametrize("policy", ["cascade-lin-ts:sigma=0.5", "ranked-lin-ts"])

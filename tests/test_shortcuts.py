@@ -15,9 +15,11 @@ from firstclick.data import FeedbackScenario, feedback_matrix, synthetic_matrix
 from firstclick.data.sources import make_source
 from firstclick.index import scanning
 from firstclick.kernels.attraction import first_attractive
-from firstclick.kernels.compiling import compiled, learn, recommend
+from firstclick.kernels.compiling import compiled, kernel, learn, recommend
 from firstclick.kernels.groups import MOST_NOTED
 from firstclick.kernels.hashing import fill_normal, mix
+from firstclick.kernels.posterior import mean, observe
+from firstclick.kernels.widths import width_of
 from firstclick.protocol import EVERYTHING, Stage, catalog_arrays
 from firstclick.testing import Driver, request
 
@@ -119,7 +121,7 @@ def check_slates(driver, draw, steps, hide):
 @given(
     kind=st.sampled_from(KINDS),
     n_items=st.sampled_from([32, 40, 100, 300]),
-    d=st.integers(2, 7),
+    d=st.sampled_from([1, 2, 3, 7, 30]),
     k=st.integers(1, 6),
     seed=st.integers(0, 2**32),
     hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
@@ -191,6 +193,53 @@ def test_a_ranker_that_gets_another_state_forgets_its_shortcuts(policy):
         assert slates[0].items == slates[1].items, step
         for one, slate in zip((ranker, fresh), slates, strict=True):
             one.learn(slate, click=step % 3)
+
+
+@kernel
+def observe_again_and_again(state, x, sigma, times):
+    for step in range(times):
+        observe(state.precision, state.moment, state.factor, state.observations, x, step % 2 == 1, sigma, 1.0)
+
+
+@pytest.mark.parametrize("n_items", [40, 1500])
+def test_widths_that_rounding_has_lifted_are_allowed_for(n_items):
+    """A sum of two million equal terms is off by a thousandth: an item never shown looks wider than ever."""
+    sigma = 0.1
+    x = np.random.default_rng(0).uniform(0.2, 1, size=2)
+    unseen = np.array([-x[1], x[0]]) / np.hypot(*x)
+    state = make_policy("cascade-lin-ucb").initial_state(n_items, 2, 1)
+    observe_again_and_again(state, x, sigma, 2_000_000)
+    features = np.zeros((n_items, 2))
+    features[1], features[3] = x, unseen
+    width, theta = width_of(features, 3, state.factor, np.empty(2)), mean(state.moment, state.factor, sigma)
+    assert width > 1.001
+    # Between what the norm of the unseen item allows and what its width gives it.
+    features[0] = x * (unseen @ theta + (1.0003 + width) / 2) / (x @ theta)
+    slates = []
+    for without in (False, True):
+        driver = Driver(f"cascade-lin-ucb:sigma={sigma}", features, k=1)
+        driver.state = state
+        if without:
+            driver.catalog = scanning(driver.catalog)
+        slates.append(driver.recommend())
+    assert slates == [[3], [3]]
+
+
+@pytest.mark.parametrize("c", [1e290, 1.7e308])
+def test_bounds_beyond_floating_point_give_the_slates_of_a_scan(c):
+    features = np.random.default_rng(5).normal(size=(1500, 4)) * 1e30
+    check_slates(Driver(f"cascade-lin-ucb:c={c}", features, k=4), np.random.default_rng(1), 5, 0.1)
+
+
+@pytest.mark.parametrize("policy", ["cascade-lin-ucb", *COUNTING[:2]])
+@pytest.mark.usefixtures("small_indexes")
+def test_a_state_that_was_turned_back_in_place_is_noticed(policy):
+    features = kind_of_features("long tail", np.random.default_rng(8), 300, 5)
+    driver = Driver(policy, features, k=3)
+    driver.play(100)
+    for array, first in zip(driver.state, driver.policy.initial_state(300, 5, 3), strict=True):
+        array[:] = first
+    assert driver.recommend(7) == Driver(policy, features, k=3).recommend(7)
 
 
 def test_widths_are_computed_for_few_items():

@@ -51,13 +51,14 @@ class Catalog:
     def __init__(self, items: Iterable[ItemId], features: ArrayLike | None = None) -> None:
         self.items: list[ItemId] = []
         self.hidden = np.empty(0, np.uint8)
+        self.n_hidden = 0
         self._row_of: dict[ItemId, int] = {}
         self._features: NDArray[np.float64] | None = None
         self._append(items, features)
 
     def __len__(self) -> int:
         """The number of items that can be shown."""
-        return len(self.items) - int(self.hidden.sum())
+        return len(self.items) - self.n_hidden
 
     def __repr__(self) -> str:
         return f"Catalog({len(self)} items, {self.n_features or 'no'} features)"
@@ -83,6 +84,7 @@ class Catalog:
         """Never show these items again; all of them, or none and an error."""
         rows = [self._shown_row(item) for item in _item_ids(items)]
         self.hidden[rows] = 1
+        self.n_hidden = int(self.hidden.sum())
 
     def rows(self, items: Iterable[ItemId]) -> NDArray[np.int64]:
         """The rows of the given items, each once; withdrawn ones are left out, unknown ones refused."""
@@ -155,6 +157,7 @@ class Catalog:
         catalog = cls.__new__(cls)
         catalog.items = [_item_id(item) for item in items]
         catalog.hidden = hidden
+        catalog.n_hidden = int(hidden.sum())
         # A later row of the same id stands for it: earlier ones were withdrawn.
         catalog._row_of = {item: row for row, item in enumerate(catalog.items)}
         catalog._features = features

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.groups import no_groups
 from firstclick.kernels.ranking import FAN, LEAF, CatalogArrays, IndexArrays
-from firstclick.kernels.vectors import halve
+from firstclick.kernels.vectors import HALVES, halve
 from firstclick.kernels.widths import no_widths
 
 Floats = NDArray[np.float64]
@@ -26,6 +26,9 @@ Rows = NDArray[np.int32]
 
 # Below this a scan takes no longer than a search.
 FEWEST_ITEMS = 1000
+
+# Features shorter than that cannot be divided by their length.
+SHORTEST = 1e-290
 
 SMALLEST_SHELL = 4 * LEAF
 # Items of a shell from which the grid's lines are taken.
@@ -71,16 +74,16 @@ def scanning(catalog: CatalogArrays) -> CatalogArrays:
 
 
 def build_index(features: Floats) -> IndexArrays:
-    """An index over all rows; none for few items, or where all are equal."""
+    """An index over all rows; none for few items, for equal ones, or where half precision is not known."""
     n_items, n_features = features.shape
-    if n_items < FEWEST_ITEMS:
+    if n_items < FEWEST_ITEMS or not HALVES:
         return no_index(n_features)
     smallest, largest = _kernel(_extremes)(features)
     varies = largest > smallest
     ends: Floats = np.concatenate([smallest[varies], largest[varies]])
     size = float(np.abs(ends).max(initial=0.0))
     longest = size * math.sqrt(max(int(np.count_nonzero(varies)), 1))
-    if not longest > 0.0:
+    if not longest > SHORTEST:
         return no_index(n_features)
     rotation, rotated, norms = _rotated(features, np.flatnonzero(varies), 1.0 / longest)
     order = _arranged(rotated, norms)
@@ -216,12 +219,12 @@ def _shells(norms, smallest):  # type: ignore[no-untyped-def]
     """
     # The first bits of a positive number in single precision are its logarithm, 64 steps for a doubling.
     kinds = norms.view(np.uint32) >> 17
-    counts = np.zeros(2**15 + 1, np.int64)
+    counts = np.zeros(2**14 + 1, np.int64)
     for row in range(len(kinds)):
-        counts[2**15 - kinds[row]] += 1
+        counts[2**14 - kinds[row]] += 1
     ends = np.empty(66, np.int64)
     ends[0], n_ends, size, above = 0, 1, smallest, 0
-    for kind in range(2**15 + 1):
+    for kind in range(2**14 + 1):
         count = counts[kind]
         counts[kind] = above
         above += count
@@ -231,7 +234,7 @@ def _shells(norms, smallest):  # type: ignore[no-untyped-def]
             size = max(2 * size, 2 * (above - ends[n_ends - 2]))
     rows = np.empty(len(norms), np.int32)
     for row in range(len(kinds)):
-        kind = 2**15 - kinds[row]
+        kind = 2**14 - kinds[row]
         rows[counts[kind]] = row
         counts[kind] += 1
     return rows, ends[:n_ends]

@@ -67,7 +67,8 @@ def catalog_arrays(
     *,
     index: IndexArrays | None = None,
 ) -> CatalogArrays:
-    """The items for kernels. `labels` are what ties and Beta draws hash, the row number by default.
+    """The items for kernels. `labels`, all different, are what ties and Beta draws hash: row numbers by
+    default.
 
     `index` is one that covers the first rows already, or `no_index` for scans; by default it is built.
     """

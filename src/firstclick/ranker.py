@@ -129,7 +129,7 @@ class Ranker:
         """
         self._follow_catalog()
         catalog = self.catalog
-        hidden = catalog.hidden if catalog.hidden.any() else EVERYTHING.hidden
+        hidden = catalog.hidden if catalog.n_hidden else EVERYTHING.hidden
         if excluded := catalog.known_rows(exclude):
             hidden = catalog.hidden.copy()
             hidden[excluded] = 1

@@ -93,32 +93,26 @@ def ranker_by(index):  # type: ignore[no-untyped-def]
                     at -= 1
                 reach[at], top[at] = limits[group], group
         scores = np.full(k, -inf)  # of the K best items so far
-        found = np.empty(n_groups, np.int64)
-        n_found = 0
+        looked_at = np.zeros(n_groups, np.bool_)
         for i in range(k):
             if top[i] >= 0:
+                looked_at[top[i]] = True
                 _look_at(groups, top[i], pretended, budget, hidden, limits, scores)
-                found[n_found] = top[i]
-                n_found += 1
         for group in range(n_groups):
-            if limits[group] < scores[k - 1] or groups.size[group] == 0:
-                continue
-            if group not in found[:n_found]:
+            if not looked_at[group] and limits[group] >= scores[k - 1] and groups.size[group] > 0:
+                looked_at[group] = True
                 _look_at(groups, group, pretended, budget, hidden, limits, scores)
-                found[n_found] = group
-                n_found += 1
 
         n = 0
         best = np.empty(k)
-        for i in range(n_found):
-            group = found[i]
-            if limits[group] >= scores[k - 1]:
+        for group in range(n_groups):
+            if looked_at[group] and limits[group] >= scores[k - 1]:
                 n = _place_members(groups, group, limits[group], labels, hidden, key, slate, best, n)
         return n
 
     @kernel
     def _look_at(groups, group, pretended, budget, hidden, limits, scores):  # type: ignore[no-untyped-def]
-        """Compute the index of a group, and enter it among the best scores for each of its items."""
+        """Put the index of a group in place of its limit, and among the best scores for each of its items."""
         score, base, slope = index(groups.hits[group], groups.examined[group] + pretended, budget)
         groups.base[group], groups.slope[group], limits[group] = base, slope, score
         k = len(scores)

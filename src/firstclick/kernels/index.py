@@ -4,9 +4,7 @@ Items lie in leaves, leaves in a tree, and every node has a box that holds its i
 largest x'theta that a box allows bounds its items from above, so a node below the K-th best score is
 left alone. Boxes and leaves are half precision, and each bound is raised by more than rounding can
 take from it; what decides is the same sum in double precision as in a scan, with the same rule for ties.
-
-The width sqrt(x'M^-1 x) of an item shrinks as M grows, so the width it had when it was last computed is
-still a bound. It is computed again for the few items that reach the slate with the old one.
+Widths are those of `kernels.widths`.
 """
 
 from math import inf, sqrt
@@ -14,18 +12,21 @@ from math import inf, sqrt
 import numpy as np
 
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.posterior import REFRESH, mean
+from firstclick.kernels.posterior import REFRESH, SAFE_PIVOT, mean
 from firstclick.kernels.ranking import FAN, LEAF, place, product, scan_by_bound, scan_by_product
 from firstclick.kernels.vectors import sum_lines
 from firstclick.kernels.widths import (
+    OBSERVATIONS,
     RAISED,
+    SEARCHES,
     SMALLEST,
+    VISITED,
     least_of_last,
     lower_tops,
     renew_widths,
     scan_with_old_widths,
     width_of,
-)  # fmt: skip
+)
 
 # A slate this long, or of this share of the items, is found by a scan: there is little to leave out.
 LONGEST_SLATE = 64
@@ -67,15 +68,23 @@ def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
 def rank_by_bound(state, sigma, c, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'mean + c sqrt(x'M^-1 x); return how many were found."""
     theta, factor = mean(state.moment, state.factor, sigma), state.factor
-    # Rounding in the updates of the factor, until it is made anew, may lift a width that should shrink: by at
-    # most this share, because no eigenvalue of M is below 1 and none is above its trace.
-    drift, d = 0.0, len(theta)
+    # Rounding may lift a width that should shrink: in the sums of M, which are never made anew, and in the
+    # updates of its factor, until that is. By at most this share, as no eigenvalue of M is below 1 or above
+    # its trace.
+    trace, d = 0.0, len(theta)
     for i in range(d):
-        drift += state.precision[i, i]
-    drift *= 2 * REFRESH * d * FINE_ROUNDING
+        trace += state.precision[i, i]
+    observations = state.observations[0]
+    drift = trace * (2 * REFRESH * d + observations) * FINE_ROUNDING
     widths = catalog.widths
-    if len(widths.values) == 0 or len(request.candidates) > 0 or not drift < 1.0:
+    if (
+        len(widths.values) == 0
+        or len(request.candidates) > 0
+        or observations < widths.turn[OBSERVATIONS]  # These are the widths of another state.
+        or not (drift < 1.0 and trace * SAFE_PIVOT < 0.1)  # Beyond that the factor is not always made anew.
+    ):
         return scan_by_bound(theta, factor, c, catalog, request, key, slate)
+    widths.turn[OBSERVATIONS] = observations
     raised = c * (1.0 + drift) * RAISED
     least = least_of_last(widths.recent, theta, factor, c, catalog.features, request.hidden, len(slate))
     length = _searchable_length(theta, catalog.tree, request, slate)
@@ -157,9 +166,9 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
     renewed = -1
     if factor is not None:
         turn = catalog.widths.turn
-        turn[0] += 1
-        if turn[0] % RENEWAL == 0:
-            renewed = 1 + turn[0] // RENEWAL % max(turn[1], 1)
+        turn[SEARCHES] += 1
+        if turn[SEARCHES] % RENEWAL == 0:
+            renewed = 1 + turn[SEARCHES] // RENEWAL % max(turn[VISITED], 1)
     bounds, scores = np.empty(FAN, np.float32), np.empty(LEAF, np.float32)
     while waiting > 0:
         waiting -= 1
@@ -175,7 +184,8 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
                 limit = constant + bounds[child] + slack * below[child]
                 if factor is not None:
                     limit += raised * tops[group, child]
-                if limit >= least and below[child] >= 0.0:
+                # Whatever is no number is looked at.
+                if not limit < least and below[child] >= 0.0:
                     nodes[waiting, 0], nodes[waiting, 1] = node * FAN + child, height - 1
                     limits[waiting] = limit
                     waiting += 1
@@ -197,11 +207,11 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
             if factor is not None and visited == renewed:
                 renew_widths(order, start, features, factor, values, z)
                 lower_tops(leaf, values, tops, first)
-            if not _largest(scores) >= need:
+            if _largest(scores) < need:
                 continue
             computed = False
             for m in range(LEAF):
-                if not scores[m] >= need:
+                if scores[m] < need:
                     continue
                 if factor is not None and scores[m] + room + raised * values[start + m] < least:
                     continue
@@ -222,7 +232,7 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
             if computed:
                 lower_tops(leaf, values, tops, first)
     if factor is not None:
-        catalog.widths.turn[1] = visited
+        catalog.widths.turn[VISITED] = visited
     elif visited > MOST_VISITED * len(leaves):
         index.scans[0] = SCANS
     return n
@@ -271,7 +281,7 @@ def _least_of_recent(recent, theta, features, hidden, k):  # type: ignore[no-unt
     for row in recent:
         if row >= 0 and (len(hidden) == 0 or not hidden[row]):
             score = product(features, row, theta)
-            if n == k and not score > best[k - 1]:
+            if score != score or (n == k and not score > best[k - 1]):
                 continue
             at = min(n, k - 1)
             while at > 0 and best[at - 1] < score:

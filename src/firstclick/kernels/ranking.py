@@ -44,14 +44,16 @@ class IndexArrays(NamedTuple):
 class WidthArrays(NamedTuple):
     """The width sqrt(x'M^-1 x) of each item when it was last computed, for `kernels.index`; empty for none.
 
-    Widths only shrink while a learner learns: these belong to one state and its future. `firstclick.index`
-    makes them.
+    Widths only shrink while a learner learns, but for rounding: these belong to one state and its future.
+    `kernels.widths` makes them.
     """
 
     values: NDArray[np.float32]  # by place in the index, then by row for rows that it does not cover
     tops: NDArray[np.float32]  # groups x children of the index: the largest value below
     recent: NDArray[np.int64]  # the last slate, then -1: a hint
-    turn: NDArray[np.int64]  # how many searches there were, and how many leaves the last one visited
+    turn: NDArray[
+        np.int64
+    ]  # searches so far, leaves that the last one visited, observations in the state then
 
 
 class GroupArrays(NamedTuple):

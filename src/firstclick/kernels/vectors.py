@@ -5,15 +5,31 @@ up; and it knows no numbers of half precision. Here the sums stay in registers u
 are bounds: their last bits, which differ between machines, decide nothing.
 """
 
+import platform
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
+from llvmlite import binding, ir
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 LANES = 32
+
+
+def _knows_halves() -> bool:
+    """Whether the processor that Numba compiles for converts half precision by itself.
+
+    Elsewhere the compiler would call a function that is not there, and the process would end.
+    """
+    if platform.machine() in ("aarch64", "arm64"):
+        return True
+    if config.CPU_NAME is not None:
+        return "+f16c" in (config.CPU_FEATURES or "")
+    return bool(binding.get_host_cpu_features().get("f16c", False))
+
+
+HALVES = bool(config.DISABLE_JIT) or _knows_halves()
 
 _HALVES, _SINGLES = ir.VectorType(ir.HalfType(), LANES), ir.VectorType(ir.FloatType(), LANES)
 _INT = ir.IntType(32)
@@ -46,6 +62,8 @@ def _(singles, halves):  # type: ignore[no-untyped-def]
 def _sum_lines(typing, block, lines, weights, sums):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         block, lines, weights, sums = _arrays(context, builder, signature, arguments)
+        if not HALVES:
+            return context.get_dummy_value()  # There is no index, and nobody calls this.
         (n_lines,) = cgutils.unpack_tuple(builder, weights.shape)
         total = cgutils.alloca_once_value(builder, ir.Constant(_SINGLES, [0.0] * LANES))
         with cgutils.for_range(builder, n_lines) as loop:
@@ -65,6 +83,8 @@ def _sum_lines(typing, block, lines, weights, sums):  # type: ignore[no-untyped-
 @intrinsic
 def _halve(typing, singles, halves):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        if not HALVES:
+            return context.get_dummy_value()
         singles, halves = _arrays(context, builder, signature, arguments)
         values = _load(builder, singles.data, _SINGLES)
         _store(builder, builder.fptrunc(values, _HALVES), halves.data)

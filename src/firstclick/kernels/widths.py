@@ -26,6 +26,9 @@ from firstclick.kernels.ranking import (
 RAISED = 1.0 + 2.0**-20
 SMALLEST = 2.0**-100
 
+# Places of `turn`.
+SEARCHES, VISITED, OBSERVATIONS = range(3)
+
 RECENT = 64  # rows of the last slate that are remembered
 
 
@@ -35,7 +38,7 @@ def no_widths() -> WidthArrays:
         values=np.empty(0, np.float32),
         tops=np.empty((0, FAN), np.float32),
         recent=np.empty(0, np.int64),
-        turn=np.zeros(2, np.int64),
+        turn=np.zeros(3, np.int64),
     )
 
 
@@ -53,7 +56,7 @@ def first_widths(catalog: CatalogArrays) -> WidthArrays:
     for start, stop in pairwise(index.first):
         tops[start:stop].reshape(-1)[: len(below)] = below
         below = tops[start:stop].max(axis=1)
-    return WidthArrays(values, tops, np.full(RECENT, -1, np.int64), np.zeros(2, np.int64))
+    return WidthArrays(values, tops, np.full(RECENT, -1, np.int64), np.zeros(3, np.int64))
 
 
 @kernel
