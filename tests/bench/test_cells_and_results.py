@@ -66,6 +66,10 @@ def test_a_cell_has_all_its_contenders_and_is_measured_once(tmp_path):
         assert cell.slates_compared >= 1
         assert cell.ratio(SCAN) == cell.timings[SCAN].seconds / cell.seconds
     assert first[1].ratio(PLAIN) is None
+    assert first[0].times_floor == first[0].seconds / first[0].timings[FLOOR].seconds
+    assert first[0].ratio(PASS) == first[0].timings[PASS].seconds / first[0].seconds
+    # It reads no features: neither of the two says anything of it.
+    assert (first[1].times_floor, first[1].ratio(PASS)) == (None, None)
     assert measure_cells(cells, kept, seconds=SECONDS, report=silent) == first
     assert measure_cells(cells, kept, seconds=2 * SECONDS, report=silent) != first
 

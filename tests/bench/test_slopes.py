@@ -17,8 +17,8 @@ def test_a_power_law_gives_back_its_power(power):
     assert slope({size: 3e-6 * size**power for size in (16, 3000, 10**6)}) == pytest.approx(power)
 
 
-def test_one_size_has_no_slope():
-    assert slope({16: 1.0}) is None
+def test_fewer_than_three_sizes_have_no_slope():
+    assert slope({16: 1.0, 256: 2.0}) is None
     assert slope({}) is None
 
 
@@ -26,12 +26,12 @@ def test_each_size_is_varied_while_the_others_stay():
     cells = [
         cell("a", n, d, k, learner=n**0.1 * d**2 * k**0.5, scan=n * d * k**0.25)
         for n, d, k in [
-            *((n, d, 4) for n in (16, 3000, 100_000) for d in (10, 20)), *((3000, 20, k) for k in (1, 2))
+            *((n, d, 4) for n in (16, 256, 3000, 100_000) for d in (10, 20, 40)),
+            *((3000, 20, k) for k in (1, 2)),
         ]
     ]  # fmt: skip
     # What a small catalog takes is no part of how the cost grows with large ones.
-    cells[0] = cell("a", 16, 10, 4, learner=1.0, scan=1.0)
-    cells[1] = cell("a", 16, 20, 4, learner=1.0, scan=1.0)
+    cells[:3] = [cell("a", 16, d, 4, learner=1.0, scan=1.0) for d in (10, 20, 40)]
     found = {(one.size, one.where): one for one in growth(cells, 20, 4)}
     assert set(found) == {
         ("L", "d = 20, K = 4"), ("d", "L = 3,000, K = 4"), ("d", "L = 100,000, K = 4"),
@@ -40,11 +40,11 @@ def test_each_size_is_varied_while_the_others_stay():
     expected = {"L": (0.1, 1.0), "d": (2.0, 1.0), "K": (0.5, 0.25)}
     for (size, _), one in found.items():
         assert (one.learner, one.scan) == pytest.approx(expected[size])
-    assert found["L", "d = 20, K = 4"].sizes == (3000, 100_000)
+    assert found["L", "d = 20, K = 4"].sizes == (256, 3000, 100_000)
 
 
-def test_few_small_sizes_are_better_than_none():
-    cells = [cell("a", n, 20, 4, learner=n**0.3, scan=n) for n in (16, 256, 3000)]
-    (one,) = growth(cells, 20, 4)
-    assert one.sizes == (16, 256, 3000)
-    assert one.learner == pytest.approx(0.3)
+@pytest.mark.parametrize("sizes", [(16, 256, 3000), (16, 32, 64)])
+def test_small_catalogs_make_no_slope_in_any_size(sizes):
+    cells = [cell("a", n, 20, 4, learner=n**0.3, scan=n) for n in sizes]
+    cells += [cell("a", 64, d, 4, learner=d, scan=d) for d in (10, 40, 64)]
+    assert growth(cells, 20, 4) == []

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from firstclick.bench import peer_runs
-from firstclick.bench.peers.process import NOT_INSTALLED
 
 TINY = ("bench", "--items", 16, "--features", 10, "--policy", "cascade-lin-ts")
 
@@ -29,22 +28,36 @@ def test_a_short_run_writes_every_file_and_prints_the_table(run, folder):
     assert sorted(path.name for path in (folder / "new").iterdir()) == [
         "bench.json", "bench.md", "bench.png", "bench.svg", "cells.jsonl",
     ]  # fmt: skip
+    assert re.match(
+        r"One core of '.*'\.\n"
+        r"Lower is better: µs/step, and x floor, how many times as long as its floor\.\n"
+        r"Higher is better: how many times faster than .*\n.*; below 1 is slower\.\n",
+        seen.out,
+    )
     assert "10 features, 4 places" in seen.out
     assert re.search(r"^learner +items +µs/step +x floor +scan +1 pass +NumPy +tuned", seen.out, re.M)
     assert re.search(r"^cascade-lin-ts +16 ", seen.out, re.M)
-    assert max(len(line) for line in seen.out.splitlines() if "times" not in line) <= 80
+    assert max(len(line) for line in seen.out.splitlines()[1:]) <= 80
     assert without_progress(seen.err) == "1 cell\npage: new/bench.md\n"
     told = json.loads((folder / "new" / "bench.json").read_text())
     assert told["command"] == "firstclick bench --items 16 --features 10 --policy cascade-lin-ts --out OUT"
     assert {"machine", "versions", "date", "cells", "peers", "growth"} <= set(told)
     (cell,) = told["cells"]
     assert (cell["policy"], cell["n_items"], cell["n_features"], cell["k"]) == ("cascade-lin-ts", 16, 10, 4)
-    ratio = cell["timings"]["scan"]["seconds"] / cell["timings"]["learner"]["seconds"]
-    assert cell["ratios"]["scan"] == pytest.approx(ratio)
+    took = {name: timing["seconds"] for name, timing in cell["timings"].items()}
+    assert cell["ratios"] == pytest.approx(
+        {
+            "times_floor": took["learner"] / took["floor"],
+            "times_faster_than_scan": took["scan"] / took["learner"],
+            "times_faster_than_one_pass": took["pass"] / took["learner"],
+            "times_faster_than_plain_numpy": took["plain NumPy"] / took["learner"],
+            "times_faster_than_tuned_numpy": took["tuned NumPy"] / took["learner"],
+        }
+    )
     page = (folder / "new" / "bench.md").read_text()
     assert "![" in page
     assert "| `cascade-lin-ts` |" in page
-    assert "Not measured: say `--peers`" in page
+    assert "Peers" not in page
     assert "<svg" in (folder / "new" / "bench.svg").read_text()
 
 
@@ -55,8 +68,12 @@ def test_the_same_command_goes_on_and_overwrite_measures_anew(run, folder):
     assert again.err.startswith("2 cells, 1 of them measured already\n")
     assert (folder / "new" / "cells.jsonl").read_text().startswith(first)
     assert len(json.loads((folder / "new" / "bench.json").read_text())["cells"]) == 2
-    assert run(*TINY, "--out", "new", "--overwrite").err.startswith("1 cell\n")
-    assert not (folder / "new" / "cells.jsonl").read_text().startswith(first)
+    # Nothing is left of the other cell either, as the help says.
+    assert run(*TINY, "--out=new", "--overwrite", "--json").err.startswith("1 cell\n")
+    (line,) = (folder / "new" / "cells.jsonl").read_text().splitlines()
+    assert line + "\n" != first
+    command = json.loads((folder / "new" / "bench.json").read_text())["command"]
+    assert command == "firstclick bench --items 16 --features 10 --policy cascade-lin-ts --out=OUT"
 
 
 def test_json_is_printed_and_nothing_written(run, folder):
@@ -69,29 +86,71 @@ def test_every_learner_by_default(run):
     seen = run("bench", "--items", "16,32", "--features", 3, "--k", 2, "--json")
     told = json.loads(seen.out)
     assert len({cell["policy"] for cell in told["cells"]}) >= 7
-    assert {one["size"] for one in told["growth"]} == {"L"}
+    assert told["growth"] == []
+    (counting,) = (cell for cell in told["cells"] if (cell["policy"], cell["n_items"]) == ("cascade-ts", 16))
+    absent = {name for name, ratio in counting["ratios"].items() if ratio is None}
+    assert absent == {
+        "times_floor", "times_faster_than_one_pass", "times_faster_than_plain_numpy",
+        "times_faster_than_tuned_numpy",
+    }  # fmt: skip
+
+
+def with_peers(monkeypatch, *missing):
+    """Peers with made-up answers, all installed but those that are missing."""
+
+    def play(name, n_items, *_, **__):
+        if name in missing:
+            return {"failure": peer_runs.NOT_INSTALLED}
+        answer = {"seconds": 1.5, "steps": 2, "memory": 9}
+        return {"failure": "ran out of its 60 s"} if name == "mabwiser" else answer
+
+    def installed(peer):
+        return None if peer.package in missing else "7.8"
+
+    monkeypatch.setattr(peer_runs, "play_peer", play)
+    monkeypatch.setattr(peer_runs, "installed", installed)
+    monkeypatch.setattr(sys.modules["firstclick.cli.bench"], "installed", installed)
 
 
 def test_peers_are_in_the_table_the_page_and_the_picture(run, folder, monkeypatch):
-    def play(name, n_items, *_, **__):
-        if name == "mabwiser":
-            return {"failure": "ran out of its 60 s"}
-        return {"failure": NOT_INSTALLED} if name == "mab2rec" else {"seconds": 1.5, "steps": 2, "memory": 9}
-
-    monkeypatch.setattr(peer_runs, "play_peer", play)
-    monkeypatch.setattr(peer_runs, "installed", lambda peer: "7.8")
+    with_peers(monkeypatch, "mab2rec")
     seen = run(*TINY, "--peers", "--out", "new")
     assert seen.code == 0, seen.err
+    said = "1 cell\npeers that are not installed (pip install 'firstclick[peers]'): Mab2Rec\n"
+    assert without_progress(seen.err) == said + "page: new/bench.md\n"
+    assert "Peers, 10 features, 4 places (slower: times as long as cascade-lin-ts)" in seen.out
     assert re.search(r"^Vowpal Wabbit +16 +1,500,000 +[\d,]+", seen.out, re.M)
     assert re.search(r"^MABWiser +16 +– +– +ran out of its 60 s", seen.out, re.M)
     page = (folder / "new" / "bench.md").read_text()
     assert re.search(r"^\| Vowpal Wabbit \| 1,500,000 \([\d,]+\) \|$", page, re.M)
     assert "| MABWiser | ran out of its 60 s |" in page
-    assert "| Mab2Rec | not installed (pip install 'firstclick[peers]') |" in page
-    assert "**Vowpal Wabbit** 7.8: --ccb_explore_adf" in page
+    assert re.search(r"\*\*Vowpal Wabbit\*\* 7\.8: --ccb_explore_adf.*; at least 2 steps\.$", page, re.M)
     picture = (folder / "new" / "bench.svg").read_text()
-    for words in ("contextualbandits", "ran out of its 60 s", "not installed"):
+    for words in ("contextualbandits", "ran out of its 60 s"):
         assert words in picture
+    for text in (seen.out, page, picture):
+        assert "Mab2Rec" not in text
+
+
+def test_peers_without_cascade_lin_ts_have_times_alone(run, folder, monkeypatch):
+    with_peers(monkeypatch)
+    seen = run("bench", "--items", 16, "--policy", "random", "--peers", "--out", "new")
+    assert "Peers, 20 features, 4 places\n" in seen.out
+    assert "slower" not in seen.out.partition("Peers")[2]
+    assert re.search(r"^Vowpal Wabbit +16 +1,500,000 *$", seen.out, re.M)
+    page = (folder / "new" / "bench.md").read_text()
+    assert "| Vowpal Wabbit | 1,500,000 |" in page
+    assert "brackets" not in page
+
+
+def test_peers_of_which_none_is_installed_are_refused_at_once(run, folder, monkeypatch):
+    monkeypatch.setattr(sys.modules["firstclick.cli.bench"], "installed", lambda peer: None)
+    seen = run(*TINY, "--peers", "--out", "new")
+    assert (seen.code, seen.out, list(folder.iterdir())) == (2, "", [])
+    assert seen.err == (
+        "error: --peers needs one of bayesianbandits, contextualbandits, Vowpal Wabbit, MABWiser, Mab2Rec, "
+        "and none is installed; say pip install 'firstclick[peers]', or leave --peers out\n"
+    )
 
 
 def test_ctrl_c_keeps_what_is_finished(run, folder, monkeypatch):

@@ -7,6 +7,7 @@ from typing import Any
 
 from firstclick.bench.measure import Timing
 from firstclick.errors import WorkFailed
+from firstclick.registry import policy_class
 
 LEARNER, SCAN, FLOOR, PASS = "learner", "scan", "floor", "pass"
 PLAIN, TUNED = "plain NumPy", "tuned NumPy"
@@ -33,10 +34,25 @@ class Measured:
         """The learner's time of a step."""
         return self.timings[LEARNER].seconds
 
+    @property
+    def reads_features(self) -> bool:
+        """Whether the learner needs features; if not, a pass over them and its floor say nothing of it."""
+        return policy_class(self.policy.partition(":")[0]).needs_features
+
+    @property
+    def times_floor(self) -> float | None:
+        """How many times as long as its floor the learner takes; None for a learner without features."""
+        return self.seconds / self.timings[FLOOR].seconds if self.reads_features else None
+
     def ratio(self, name: str) -> float | None:
-        """How many times as long as the learner this contender takes; None if it was not timed."""
+        """How many times as long as the learner this contender takes.
+
+        None if it was not timed, and for one pass over features that the learner does not read.
+        """
         timing = self.timings.get(name)
-        return None if timing is None else timing.seconds / self.seconds
+        if timing is None or (name == PASS and not self.reads_features):
+            return None
+        return timing.seconds / self.seconds
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> "Measured":

@@ -9,12 +9,15 @@ from firstclick.bench.cells import SWEPT_ITEMS
 from firstclick.bench.results import LEARNER, SCAN, Measured
 
 # Below this many items the work that does not depend on them hides how the rest grows.
-MANY_ITEMS = 1000
+MANY_ITEMS = 256
+
+# A line through two points always fits.
+FEWEST_POINTS = 3
 
 
 def slope(points: Mapping[int, float]) -> float | None:
-    """The p of value = constant * size^p that fits best on a log-log scale; None for fewer than two sizes."""
-    if len(points) < 2:
+    """The p of value = constant * size^p that fits best on a log-log scale; None for under three sizes."""
+    if len(points) < FEWEST_POINTS:
         return None
     sizes, values = np.log(list(points.keys())), np.log(list(points.values()))
     sizes = sizes - sizes.mean()
@@ -34,16 +37,17 @@ class Growth:
 
 
 def growth(cells: Sequence[Measured], n_features: int, k: int) -> list[Growth]:
-    """Slopes in L at these d and k, in d at the swept and the largest number of items, and in K."""
+    """Slopes in L at these d and k, in d at the swept and the largest number of items, and in K.
+
+    From three sizes or more, and from catalogs of 256 items or more.
+    """
     found: list[Growth] = []
     largest = max((cell.n_items for cell in cells), default=0)
     for policy in dict.fromkeys(cell.policy for cell in cells):
-        own = [cell for cell in cells if cell.policy == policy]
-        along_items = [cell for cell in own if (cell.n_features, cell.k) == (n_features, k)]
-        many = [cell for cell in along_items if cell.n_items >= MANY_ITEMS]
+        own = [cell for cell in cells if cell.policy == policy and cell.n_items >= MANY_ITEMS]
         along: list[tuple[str, str, Callable[[Measured], int], list[Measured]]] = [
             ("L", f"d = {n_features}, K = {k}", lambda cell: cell.n_items,
-             many if len(many) > 1 else along_items)
+             [cell for cell in own if (cell.n_features, cell.k) == (n_features, k)])
         ]  # fmt: skip
         along += [
             ("d", f"L = {n_items:,}, K = {k}", lambda cell: cell.n_features,

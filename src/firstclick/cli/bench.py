@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,8 @@ from firstclick.bench.cells import (
 )
 from firstclick.bench.machine import machine, versions
 from firstclick.bench.peer_runs import measure_peers
+from firstclick.bench.peers.peer import installed
+from firstclick.bench.peers.process import PEERS
 from firstclick.bench.results import Bench, Kept
 from firstclick.bench.run import already_measured, measure_cells, now
 from firstclick.cli.console import Interrupted, Steps, page, print_json, progress_bar, talk
@@ -64,18 +67,25 @@ def bench(
     peer_memory: Annotated[str, Option(metavar="SIZE", help="Memory that a peer has: 4GB, 500MB.")] = "4GB",
     folder: Annotated[
         Path | None,
-        Option("--out", metavar="FOLDER", help="Folder for bench.json, bench.md, bench.svg and bench.png."),
+        Option(
+            "--out",
+            metavar="FOLDER",
+            help="Folder for bench.json, bench.md, bench.svg, bench.png and cells.jsonl, the finished cells.",
+        ),
     ] = None,
-    overwrite: Annotated[bool, Option("--overwrite", help="Measure again what --out holds already.")] = False,
+    overwrite: Annotated[
+        bool, Option("--overwrite", help="Forget all finished cells in --out, and measure anew.")
+    ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
 ) -> None:
     """Measure the time of a step of every learner, on one core, against what it could be compared with.
 
     Its own floor (drawing and learning alone), the dense scan, one pass over the features, NumPy plain and
-    tuned, and with --peers other libraries. Interrupted, the same command with --out goes on.
+    tuned, and with --peers other libraries. Interrupted, the same command with --out goes on. The first call
+    compiles for some minutes.
 
     \b
-    The short form, about a minute:
+    The short form, about a minute once all is compiled:
       firstclick bench --out results
 
     \b
@@ -93,11 +103,14 @@ def bench(
     memory = _bytes(peer_memory)
     if peers and sys.platform == "win32":
         raise InvalidInput("--peers needs Linux or macOS, which can limit the memory of a process")
+    missing = _missing_peers() if peers else []
     kept = _kept(folder, overwrite)
     seconds = LONG_SECONDS if long else SHORT_SECONDS
     finished = len(already_measured(cells, kept, seconds=seconds))
     words = f"{len(cells)} cell{'s' * (len(cells) > 1)}"
     talk.print(words + (f", {finished} of them measured already" if finished else ""))
+    if missing:
+        talk.print(f"peers that are not installed (pip install 'firstclick[peers]'): {', '.join(missing)}")
     with _measuring(folder) as progress:
         measured = measure_cells(cells, kept, seconds=seconds, report=progress.doing("measuring"))
         others = [] if not peers else measure_peers(
@@ -106,7 +119,8 @@ def bench(
         )  # fmt: skip
     result = Bench(
         machine=machine(), versions=versions(), date=now(), command=_command(),
-        n_features=main_features(dimensions), k=k, cells=tuple(measured), peers=tuple(others),
+        n_features=main_features(dimensions), k=k, cells=tuple(measured),
+        peers=tuple(one for one in others if one.version),
     )  # fmt: skip
     hand_over(result, folder, as_json=json)
 
@@ -114,7 +128,7 @@ def bench(
 def hand_over(result: Bench, folder: Path | None, *, as_json: bool) -> None:
     """The files, then the tables, then where the files are."""
     from firstclick.report.bench import bench_figure
-    from firstclick.report.bench_page import as_plain, bench_page, bench_tables, headline
+    from firstclick.report.bench_page import as_plain, bench_page, bench_tables, headline, how_to_read
     from firstclick.report.figures import figure_bytes
 
     plain = as_plain(result)
@@ -127,7 +141,7 @@ def hand_over(result: Bench, folder: Path | None, *, as_json: bool) -> None:
     if as_json:
         print_json(plain)
     else:
-        page().print(f"{result.machine}; one core; floor: times as long; others: times faster than each")
+        page().print(how_to_read(result))
         for heading, table in bench_tables(result):
             page().print("\n" + heading)
             page().print(table)
@@ -157,6 +171,17 @@ def _policies(specs: list[str] | None) -> list[Policy]:
         if sum(policy.label == label for policy in policies) > 1:
             raise InvalidInput(f"policy {label!r} is given twice")
     return policies
+
+
+def _missing_peers() -> list[str]:
+    """The peers that are not installed; refuses where none is."""
+    missing = [peer.title for peer in PEERS.values() if installed(peer) is None]
+    if len(missing) == len(PEERS):
+        raise InvalidInput(
+            f"--peers needs one of {', '.join(missing)}, and none is installed; "
+            "say pip install 'firstclick[peers]', or leave --peers out"
+        )
+    return missing
 
 
 def _sizes(option: str, text: str | None, default: tuple[int, ...]) -> tuple[int, ...]:
@@ -203,8 +228,13 @@ def _kept(folder: Path | None, overwrite: bool) -> Kept:
 
 
 def _command() -> str:
-    """The call that does the same; where its files went is for the reader to say."""
-    words = list(sys.argv[1:])
-    if "--out" in words:
-        words[words.index("--out") + 1 : words.index("--out") + 2] = ["OUT"]
-    return shlex.join(["firstclick", *words])
+    """The call that measures the same; where its files went is for the reader to say."""
+    words = ["firstclick"]
+    for before, word in pairwise(sys.argv):
+        if before == "--out":
+            words.append("OUT")
+        elif word.startswith("--out="):
+            words.append("--out=OUT")
+        elif word not in ("--json", "--overwrite"):
+            words.append(word)
+    return shlex.join(words)
