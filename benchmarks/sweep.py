@@ -1,6 +1,6 @@
 """How much faster a sweep of thousands of short cells goes on two dask workers than on one.
 
-    python benchmarks/sweep.py [--runs 40] [--steps 3000] [--turns 2] [--workers 2]
+    python benchmarks/sweep.py [--runs 40] [--steps 10000] [--turns 1] [--workers 2]
 
 A made-up feedback matrix of 2,000 users and 1,000 items; 25 learners (CascadeLinTS with ten sigmas,
 CascadeLinUCB with ten c, CascadeUCB1 with five radii) x 16, 64 and 256 items x runs, each run with a split
@@ -123,9 +123,9 @@ def play(sweep, first, workers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=40, help="75 cells each")
-    parser.add_argument("--steps", type=int, default=3000, help="of a cell")
+    parser.add_argument("--steps", type=int, default=10_000, help="of a cell")
     parser.add_argument(
-        "--turns", type=int, default=2, help="how often each number of workers plays all cells"
+        "--turns", type=int, default=1, help="how often each number of workers plays all cells"
     )
     parser.add_argument("--workers", type=int, default=2, help="to be compared with one")
     given = parser.parse_args()
