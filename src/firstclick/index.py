@@ -98,7 +98,7 @@ def build_index(features: Floats) -> IndexArrays:
     while sizes[-1] > 1:
         sizes.append(-(-sizes[-1] // FAN))
     first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    edges = np.zeros((first[-1], 2 * d, FAN), np.float32)
+    edges = np.empty((first[-1], 2 * d, FAN), np.uint16)
     reaches = np.empty((first[-1], FAN), np.float32)
     for start, stop in pairwise(first):
         high, low, reach = _kernel(_group)(high, low, reach, edges[start:stop], reaches[start:stop])
@@ -112,19 +112,12 @@ def build_index(features: Floats) -> IndexArrays:
         longest=longest,
         order=order,
         leaves=leaves,
-        edges=np.concatenate([_outward(edges[:, :d], np.inf), _outward(edges[:, d:], -np.inf)], axis=1),
+        edges=edges,
         reach=reaches,
         first=first,
         recent=np.full(REMEMBERED, -1, np.int64),
         scans=np.zeros(1, np.int64),
     )
-
-
-def _outward(edges: Singles, direction: float) -> NDArray[np.uint16]:
-    """The edges in half precision, as bits, rounded in this direction: a box does not get smaller."""
-    halves = edges.astype(np.float16)
-    inside = halves < edges if direction > 0 else halves > edges
-    return np.where(inside, np.nextafter(halves, np.float16(direction)), halves).view(np.uint16)
 
 
 def _kernel(function: Any) -> Any:
@@ -299,21 +292,30 @@ def _fill_leaves(rotated, norms, order, leaves, high, low, reach):  # type: igno
 
 
 def _group(high, low, reach, edges, reaches):  # type: ignore[no-untyped-def]
-    """Put the children's edges and reaches side by side, group by group; return those of the groups."""
+    """Put the children's edges and reaches side by side, group by group; return those of the groups.
+
+    Edges are moved outward by more than they are rounded to half precision: no box gets smaller.
+    """
     n, d = high.shape
     tops, bottoms = np.empty((len(edges), d), np.float32), np.empty((len(edges), d), np.float32)
     longest = np.empty(len(edges), np.float32)
+    line = np.zeros(FAN, np.float32)
+    share, least = np.float32(2.0**-10), np.float32(2.0**-24)
     for group in range(len(edges)):
-        block, top, bottom = edges[group], tops[group], bottoms[group]
-        first = group * FAN
-        top[:], bottom[:], longest[group] = high[first], low[first], reach[first]
+        block, first, size = edges[group], group * FAN, min(FAN, n - group * FAN)
         for m in range(FAN):
-            child = first + m
-            reaches[group, m] = -1.0
-            if child < n:
-                for j in range(d):
-                    block[j, m], block[d + j, m] = high[child, j], low[child, j]
-                    top[j], bottom[j] = max(top[j], high[child, j]), min(bottom[j], low[child, j])
-                reaches[group, m] = reach[child]
-                longest[group] = max(longest[group], reach[child])
+            reaches[group, m] = reach[first + m] if m < size else np.float32(-1.0)
+        longest[group] = reaches[group].max()
+        for j in range(d):
+            tops[group, j], bottoms[group, j] = high[first, j], low[first, j]
+            for m in range(size):
+                edge = high[first + m, j]
+                tops[group, j] = max(tops[group, j], edge)
+                line[m] = edge + abs(edge) * share + least
+            halve(line, block[j])
+            for m in range(size):
+                edge = low[first + m, j]
+                bottoms[group, j] = min(bottoms[group, j], edge)
+                line[m] = edge - abs(edge) * share - least
+            halve(line, block[d + j])
     return tops, bottoms, longest

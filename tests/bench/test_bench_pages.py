@@ -7,7 +7,8 @@ import pytest
 from firstclick.bench.measure import Timing
 from firstclick.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Bench, Measured, PeerMeasured
 from firstclick.report.bench import bench_figure
-from firstclick.report.bench_page import bench_page, times
+from firstclick.report.bench_page import bench_page
+from firstclick.report.bench_tables import times
 from firstclick.report.figures import figure_bytes
 from firstclick.report.labels import text_width
 

@@ -128,7 +128,8 @@ def bench(
 def hand_over(result: Bench, folder: Path | None, *, as_json: bool) -> None:
     """The files, then the tables, then where the files are."""
     from firstclick.report.bench import bench_figure
-    from firstclick.report.bench_page import as_plain, bench_page, bench_tables, headline, how_to_read
+    from firstclick.report.bench_page import bench_page
+    from firstclick.report.bench_tables import as_plain, bench_tables, headline, how_to_read
     from firstclick.report.figures import figure_bytes
 
     plain = as_plain(result)

@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from firstclick.bench.cells import SWEPT_ITEMS
 from firstclick.bench.peers.process import PEERS
 from firstclick.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Bench, Measured
-from firstclick.report.bench_page import MAIN_POLICY, slower_than_us, times
+from firstclick.report.bench_tables import MAIN_POLICY, slower_than_us, times
 from firstclick.report.figures import GRID, INK, dress, look
 from firstclick.report.labels import LINE, spread, text_width
 from firstclick.report.style import DASHED, DOTTED, line_styles
