@@ -125,13 +125,14 @@ def main():
         told("MovieLens, cascade-lin-ucb", lin_ucb, times)
     for n_items in map(int, given.items.split(",")):
         world = make_world(f"long-tail:n_items={n_items},n_features=32").build(1)
-        for policy in ("cascade-lin-ts", "cascade-lin-ucb"):
-            told(f"long-tail, {n_items:,} x 32, {policy}", step(policy, world, rounds))
         build, scan, share = building(world.features, rounds)
         print(
-            f"    building the index: {build * 1e3:,.0f} ms, as long as {build / scan:,.1f} scans; "
-            f"memory {share:.2f} times the features"
+            f"long-tail, {n_items:,} x 32, building the index: {build * 1e3:,.0f} ms, "
+            f"as long as {build / scan:,.1f} scans; memory {share:.2f} times the features",
+            flush=True,
         )
+        for policy in ("cascade-lin-ts", "cascade-lin-ucb"):
+            told(f"long-tail, {n_items:,} x 32, {policy}", step(policy, world, rounds))
     for n_items, d in ((3000, 20), (100_000, 64)):
         times = step("cascade-lin-ts", sphere(n_items, d), rounds, steps=2000)
         told(f"equal norms, {n_items:,} x {d}, cascade-lin-ts", times)
