@@ -12,7 +12,7 @@ import numpy as np
 
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, scramble, stride
-from firstclick.kernels.ranking import GroupArrays, place
+from firstclick.kernels.ranking import GroupArrays, place, rank, rows_of
 
 # Rows that may be learned from between two recommendations; after more the groups are made anew.
 MOST_NOTED = 1024
@@ -73,8 +73,18 @@ def ranker_by(index):  # type: ignore[no-untyped-def]
     """
 
     @kernel
-    def rank_groups(state, pretended, budget, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    def rank_by_index(state, pretended, budget, catalog, request, key, slate):  # type: ignore[no-untyped-def]
         """Fill `slate` with the items of largest index; return how many were found."""
+        if len(catalog.groups.group_of) > 0 and len(request.candidates) == 0:
+            return _rank_groups(state, pretended, budget, catalog, request, key, slate)
+        rows = rows_of(catalog, request)
+        scores = np.empty(len(rows))
+        for j in range(len(rows)):
+            scores[j] = index(state.hits[rows[j]], state.examined[rows[j]] + pretended, budget)[0]
+        return rank(rows, scores, catalog, request, key, slate)
+
+    @kernel
+    def _rank_groups(state, pretended, budget, catalog, request, key, slate):  # type: ignore[no-untyped-def]
         groups, labels, hidden = catalog.groups, catalog.labels, request.hidden
         _follow(groups, state, labels)
         base, slope = groups.base, groups.slope
@@ -134,7 +144,7 @@ def ranker_by(index):  # type: ignore[no-untyped-def]
                 at -= 1
             scores[at] = score
 
-    return rank_groups
+    return rank_by_index
 
 
 @kernel

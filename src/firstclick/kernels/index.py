@@ -194,9 +194,7 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
             widest = 0.0
             if factor is not None:
                 widest = raised * tops[group, child]
-            if not (
-                constant + bounds[child] + slack * below[child] + widest >= least and below[child] >= 0.0
-            ):
+            if constant + bounds[child] + slack * below[child] + widest < least or below[child] < 0.0:
                 continue
             visited += 1
             leaf = node * FAN + child

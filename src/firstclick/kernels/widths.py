@@ -20,7 +20,7 @@ from firstclick.kernels.ranking import (
     accumulate,
     place,
     product,
-)  # fmt: skip
+)
 
 # A width is kept in single precision, raised by more than its rounding and by more than is too small for it.
 RAISED = 1.0 + 2.0**-20

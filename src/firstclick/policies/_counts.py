@@ -44,7 +44,7 @@ class ConfidencePolicy(CountPolicy):
     """
 
     # Below so many items a scan takes no longer than looking at groups of them.
-    grouped_from: ClassVar[int] = 16
+    grouped_from: ClassVar[int] = 32
 
     start: str = param(
         "sample",

@@ -2,12 +2,9 @@
 
 from math import inf
 
-import numpy as np
-
 from firstclick.kernels.bounds import kl_bound, kl_budget
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.groups import ranker_by
-from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import PESSIMISTIC, ConfidencePolicy
 
 # More than rounding can take from a bound or its tangent.
@@ -27,7 +24,7 @@ def _bound(hits, examined, budget):  # type: ignore[no-untyped-def]
     return bound, bound - slope * budget + ROUNDING, slope
 
 
-_rank_groups = ranker_by(_bound)
+_rank_by_bound = ranker_by(_bound)
 
 
 class CascadeKLUCB(ConfidencePolicy):
@@ -43,10 +40,4 @@ class CascadeKLUCB(ConfidencePolicy):
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         budget = kl_budget(state.time[0] + 1)
         pretended = 1 if numbers.start == PESSIMISTIC else 0
-        if len(catalog.groups.group_of) > 0 and len(request.candidates) == 0:
-            return _rank_groups(state, pretended, budget, catalog, request, key, slate)
-        rows = rows_of(catalog, request)
-        scores = np.empty(len(rows))
-        for j in range(len(rows)):
-            scores[j] = _bound(state.hits[rows[j]], state.examined[rows[j]] + pretended, budget)[0]
-        return rank(rows, scores, catalog, request, key, slate)
+        return _rank_by_bound(state, pretended, budget, catalog, request, key, slate)
