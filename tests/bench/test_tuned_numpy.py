@@ -7,19 +7,12 @@ import reference
 from firstclick.bench.tuned_numpy import TUNED, best, kl_bound
 from firstclick.experiment.plain_numpy import TRANSCRIBED, divergence
 from firstclick.registry import make_policy
-
-K, D, ITEMS = 3, 5, 23
+from rounds import FEATURES, ITEMS, D, K, rounds
 
 
 @pytest.fixture
 def features():
-    return np.random.default_rng(8).normal(size=(ITEMS, D)) / 2
-
-
-def rounds(number=300):
-    """Slates of distinct items and where they were clicked; K is no click."""
-    draw = np.random.default_rng(2)
-    return [(draw.permutation(ITEMS)[:K], int(draw.integers(0, K + 1))) for _ in range(number)]
+    return FEATURES.copy()
 
 
 def both(name, features, slow, table=TUNED):
