@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from firstclick import Catalog
+import firstclick.catalog as catalog_module
+from firstclick import Catalog, Ranker, policy_classes
 from firstclick.errors import InvalidInput, UnknownName
 
 # 5 items with 2 features; ids with gaps, of both kinds.
@@ -106,7 +110,7 @@ def test_added_items_follow_in_new_rows():
     catalog = Catalog(ITEMS, FEATURES)
     catalog.add(["new", 5], [[6, 7], [8, 9]])
     assert catalog.rows([5, "new"]).tolist() == [6, 5]
-    assert catalog.arrays.columns[:, 5:].tolist() == [[6, 8], [7, 9]]
+    assert catalog.arrays.columns[:, 5:7].tolist() == [[6, 8], [7, 9]]
     assert len(catalog) == len(catalog.hidden) == len(catalog.arrays.labels) == 7
 
 
@@ -184,3 +188,214 @@ def test_a_restored_catalog_finds_the_latest_row_of_each_id():
     again = Catalog.restored(catalog.items, catalog.features, catalog.hidden)
     assert again.rows(["a", 40]).tolist() == catalog.rows(["a", 40]).tolist() == [5, 1]
     assert len(again) == 5
+
+
+def test_a_restored_catalog_is_its_own_and_never_read_only():
+    catalog = Catalog(ITEMS, FEATURES)
+    hidden, features = np.zeros(5, np.uint8), FEATURES.copy()
+    features.flags.writeable = False
+    again = Catalog.restored(catalog.items, features, hidden)
+    assert again.arrays.features.flags.writeable
+    again.withdraw(["a"])
+    again.add(["new"], [[7.0, 7.0]])
+    assert (hidden.tolist(), catalog.items) == ([0] * 5, ITEMS)
+    # Two catalogs on the same rows, as after a merge: what one adds the other does not see.
+    catalog.add(["x"], [[1.0, 1.0]])
+    second = Catalog.restored(catalog.items, catalog.features, catalog.hidden)
+    second.add(["y"], [[2.0, 2.0]])
+    catalog.add(["z"], [[3.0, 3.0]])
+    assert (second.features[6].tolist(), catalog.features[6].tolist()) == ([2.0, 2.0], [3.0, 3.0])
+
+
+def test_withdrawn_items_are_shown_again_in_the_row_they_had():
+    catalog = Catalog(ITEMS, FEATURES)
+    catalog.withdraw(["a", 40, 4, 4])
+    assert (len(catalog), catalog.n_hidden) == (2, 3)
+    catalog.show_again([40, "zebra", 40])
+    assert catalog.hidden.tolist() == [1, 0, 0, 1, 0]
+    assert (len(catalog), catalog.n_hidden) == (3, 2)
+    assert catalog.rows(ITEMS).tolist() == [1, 2, 4]
+    with pytest.raises(UnknownName, match=r"^no item '40' in the catalog, but there is 40$"):
+        catalog.show_again(["a", "40"])
+    assert catalog.hidden.tolist() == [1, 0, 0, 1, 0]
+    with pytest.raises(InvalidInput, match=r"^item 40 is in the catalog already$"):
+        catalog.add([40], [[0, 0]])
+
+
+def test_of_several_rows_the_newest_is_shown_again():
+    catalog = Catalog(ITEMS)
+    catalog.withdraw(["a"])
+    catalog.add(["a"])
+    catalog.withdraw(["a"])
+    catalog.show_again(["a"])
+    assert catalog.hidden.tolist() == [1, 0, 0, 0, 0, 0]
+    assert catalog.row_of("a") == 5
+
+
+def test_rows_are_looked_up_shown_or_not():
+    catalog = Catalog(ITEMS)
+    catalog.withdraw([4])
+    assert [catalog.row_of(item) for item in (4, "4", np.int64(40), "40")] == [3, 2, 1, None]
+    assert [catalog.is_shown(row) for row in (-1, 0, 3, 4, 5)] == [False, True, False, True, False]
+    with pytest.raises(InvalidInput, match=r"^an item id must be a text or a whole number, got True$"):
+        catalog.row_of(True)
+
+
+def test_what_was_shown_earlier_is_shown_again_and_rows_that_came_later_are_hidden():
+    catalog = Catalog(ITEMS, FEATURES)
+    catalog.withdraw(["zebra"])
+    earlier = Catalog.restored(catalog.items, catalog.features, catalog.hidden)
+    catalog.withdraw(["a", 40])
+    catalog.add(["a", "new"], [[6.0, 6.0], [7.0, 7.0]])
+    catalog.show_again(["zebra"])
+    catalog.show_as(earlier)
+    assert catalog.hidden.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert (len(catalog), len(earlier)) == (4, 4)
+    # The row that is shown stands for 'a'; when none is, the newest.
+    assert [catalog.row_of(item) for item in ("a", "new")] == [0, 6]
+    assert catalog.rows(["a", "new", 40]).tolist() == [0, 1]
+    catalog.withdraw(["a"])
+    assert catalog.row_of("a") == 5
+    catalog.show_again(["a"])
+    assert catalog.hidden.tolist() == [1, 0, 0, 0, 1, 0, 1]
+
+
+def test_rows_added_one_by_one_are_seldom_moved_and_the_index_is_seldom_looked_for(monkeypatch):
+    built = []
+    build = catalog_module.build_index
+    monkeypatch.setattr(catalog_module, "build_index", lambda rows: built.append(len(rows)) or build(rows))
+    for features in (None, [[1.0, 2.0, 3.0]]):
+        built.clear()
+        catalog = Catalog(["first"], features)
+        bases = []  # Kept, or a later array could lie where an earlier one was.
+        for item in range(3000):
+            catalog.add([item], features)
+            if not bases or bases[-1] is not catalog.arrays.columns:
+                bases.append(catalog.arrays.columns)
+        assert len(bases) < 22  # log(3000) / log(1.5) is 19.7
+        assert len(catalog._hidden) <= 1.5 * 3001
+        assert len(built) <= 3000 / catalog_module.MOST_AFTER
+
+
+def state_of(catalog):
+    """All that a catalog says."""
+    ids = dict.fromkeys(catalog.items)
+    return (
+        catalog.items, catalog.hidden.tolist(), catalog.n_hidden, len(catalog),
+        [catalog.row_of(item) for item in ids], catalog.rows(ids).tolist(),
+    )  # fmt: skip
+
+
+class CatalogMachine(RuleBasedStateMachine):
+    """A catalog that is changed at random, against plain lists; what it gave out stays right."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.shown, self.ids = [[0.0, 0.5], [1.0, 1.5]], [True, True], [0, 1]
+        self.catalog = Catalog(self.ids, self.table)
+        self.given, self.earlier = [], []
+        self.keep()
+
+    def keep(self):
+        arrays = self.catalog.arrays
+        self.given.append((arrays, [row.copy() for row in arrays.features], len(self.table)))
+
+    def row_of(self, item):
+        rows = [row for row, other in enumerate(self.ids) if other == item]
+        return next((row for row in rows if self.shown[row]), rows[-1] if rows else None)
+
+    @rule(items=st.lists(st.integers(0, 12), min_size=1, max_size=5, unique=True))
+    def add(self, items):
+        rows = [[float(len(self.table) + i), -float(item)] for i, item in enumerate(items)]
+        if any(self.row_of(item) is not None and self.shown[self.row_of(item)] for item in items):
+            with pytest.raises(InvalidInput):
+                self.catalog.add(items, rows)
+        else:
+            self.catalog.add(items, rows)
+            self.table += rows
+            self.shown += [True] * len(items)
+            self.ids = self.ids + items
+            self.keep()
+
+    @rule(items=st.lists(st.integers(0, 12), max_size=5))
+    def withdraw(self, items):
+        rows = [self.row_of(item) for item in items]
+        if any(row is None or not self.shown[row] for row in rows):
+            with pytest.raises(UnknownName):
+                self.catalog.withdraw(items)
+        else:
+            self.catalog.withdraw(items)
+            for row in rows:
+                self.shown[row] = False
+
+    @rule(items=st.lists(st.integers(0, 12), max_size=5))
+    def show_again(self, items):
+        rows = [self.row_of(item) for item in items]
+        if None in rows:
+            with pytest.raises(UnknownName):
+                self.catalog.show_again(items)
+        else:
+            self.catalog.show_again(items)
+            for row in rows:
+                self.shown[row] = True
+
+    @rule()
+    def remember(self):
+        catalog = self.catalog
+        copy = Catalog.restored(catalog.items, catalog.features, catalog.hidden)
+        self.earlier.append((copy, list(self.shown)))
+
+    @precondition(lambda self: self.earlier)
+    @rule(data=st.data())
+    def show_as(self, data):
+        earlier, shown = data.draw(st.sampled_from(self.earlier))
+        self.catalog.show_as(earlier)
+        self.shown = shown + [False] * (len(self.ids) - len(shown))
+
+    @invariant()
+    def is_as_expected(self):
+        catalog, arrays = self.catalog, self.catalog.arrays
+        ids = dict.fromkeys(self.ids)
+        rows = [self.row_of(item) for item in ids]
+        assert state_of(catalog) == (
+            self.ids, [int(not shown) for shown in self.shown], self.shown.count(False), sum(self.shown),
+            rows, [row for row in rows if self.shown[row]],
+        )  # fmt: skip
+        again = Catalog.restored(catalog.items, catalog.features, catalog.hidden)
+        assert state_of(again) == state_of(catalog)
+        assert catalog.features.tolist() == self.table
+        n_rows = len(self.table)
+        assert arrays.rows.tolist() == arrays.labels.tolist() == list(range(n_rows))
+        assert (arrays.labels.dtype, catalog.hidden.dtype) == (np.uint64, np.uint8)
+        for array in (arrays.features, arrays.columns, arrays.rows, arrays.labels, catalog.hidden):
+            # Another layout, or read-only, would be another type to compile for.
+            assert array.flags.c_contiguous
+            assert array.flags.writeable
+        for given, features, size in self.given:
+            assert np.array_equal(given.features, features)
+            assert np.array_equal(given.columns[:, :size], np.transpose(features))
+            assert len(given.rows) == len(given.labels) == size
+
+
+TestCatalogMachine = CatalogMachine.TestCase
+TestCatalogMachine.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+@pytest.mark.parametrize("policy", sorted(policy_classes()))
+@pytest.mark.parametrize("n_items", [70, 1500])
+def test_slates_of_a_catalog_that_grew_are_those_of_one_that_did_not(policy, n_items):
+    features = np.random.default_rng(3).normal(size=(n_items, 4))
+    whole, grown = Catalog(range(n_items), features), Catalog(range(7), features[:7])
+    for start in range(7, n_items, 11):
+        stop = min(start + 11, n_items)
+        grown.add(range(start, stop), features[start:stop])
+    # There is room behind the rows: what lies there must not matter.
+    grown._arrays.features[n_items:] = grown._arrays.columns[:, n_items:] = np.nan
+    assert grown.arrays.columns.shape[1] > n_items
+    rankers = [Ranker(policy, catalog, k=4, seed=5) for catalog in (whole, grown)]
+    for step in range(25):
+        asked = {"candidates": range(3, n_items, 5)} if step % 6 == 5 else {}
+        slates = [ranker.recommend(exclude=[step], **asked) for ranker in rankers]
+        assert slates[0].items == slates[1].items
+        for ranker, slate in zip(rankers, slates, strict=True):
+            ranker.learn(slate, click=step % 4)

@@ -130,6 +130,14 @@ class LearnsTheOpposite(CascadeTS):
         state.time[0] += 1
 
 
+class HoldsTheOpposite(CascadeTS):
+    @staticmethod
+    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+        for j in range(len(rows)):
+            means[j] = -state.hits[rows[j]]
+            deviations[j] = 0.5
+
+
 BROKEN = {
     "gives_k_distinct_items": RepeatsItems,
     "respects_candidates_and_hidden_items": IgnoresCandidates,
@@ -142,6 +150,7 @@ BROKEN = {
     "stays_finite_in_extremes": GrowsWithoutEnd,
     "relabelling_items_only_permutes_slates": BreaksTiesByRow,
     "keeps_what_it_knows_when_items_are_added": ForgetsWhenItGrows,
+    "estimates_follow_what_is_observed": HoldsTheOpposite,
     "beats_random_order": LearnsTheOpposite,
 }
 

@@ -259,7 +259,7 @@ def test_rankers_of_one_catalog_have_hints_of_their_own():
     catalog = Catalog(range(300), kind_of_features("long tail", np.random.default_rng(8), 300, 5))
     first, second = (Ranker("cascade-lin-ts", catalog, k=3, seed=seed) for seed in (1, 2))
     first.recommend()
-    assert (first._arrays().tree.recent >= 0).any()
-    assert (second._arrays().tree.recent < 0).all()
+    assert (first.arrays().tree.recent >= 0).any()
+    assert (second.arrays().tree.recent < 0).all()
     assert (catalog.arrays.tree.recent < 0).all()
-    assert second._arrays().tree.leaves is first._arrays().tree.leaves
+    assert second.arrays().tree.leaves is first.arrays().tree.leaves

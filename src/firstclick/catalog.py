@@ -1,12 +1,14 @@
 """The catalog: item ids, their features, and which of them are withdrawn."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.kernels.ranking import IndexArrays
+from firstclick.index import build_index
+from firstclick.kernels.ranking import CatalogArrays, IndexArrays
 from firstclick.protocol import catalog_arrays, check_features
 
 ItemId = str | int
@@ -14,6 +16,9 @@ ItemId = str | int
 # Rows that may come after an index before a new one is made: this many, or this share of those it covers.
 MOST_AFTER = 256
 SHARE_AFTER = 0.02
+
+# Ids of these types are taken as they are; others are looked at one by one.
+PLAIN = frozenset((str, int))
 
 
 def _item_id(item: object) -> ItemId:
@@ -34,27 +39,71 @@ def _item_ids(items: Iterable[ItemId]) -> list[ItemId]:
         given = list(items)
     except TypeError:
         raise InvalidInput(f"items must be a list of ids, got {items!r}") from None
-    return [_item_id(item) for item in given]
+    return given if PLAIN.issuperset(map(type, given)) else [_item_id(item) for item in given]
+
+
+def _new_ids(items: Iterable[ItemId]) -> list[ItemId]:
+    """The ids of items to add: at least one, and none of them twice."""
+    ids = _item_ids(items)
+    if not ids:
+        raise InvalidInput("no items given")
+    if len(set(ids)) < len(ids):
+        twice = next(item for item, times in Counter(ids).items() if times > 1)
+        raise InvalidInput(f"item {twice!r} is given twice")
+    return ids
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20
 
 
+def _with_room(arrays: CatalogArrays, held: int, room: int) -> CatalogArrays:
+    """The first `held` rows in new arrays that have room for so many."""
+    n_features = arrays.features.shape[1]
+    features, columns = np.empty((room, n_features)), np.empty((n_features, room))
+    features[:held] = arrays.features[:held]
+    columns[:, :held] = arrays.columns[:, :held]
+    labels = np.arange(room, dtype=np.uint64)
+    return arrays._replace(features=features, columns=columns, rows=np.arange(room), labels=labels)
+
+
 class Catalog:
     """Items in rows. A row, once given, keeps its item and its features for ever.
 
-    A withdrawn item leaves its row behind, hidden; added again, it gets a new one. So whatever
-    was shown can still be learned from, with the features it was shown with.
+    A withdrawn item leaves its row behind, hidden: `show_again` shows it as it was, `add` gives it a new row.
+    So whatever was shown can still be learned from, with the features it was shown with.
+
+    `arrays` are the rows there are now, for kernels. Rows that come later are written behind them, or the
+    arrays are left behind and larger ones made: whoever holds `arrays` keeps what he was given.
     """
 
     def __init__(self, items: Iterable[ItemId], features: ArrayLike | None = None) -> None:
-        self.items: list[ItemId] = []
-        self.hidden = np.empty(0, np.uint8)
-        self.n_hidden = 0
-        self._row_of: dict[ItemId, int] = {}
-        self._features: NDArray[np.float64] | None = None
-        self._append(items, features)
+        ids = _new_ids(items)
+        rows = None if features is None else check_features(features, len(ids))
+        self._start(ids, rows, np.zeros(len(ids), np.uint8))
+
+    def _start(
+        self, items: list[ItemId], features: NDArray[np.float64] | None, hidden: NDArray[np.uint8]
+    ) -> None:
+        """Begin with these rows."""
+        self.items = items
+        self._has_features = features is not None
+        self.hidden = self._hidden = hidden
+        self._find_rows()
+        self.arrays = self._arrays = catalog_arrays(features, len(items))
+        self._indexed = len(items)
+
+    def _find_rows(self) -> None:
+        """Which row stands for each item: the one that is shown, or else the newest."""
+        self.n_hidden = int(self.hidden.sum())
+        self._row_of = {item: row for row, item in enumerate(self.items)}
+        # The newest row of items that an older one stands for, until that is withdrawn.
+        self._newest: dict[ItemId, int] = {}
+        if self.n_hidden and len(self._row_of) < len(self.items):
+            for row in np.flatnonzero(self.hidden == 0).tolist():
+                item = self.items[row]
+                if row < (newest := self._row_of[item]):
+                    self._row_of[item], self._newest[item] = row, newest
 
     def __len__(self) -> int:
         """The number of items that can be shown."""
@@ -66,36 +115,81 @@ class Catalog:
     @property
     def n_features(self) -> int | None:
         """The number of features of each item, or None for a catalog without features."""
-        return None if self._features is None else self._features.shape[1]
+        return self.arrays.features.shape[1] if self._has_features else None
 
     @property
     def features(self) -> NDArray[np.float64] | None:
         """The features of every row, withdrawn ones included."""
-        return self._features
+        return self.arrays.features if self._has_features else None
 
     def add(self, items: Iterable[ItemId], features: ArrayLike | None = None) -> None:
-        """Add items that are not in the catalog now; all of them, or none and an error."""
-        if (features is None) != (self._features is None):
-            has = "no features" if self._features is None else f"{self.n_features} features an item"
+        """Add items that are not shown now, in new rows; all of them, or none and an error."""
+        if (features is not None) != self._has_features:
+            has = f"{self.n_features} features an item" if self._has_features else "no features"
             raise InvalidInput(f"the catalog has {has}; added items must be the same")
-        self._append(items, features)
+        ids = _new_ids(items)
+        for item in ids:
+            if (row := self._row_of.get(item)) is not None and not self.hidden[row]:
+                raise InvalidInput(f"item {item!r} is in the catalog already")
+        rows = None if features is None else check_features(features, len(ids))
+        if rows is not None and rows.shape[1] != self.n_features:
+            raise InvalidInput(f"items must have {self.n_features} features, got {rows.shape[1]}")
+        held, n_rows = len(self.items), len(self.items) + len(ids)
+        if n_rows > len(self._hidden):
+            # By half at least: however many are added one by one, each is moved two times on average.
+            room = max(n_rows, held + held // 2)
+            self._arrays = _with_room(self._arrays, held, room)
+            self._hidden = np.concatenate([self.hidden, np.zeros(room - held, np.uint8)])
+        arrays = self._arrays
+        if rows is not None:
+            arrays.features[held:n_rows] = rows
+            arrays.columns[:, held:n_rows] = rows.T
+        self.arrays = arrays._replace(
+            features=arrays.features[:n_rows],
+            rows=arrays.rows[:n_rows],
+            labels=arrays.labels[:n_rows],
+            tree=self._index(arrays.features[:n_rows]),
+        )
+        self.hidden = self._hidden[:n_rows]
+        self._row_of.update(zip(ids, range(held, n_rows), strict=True))
+        self.items += ids
 
     def withdraw(self, items: Iterable[ItemId]) -> None:
-        """Never show these items again; all of them, or none and an error."""
-        rows = [self._shown_row(item) for item in _item_ids(items)]
-        self.hidden[rows] = 1
-        self.n_hidden = int(self.hidden.sum())
+        """Show these items no longer; all of them, or none and an error."""
+        rows = {self._shown_row(item): item for item in _item_ids(items)}
+        self.hidden[list(rows)] = 1
+        self.n_hidden += len(rows)
+        for item in self._newest.keys() & rows.values():
+            self._row_of[item] = self._newest.pop(item)
+
+    def show_again(self, items: Iterable[ItemId]) -> None:
+        """Show withdrawn items again, in the row they had; all of them, or none and an error.
+
+        An item that is shown already stays as it is.
+        """
+        rows = {row for row in self._rows_of(_item_ids(items)) if self.hidden[row]}
+        self.hidden[list(rows)] = 0
+        self.n_hidden -= len(rows)
+
+    def show_as(self, earlier: "Catalog") -> None:
+        """Show what this catalog showed when it stood as `earlier`; rows that came later stay, hidden."""
+        self.hidden[:] = 1
+        self.hidden[: len(earlier.items)] = earlier.hidden
+        self._find_rows()
+
+    def row_of(self, item: ItemId) -> int | None:
+        """The row that stands for the item, its shown one or else its newest; None if it never had one."""
+        return self._row_of.get(_item_id(item))
+
+    def is_shown(self, row: int) -> bool:
+        """Whether there is such a row and it is not hidden."""
+        return 0 <= row < len(self.items) and not self.hidden[row]
 
     def rows(self, items: Iterable[ItemId]) -> NDArray[np.int64]:
         """The rows of the given items, each once; withdrawn ones are left out, unknown ones refused."""
-        rows: dict[int, None] = {}
-        for item in _item_ids(items):
-            row = self._row_of.get(item)
-            if row is None:
-                raise UnknownName(f"no item {item!r} in the catalog{self._of_other_type(item)}")
-            if not self.hidden[row]:
-                rows[row] = None
-        return np.fromiter(rows, np.int64, len(rows))
+        different = dict.fromkeys(self._rows_of(_item_ids(items)))
+        rows = np.fromiter(different, np.int64, len(different))
+        return rows[self.hidden[rows] == 0] if self.n_hidden else rows
 
     def known_rows(self, items: Iterable[ItemId]) -> list[int]:
         """The rows of those of the given items that the catalog has; 5 for '5' is a mistake and refused."""
@@ -113,41 +207,29 @@ class Catalog:
         other: ItemId = str(item) if isinstance(item, int) else int(item) if _is_number(item) else item
         return f", but there is {other!r}" if other != item and other in self._row_of else ""
 
+    def _rows_of(self, items: list[ItemId]) -> list[int]:
+        """The row that stands for each of the given items, hidden or not; unknown ones are refused."""
+        try:
+            return [self._row_of[item] for item in items]
+        except KeyError as error:
+            item = error.args[0]
+            raise UnknownName(f"no item {item!r} in the catalog{self._of_other_type(item)}") from None
+
     def _shown_row(self, item: ItemId) -> int:
         row = self._row_of.get(item)
         if row is None or self.hidden[row]:
             raise UnknownName(f"no item {item!r} in the catalog{self._of_other_type(item)}")
         return row
 
-    def _append(self, items: Iterable[ItemId], features: ArrayLike | None) -> None:
-        ids = _item_ids(items)
-        if not ids:
-            raise InvalidInput("no items given")
-        for item in ids:
-            row = self._row_of.get(item)
-            if row is not None and not self.hidden[row]:
-                raise InvalidInput(f"item {item!r} is in the catalog already")
-        if len(set(ids)) < len(ids):
-            twice = next(item for item in ids if ids.count(item) > 1)
-            raise InvalidInput(f"item {twice!r} is given twice")
-        rows = None if features is None else check_features(features, len(ids))
-        if rows is not None and self._features is not None:
-            if rows.shape[1] != self.n_features:
-                raise InvalidInput(f"items must have {self.n_features} features, got {rows.shape[1]}")
-            rows = np.concatenate([self._features, rows])
-        self._row_of.update((item, len(self.items) + i) for i, item in enumerate(ids))
-        self.items += ids
-        self.hidden = np.concatenate([self.hidden, np.zeros(len(ids), np.uint8)])
-        self._features = rows
-        self.arrays = catalog_arrays(rows, len(self.items), index=self._index_to_keep())
+    def _index(self, features: NDArray[np.float64]) -> IndexArrays:
+        """The index there is, as long as few rows came after it: they are looked at one by one.
 
-    def _index_to_keep(self) -> IndexArrays | None:
-        """The index there is, as long as few rows came after it: they are looked at one by one."""
-        if not hasattr(self, "arrays"):
-            return None
-        tree = self.arrays.tree
-        after = len(self.items) - tree.covered
-        return tree if after <= max(MOST_AFTER, SHARE_AFTER * tree.covered) else None
+        No index, for too few items or for equal ones, is kept as long.
+        """
+        if len(features) - self._indexed <= max(MOST_AFTER, SHARE_AFTER * self._indexed):
+            return self.arrays.tree
+        self._indexed = len(features)
+        return build_index(features)
 
     @classmethod
     def restored(
@@ -155,11 +237,7 @@ class Catalog:
     ) -> "Catalog":
         """A catalog as it was saved, row by row."""
         catalog = cls.__new__(cls)
-        catalog.items = [_item_id(item) for item in items]
-        catalog.hidden = hidden
-        catalog.n_hidden = int(hidden.sum())
-        # A later row of the same id stands for it: earlier ones were withdrawn.
-        catalog._row_of = {item: row for row, item in enumerate(catalog.items)}
-        catalog._features = features
-        catalog.arrays = catalog_arrays(features, len(catalog.items))
+        # Arrays that are read-only, as those made of bytes are, would be another type to compile for.
+        rows = None if features is None else np.require(features, np.float64, ("C", "W"))
+        catalog._start(_item_ids(items), rows, hidden.copy())
         return catalog

@@ -84,7 +84,8 @@ class Policy(Declared, ABC):
     """A learner's rule and its parameters; what it has learned is a separate `State`.
 
     A subclass declares its parameters with `param` and gives `initial_state` and two kernels,
-    `recommend` and `learn`, as static methods that Numba compiles. See CONTRIBUTING.md.
+    `recommend` and `learn`, as static methods that Numba compiles; a third, `estimate`, if it can.
+    See CONTRIBUTING.md.
     """
 
     paper: ClassVar[str] = ""
@@ -171,6 +172,14 @@ class Policy(Declared, ABC):
     def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
         """Kernel: update `state` with the first `examined` positions of `slate` and their `clicks`."""
         raise NotImplementedError
+
+    @staticmethod
+    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+        """Kernel: fill `means` and `deviations` with what the learner holds for the attraction of each of the
+        `rows`, and how uncertain that is as a standard deviation. NaN, as here: it holds no such thing.
+        """
+        means[:] = np.nan
+        deviations[:] = np.nan
 
 
 class World(ABC):

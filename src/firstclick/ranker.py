@@ -12,27 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.arrays_file import read_arrays, write_arrays
 from firstclick.catalog import Catalog, ItemId
 from firstclick.errors import FirstclickError, InvalidInput
-from firstclick.kernels.compiling import compiled, learn, recommend
-from firstclick.kernels.hashing import fill_normal, mix
-from firstclick.kernels.ranking import CatalogArrays, Request
-from firstclick.protocol import EVERYTHING, Numbers, Policy, State, check_features
-from firstclick.registry import make_policy, policy_class
+from firstclick.live import LivePolicy
+from firstclick.protocol import Policy, check_features
+from firstclick.registry import policy_class
 from firstclick.streams import stream_key
 from firstclick.whole_number import whole_number
 
 FORMAT = "firstclick ranker 1"
-
-
-def recommend_once(numbers, state, catalog, request, ranker_key, number, noise, slate):  # type: ignore[no-untyped-def]
-    """The recommendation of this number, which alone decides its noise and its ties."""
-    key = mix(ranker_key, np.uint64(number))
-    fill_normal(key, noise)
-    return recommend(numbers, state, catalog, request, key, noise, slate)
-
-
-def learn_once(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
-    """One piece of feedback."""
-    learn(numbers, state, catalog, slate, examined, clicks)
 
 
 @dataclass(frozen=True)
@@ -49,12 +35,7 @@ class Slate:
         return iter(self.items)
 
 
-def _expect(array: NDArray[Any], shape: tuple[int, ...], dtype: Any) -> None:
-    if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
-        raise ValueError
-
-
-class Ranker:
+class Ranker(LivePolicy):
     """A policy at work on a catalog: `recommend` slates, `learn` from clicks, `save` and `load`.
 
     Slates wait for their feedback in any order and for any time, up to `max_pending` of them;
@@ -68,56 +49,19 @@ class Ranker:
     def __init__(
         self, policy: Policy | str, catalog: Catalog, *, k: int, seed: int = 0, max_pending: int = 10_000
     ) -> None:
-        self.policy = make_policy(policy)
         if not isinstance(catalog, Catalog):
             raise InvalidInput(f"a ranker needs a Catalog(items, features), got {catalog!r}")
-        self.catalog = catalog
-        self.k = whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
+        super().__init__(policy, catalog, k=k)
+        whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
         self.seed = whole_number("seed", seed, at_least=0)
         self.max_pending = whole_number("max_pending", max_pending, at_least=1)
-        if self.policy.needs_features and catalog.n_features is None:
-            raise InvalidInput(f"{self.policy.name} needs features; give Catalog(items, features)")
-        arrays = catalog.arrays
-        self.numbers: Numbers = self.policy.numbers(self.k, arrays.features)
-        self.state: State = self.policy.initial_state(len(catalog.items), arrays.features.shape[1], self.k)
-        self._n_rows = len(catalog.items)
         self.requests = 0
         self.pending: dict[str, NDArray[np.int64]] = {}
-        self._prepare()
+        self._name_slates()
 
-    def _prepare(self) -> None:
+    def _name_slates(self) -> None:
         # Rankers with different policies never take each other's slates for their own.
         self._key = stream_key(self.seed, "ranker", self.policy.label, self.k)
-        self._recommend = compiled(recommend_once, type(self.policy))
-        self._learn = compiled(learn_once, type(self.policy))
-        self._noise = np.empty(self.policy.noise_size(self.k, self.catalog.arrays.features.shape[1]))
-        self._prepared_for: tuple[CatalogArrays, State] | None = None
-
-    def _arrays(self) -> CatalogArrays:
-        """The catalog with the shortcuts that follow the state; new ones when either is another."""
-        arrays = self.catalog.arrays
-        if self._prepared_for is None or any(
-            now is not then for now, then in zip((arrays, self.state), self._prepared_for, strict=True)
-        ):
-            self._prepared = self.policy.shortcuts(arrays)
-            self._prepared_for = arrays, self.state
-        return self._prepared
-
-    def _follow_catalog(self) -> None:
-        """Make room for items that were added to the catalog, whoever added them."""
-        n_rows = len(self.catalog.items)
-        if n_rows > self._n_rows:
-            features = self.catalog.arrays.features
-            self.policy.admit(self.numbers, features[self._n_rows :])
-            grown = self.policy.grow(self.state, n_rows)
-            wanted = self.policy.initial_state(n_rows, features.shape[1], self.k)
-            # Kernels do not look whether a row exists: a state that is too small would be overrun.
-            if [array.shape for array in grown] != [array.shape for array in wanted]:
-                raise InvalidInput(
-                    f"{self.policy.name}: its state has no room for {n_rows} items; write grow() for it"
-                )
-            self.state = grown
-            self._n_rows = n_rows
 
     def recommend(
         self, *, candidates: Iterable[ItemId] | None = None, exclude: Iterable[ItemId] = ()
@@ -127,27 +71,15 @@ class Ranker:
         It is shorter than k when fewer items are left, and may be empty. Excluding an item that
         the catalog does not have is no error; a candidate that it never had is.
         """
-        self._follow_catalog()
-        catalog = self.catalog
-        hidden = catalog.hidden if catalog.n_hidden else EVERYTHING.hidden
-        if excluded := catalog.known_rows(exclude):
-            hidden = catalog.hidden.copy()
-            hidden[excluded] = 1
-        rows = np.empty(self.k, np.int64)
-        asked = EVERYTHING.candidates if candidates is None else catalog.rows(candidates)
-        n = 0
-        # An empty array of candidates means "all" to a kernel, and none at all to the caller.
-        if candidates is None or len(asked):
-            n = self._recommend(
-                self.numbers, self.state, self._arrays(), Request(asked, hidden),
-                self._key, self.requests, self._noise, rows,
-            )  # fmt: skip
+        excluded = self.catalog.known_rows(exclude)
+        asked = None if candidates is None else self.catalog.rows(candidates)
+        rows = self.recommend_rows(self._key, self.requests, self.k, asked, excluded)
         slate = Slate(
             id=f"{int(self._key):016x}-{self.requests}",
-            items=self._items(rows[:n]),
+            items=self._items(rows),
         )
         self.requests += 1
-        self.pending[slate.id] = rows[:n]
+        self.pending[slate.id] = rows
         if len(self.pending) > self.max_pending:
             del self.pending[next(iter(self.pending))]
         return slate
@@ -172,14 +104,9 @@ class Ranker:
             )
         if isinstance(slate, Slate) and slate.items != self._items(rows):
             raise InvalidInput(f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}")
-        clicks = np.zeros(len(rows), np.uint8)
-        examined = len(rows)
-        if click is not None:
-            position = self._position(click, len(rows))
-            clicks[position] = 1
-            examined = position + 1
+        position = None if click is None else self._position(click, len(rows))
         del self.pending[slate_id]
-        self._learn(self.numbers, self.state, self._arrays(), rows, examined, clicks)
+        self.learn_rows(rows, position)
 
     @staticmethod
     def _position(click: SupportsIndex, size: int) -> int:
@@ -201,7 +128,7 @@ class Ranker:
             features = check_features(features)
             self.policy.admit(self.numbers, features)
         self.catalog.add(items, features)
-        self._follow_catalog()
+        self.follow_catalog()
 
     def withdraw_items(self, items: Iterable[ItemId]) -> None:
         """Never recommend these items again. Slates that show them can still be learned."""
@@ -222,8 +149,8 @@ class Ranker:
                 "share, and others give the same ids to their slates; start each ranker with its own seed"
             )
         mine, its = self.catalog, other.catalog
-        self._follow_catalog()
-        other._follow_catalog()
+        self.follow_catalog()
+        other.follow_catalog()
         if self.policy != other.policy or self.k != other.k:
             raise InvalidInput(
                 f"only rankers of one policy and k can be merged, got {self.policy.label} with k={self.k} "
@@ -241,21 +168,20 @@ class Ranker:
         if seed in (self.seed, other.seed):
             raise InvalidInput(f"seed must be a new one, or slates would get the same ids again, got {seed}")
         merged = Ranker.__new__(Ranker)
-        merged.policy, merged.k, merged.numbers = self.policy, self.k, self.numbers
-        merged.catalog = Catalog.restored(mine.items, mine.features, mine.hidden | its.hidden)
-        merged.state = self.policy.merge(self.state, other.state)
-        merged._n_rows = len(mine.items)
+        catalog = Catalog.restored(mine.items, mine.features, mine.hidden | its.hidden)
+        state = self.policy.merge(self.state, other.state)
+        merged._restore(self.policy, self.numbers, catalog, self.k, state._asdict())
         merged.pending = {**self.pending, **other.pending}
         merged.max_pending = max(self.max_pending, other.max_pending, len(merged.pending))
         merged.requests = 0
         derived = stream_key(self.seed, "merge", self.requests, other.seed, other.requests)
         merged.seed = int(derived) if seed is None else whole_number("seed", seed, at_least=0)
-        merged._prepare()
+        merged._name_slates()
         return merged
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, slates that wait included; an older file is replaced whole."""
-        self._follow_catalog()
+        self.follow_catalog()
         page = {
             "format": FORMAT,
             "policy": {"name": self.policy.name, "settings": self.policy.settings},
@@ -287,28 +213,32 @@ class Ranker:
     def _restored(cls, page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Ranker":
         """The ranker of a saved page and its arrays; any error when they do not fit together."""
         ranker = cls.__new__(cls)
-        ranker.policy = policy_class(page["policy"]["name"])(**page["policy"]["settings"])
+        policy = policy_class(page["policy"]["name"])(**page["policy"]["settings"])
         numbers = (tuple(value) if isinstance(value, list) else value for value in page["numbers"])
-        ranker.numbers = ranker.policy.numbers_type(*numbers)
         n_rows = len(page["items"])
         features, hidden = arrays["features"], arrays["hidden"]
-        _expect(features, (n_rows, features.shape[-1]), np.float64)
-        _expect(hidden, (n_rows,), np.uint8)
-        ranker.catalog = Catalog.restored(page["items"], features if page["has_features"] else None, hidden)
-        ranker.k = whole_number("k", page["k"], at_least=1, at_most=n_rows)
+        for array, shape, dtype in (
+            (features, (n_rows, features.shape[-1]), np.float64),
+            (hidden, (n_rows,), np.uint8),
+        ):
+            if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+                raise ValueError
+        catalog = Catalog.restored(page["items"], features if page["has_features"] else None, hidden)
+        ranker._restore(
+            policy,
+            policy.numbers_type(*numbers),
+            catalog,
+            whole_number("k", page["k"], at_least=1, at_most=n_rows),
+            {name.removeprefix("state."): array for name, array in arrays.items()},
+        )
         ranker.seed = whole_number("seed", page["seed"], at_least=0)
         ranker.requests = whole_number("requests", page["requests"], at_least=0)
-        ranker._n_rows = n_rows
-        blank = ranker.policy.initial_state(n_rows, features.shape[1], ranker.k)
-        ranker.state = type(blank)(*(arrays[f"state.{field}"] for field in blank._fields))
-        for array, like in zip(ranker.state, blank, strict=True):
-            _expect(array, like.shape, like.dtype)
         ranker.max_pending = whole_number("max_pending", page["max_pending"], at_least=1)
         ranker.pending = {slate: np.array(rows, np.int64) for slate, rows in page["pending"]}
         # Kernels do not look whether a row exists.
         if not all(((rows >= 0) & (rows < n_rows)).all() for rows in ranker.pending.values()):
             raise ValueError
-        ranker._prepare()
+        ranker._name_slates()
         return ranker
 
     def __repr__(self) -> str:

@@ -19,8 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.catalog import Catalog
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.ranking import Request
+from firstclick.live import estimate_once, learn_once, recommend_once
 from firstclick.protocol import EVERYTHING, Policy, State, catalog_arrays
-from firstclick.ranker import Ranker, learn_once, recommend_once
+from firstclick.ranker import Ranker
 from firstclick.registry import make_policy
 from firstclick.simulate import simulate
 from firstclick.streams import stream, stream_key
@@ -70,6 +71,14 @@ class Driver:
         compiled(learn_once, type(self.policy))(
             self.numbers, self.state, self.catalog, np.array(slate, np.int64), examined, clicks
         )
+
+    def estimate(self, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Means and standard deviations of what is held for the attraction of these rows, two lines."""
+        held = np.full((2, len(rows)), np.inf)  # What a kernel does not fill is neither a number nor NaN.
+        compiled(estimate_once, type(self.policy))(
+            self.numbers, self.state, self.catalog, np.array(rows, np.int64), held[0], held[1]
+        )
+        return held
 
     def play(self, steps: int, *, seed: int = 0, first: int = 0) -> list[tuple[list[int], int | None]]:
         """Recommend and learn with made-up clicks; the log of slates and clicks."""
@@ -238,6 +247,29 @@ def keeps_what_it_knows_when_items_are_added(policy: Policy) -> None:
     assert not changed, f"{changed} differs from a learner that had room from the start: see Policy.grow"
 
 
+def estimates_follow_what_is_observed(policy: Policy) -> None:
+    driver, rows, draw = Driver(policy), list(range(N_ITEMS)), stream(7, "clicks")
+    first = driver.estimate(rows)
+    for _ in range(300):
+        # First in the slate, where every learner learns.
+        driver.learn([4, 2, 3], 0 if draw.random() < 0.7 else None)
+        driver.learn([9, 2, 3], 0 if draw.random() < 0.1 else None)
+    state = _copy(driver.state)
+    held = driver.estimate(rows)
+    changed = states_differ(state, driver.state)
+    assert not changed, f"estimate changed {changed}: it must only read the state"
+    same = np.array_equal(held, driver.estimate(rows[::-1])[:, ::-1], equal_nan=True)
+    assert same, "rows in another order have other estimates: means[j] and deviations[j] belong to rows[j]"
+    if np.isnan([first, held]).all():
+        return
+    sound = np.isfinite([first, held]).all() and (held[1] >= 0).all()
+    assert sound, f"estimates must be finite, deviations not negative, or all NaN at all times: {held}"
+    for row in (4, 9):
+        was, now = first[1, row], held[1, row]
+        assert now <= was, f"row {row} was examined 300 times; its deviation went from {was} to {now}"
+    assert held[0, 4] > held[0, 9], f"7 clicks out of 10: {held[0, 4]}; one out of 10: {held[0, 9]}"
+
+
 def beats_random_order(policy: Policy) -> None:
     # Far from the edge: after so many steps our own learners have lost less than half of this.
     world = Linear(n_items=40, n_features=4, best=0.6).build(6)
@@ -277,6 +309,7 @@ CHECKS = (
     Check(stays_finite_in_extremes),
     Check(relabelling_items_only_permutes_slates),
     Check(keeps_what_it_knows_when_items_are_added),
+    Check(estimates_follow_what_is_observed),
     Check(beats_random_order, needs="learns"),
 )
 

@@ -1,4 +1,4 @@
-"""Upper confidence bounds of a click rate: UCB1 and Bernoulli KL."""
+"""What counts tell of a click rate: its Beta posterior, and the Bernoulli KL upper confidence bound."""
 
 from math import exp, inf, log, sqrt
 from typing import NamedTuple
@@ -25,6 +25,18 @@ def count(state, slate, examined, clicks):  # type: ignore[no-untyped-def]
         state.examined[item] += 1
         state.hits[item] += clicks[position]
     state.time[0] += 1
+
+
+@kernel
+def estimate_rates(state, rows, a, b, means, deviations):  # type: ignore[no-untyped-def]
+    """The mean and the standard deviation of Beta(a + hits, b + misses), for each of the rows."""
+    examined, hits = state.examined, state.hits
+    for j in range(len(rows)):
+        row = rows[j]
+        total = a + b + examined[row]
+        rate = (a + hits[row]) / total
+        means[j] = rate
+        deviations[j] = sqrt(rate * ((b + (examined[row] - hits[row])) / total) / (total + 1.0))
 
 
 @kernel

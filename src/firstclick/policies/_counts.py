@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.declaration import param
-from firstclick.kernels.bounds import CountState, count
+from firstclick.kernels.bounds import CountState, count, estimate_rates
 from firstclick.kernels.groups import new_groups, note
 from firstclick.kernels.ranking import CatalogArrays
 from firstclick.protocol import Policy
@@ -34,6 +34,11 @@ class CountPolicy(Policy):
     def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
         count(state, slate, examined, clicks)
         note(catalog.groups, slate, examined)
+
+    @staticmethod
+    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+        # Before the first observation any rate is as likely as any other.
+        estimate_rates(state, rows, 1.0, 1.0, means, deviations)
 
 
 class ConfidencePolicy(CountPolicy):

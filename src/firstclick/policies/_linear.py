@@ -6,7 +6,7 @@ import numpy as np
 
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.kernels.posterior import LinearState
+from firstclick.kernels.posterior import LinearState, estimate_products
 from firstclick.protocol import Policy
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-6, 1e6
@@ -51,3 +51,7 @@ class LinearPolicy(Policy):
             observations=first.observations + second.observations,
             time=first.time + second.time,
         )
+
+    @staticmethod
+    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+        estimate_products(state, catalog.features, rows, numbers.sigma, 1.0, means, deviations)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.index import rank_by_bound
-from firstclick.kernels.posterior import observe_slate
+from firstclick.kernels.posterior import estimate_products, observe_slate
 from firstclick.kernels.ranking import CatalogArrays
 from firstclick.kernels.widths import first_widths
 from firstclick.policies._linear import LinearPolicy
@@ -92,3 +92,7 @@ class CascadeLinUCB(LinearPolicy):
     @staticmethod
     def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
         observe_slate(state, catalog, slate, examined, clicks, numbers.sigma, numbers.scale)
+
+    @staticmethod
+    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+        estimate_products(state, catalog.features, rows, numbers.sigma, numbers.scale, means, deviations)

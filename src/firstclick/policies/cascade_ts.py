@@ -3,6 +3,7 @@
 import numpy as np
 
 from firstclick.declaration import param
+from firstclick.kernels.bounds import estimate_rates
 from firstclick.kernels.hashing import beta
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import CountPolicy
@@ -28,3 +29,7 @@ class CascadeTS(CountPolicy):
             misses = state.examined[rows[j]] - hits
             scores[j] = beta(key, catalog.labels[rows[j]], numbers.a + hits, numbers.b + misses)
         return rank(rows, scores, catalog, request, key, slate)
+
+    @staticmethod
+    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+        estimate_rates(state, rows, numbers.a, numbers.b, means, deviations)

@@ -6,6 +6,7 @@ import numpy as np
 
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import CountPolicy
+from firstclick.protocol import Policy
 
 
 class Random(CountPolicy):
@@ -22,3 +23,6 @@ class Random(CountPolicy):
         # All scores are equal: the random order of ties is the whole policy.
         rows = rows_of(catalog, request)
         return rank(rows, np.zeros(len(rows)), catalog, request, key, slate)
+
+    # It holds nothing for any item, whatever it counted.
+    estimate = staticmethod(Policy.estimate)
