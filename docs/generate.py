@@ -1,10 +1,11 @@
-"""Write the pages that follow from the code: docs/policies.md, docs/sources.md and docs/command-line.md.
+"""Write the pages that follow from the code: docs/{policies,sources,command-line,http}.md.
 
     python docs/generate.py
 
 A test compares the pages with what this would write.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -13,12 +14,14 @@ from pathlib import Path
 from firstclick import policy_classes, world_classes
 from firstclick.data.sources import source_classes
 from firstclick.declaration import Declared
+from firstclick.serve.http.routes import ROUTES
 from firstclick.testing import CHECKS, checks_of
 
 HERE = Path(__file__).parent
 COMMANDS = (
     "demo", "simulate", "reproduce", "run", "data", "data sources", "data describe", "data download",
-    "policies", "bench", "bound",
+    "features", "serve", "audit", "log", "export", "import", "keys", "keys create", "keys list",
+    "keys revoke", "loadtest", "policies", "bench", "bound",
 )  # fmt: skip
 NOTICE = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
 
@@ -130,7 +133,42 @@ def help_of(command: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-PAGES = {"policies.md": policies_page, "sources.md": sources_page, "command-line.md": command_line_page}
+def http_page() -> str:
+    lines = [
+        NOTICE,
+        "# HTTP",
+        "",
+        "`GET /openapi.json` of a running server has all bodies and answers in full. Bodies are "
+        "`application/json`. Roles are nested: admin may do all that write may, and write all that read may. "
+        "What is not done is answered by "
+        '`{"error": {"status": "...", "message": "one sentence"}}`; any route may answer 401 or 403 (key), '
+        "404, 405, 413, 415, 421 (host), 422, 429 with Retry-After, and 500.",
+        "",
+    ]
+    for route in ROUTES:
+        if not route.in_document:
+            continue
+        codes = ", ".join(map(str, route.codes))
+        refused = f"; {', '.join(map(str, route.refused))} if it is not done" if route.refused else ""
+        lines += [
+            f"## `{route.method} {route.path}`",
+            "",
+            route.summary,
+            "",
+            f"*Role: {route.role.name.lower()}. Answers {codes}{refused}.*",
+            "",
+        ]
+        if route.example is not None:
+            lines += ["```json", json.dumps(route.example), "```", ""]
+    return "\n".join(lines)
+
+
+PAGES = {
+    "policies.md": policies_page,
+    "sources.md": sources_page,
+    "command-line.md": command_line_page,
+    "http.md": http_page,
+}
 
 
 def main() -> None:

@@ -15,11 +15,19 @@ from firstclick.registry import make_policy
 from firstclick.whole_number import whole_number
 
 
-def recommend_once(numbers, state, catalog, request, stream_key, number, noise, slate):  # type: ignore[no-untyped-def]
-    """The recommendation of this number, which alone decides its noise and its ties."""
+def recommend_once(  # type: ignore[no-untyped-def]
+    numbers, state, catalog, request, stream_key, number, noise, slate, means, deviations
+):
+    """The recommendation of this number, which alone decides its noise and its ties.
+
+    What is held for the attraction of each item goes into `means` and `deviations`, unless they are empty.
+    """
     key = mix(stream_key, np.uint64(number))
     fill_normal(key, noise)
-    return recommend(numbers, state, catalog, request, key, noise, slate)
+    n = recommend(numbers, state, catalog, request, key, noise, slate)
+    if len(means) > 0:
+        estimate(numbers, state, catalog, slate[:n], means[:n], deviations[:n])
+    return n
 
 
 def learn_once(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
@@ -30,6 +38,9 @@ def learn_once(numbers, state, catalog, slate, examined, clicks):  # type: ignor
 def estimate_once(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
     """What is held for the attraction of each row."""
     estimate(numbers, state, catalog, rows, means, deviations)
+
+
+NOTHING = np.empty(0)
 
 
 class LivePolicy:
@@ -125,25 +136,27 @@ class LivePolicy:
         n: int,
         candidates: NDArray[np.int64] | None = None,
         excluded: list[int] | None = None,
+        *,
+        means: NDArray[np.float64] = NOTHING,
     ) -> NDArray[np.int64]:
         """The best n rows that are shown, among `candidates` if given, fewer where fewer are left.
 
-        The key and the number decide what is explored.
+        The key and the number decide what is explored. What is held for the attraction of each row goes into
+        `means`, if it has room for n.
         """
         self.follow_catalog()
-        catalog = self.catalog
         slate = np.empty(n, np.int64)
         # An empty array of candidates means "all" to a kernel, and none at all to the caller.
         if n == 0 or (candidates is not None and not len(candidates)):
             return slate[:0]
-        hidden = catalog.hidden if catalog.n_hidden else EVERYTHING.hidden
+        hidden = self.catalog.hidden if self.catalog.n_hidden else EVERYTHING.hidden
         if excluded:
-            hidden = catalog.hidden.copy()
+            hidden = self.catalog.hidden.copy()
             hidden[excluded] = 1
         asked = EVERYTHING.candidates if candidates is None else candidates
         found = self._recommend(
             self.numbers, self.state, self.arrays(), Request(asked, hidden),
-            key, number, self._noise, slate,
+            key, number, self._noise, slate, means, np.empty(len(means)),
         )  # fmt: skip
         return slate[:found]
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.catalog import Catalog
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.ranking import Request
-from firstclick.live import estimate_once, learn_once, recommend_once
+from firstclick.live import NOTHING, estimate_once, learn_once, recommend_once
 from firstclick.protocol import EVERYTHING, Policy, State, catalog_arrays
 from firstclick.ranker import Ranker
 from firstclick.registry import make_policy
@@ -58,8 +58,9 @@ class Driver:
         """The slate under the noise of this number."""
         slate = np.full(self.k, -1, np.int64)
         n = compiled(recommend_once, type(self.policy))(
-            self.numbers, self.state, self.catalog, request, self._key, number, self._noise, slate
-        )
+            self.numbers, self.state, self.catalog, request, self._key, number, self._noise, slate,
+            NOTHING, NOTHING,
+        )  # fmt: skip
         return [int(item) for item in slate[:n]]
 
     def learn(self, slate: Sequence[int], click: int | None) -> None:

@@ -11,10 +11,15 @@ from firstclick.cli.bench import bench
 from firstclick.cli.bound import bound
 from firstclick.cli.data import data_app
 from firstclick.cli.demo import demo
+from firstclick.cli.features import features
+from firstclick.cli.keys import keys_app
+from firstclick.cli.loadtest import loadtest
 from firstclick.cli.policies import policies
 from firstclick.cli.reproduce import reproduce
 from firstclick.cli.run import run
+from firstclick.cli.serve import serve
 from firstclick.cli.simulate import simulate
+from firstclick.cli.stores import audit, export, import_, log
 from firstclick.cli.wording import in_options
 from firstclick.errors import FirstclickError, WorkFailed
 
@@ -32,6 +37,14 @@ app.command(short_help="Play all learners on made-up data, write a report.")(dem
 app.command(short_help="Play learners in a world, or on your own data.")(simulate)
 app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)
 app.command(short_help="Play an experiment that a TOML file declares.")(run)
+app.command(short_help="Recommend over HTTP, and learn from the clicks.")(serve)
+app.command(short_help="Learn item features from a log, write a catalog.")(features)
+app.command(short_help="Fold every log again and compare, bit for bit.")(audit)
+app.command(short_help="Print a model's events, or write them to a file.")(log)
+app.command(short_help="Write a model to a file.")(export)
+app.command("import", short_help="Put an exported model into a store.")(import_)
+app.add_typer(keys_app, name="keys")
+app.command(short_help="Put a server under load, and compare.")(loadtest)
 app.command(short_help="Measure how fast the learners are.")(bench)
 app.command(short_help="List the learners and their parameters.")(policies)
 app.command(short_help="Theorem 1 in numbers: c and the regret bound.")(bound)

@@ -88,7 +88,7 @@ def download(
         if not yes:
             _ask()
     try:
-        with _bar(f"fetching {archive.title}", DownloadColumn()) as progress:
+        with bar(f"fetching {archive.title}", DownloadColumn()) as progress:
             target = fetch(archive, folder, progress)
     except KeyboardInterrupt:
         raise Interrupted("interrupted; what has come is kept, run it again to go on from there") from None
@@ -136,7 +136,7 @@ def describe(
         raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
     if not chosen.synthetic and data is None:
         raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
-    with _bar("making data up" if chosen.synthetic else "reading", TaskProgressColumn()) as progress:
+    with bar("making data up" if chosen.synthetic else "reading", TaskProgressColumn()) as progress:
         loaded = chosen.load(data, progress)
     with talk.status("counting") if sys.stderr.isatty() else nullcontext():
         described = describe_interactions(keep_items(loaded, group_items(loaded, group)) if group else loaded)
@@ -154,7 +154,7 @@ def describe(
 
 
 @contextmanager
-def _bar(doing: str, *amount: ProgressColumn) -> Iterator[Report]:
+def bar(doing: str, *amount: ProgressColumn) -> Iterator[Report]:
     """A `progress(done, total)` drawn on stderr, if that is a terminal; nothing stays of it."""
     columns = (TextColumn("{task.description}"), BarColumn(30), *amount, TimeRemainingColumn())
     with Progress(*columns, console=talk, transient=True, disable=not sys.stderr.isatty()) as bar:

@@ -160,7 +160,7 @@ def simulate(
             )  # fmt: skip
             _check_interactions(interactions.name, read, above or 0.0)
             if not header:
-                progress.opening += _note_of_header(interactions.name, read)
+                progress.opening += note_of_header(interactions.name, read)
             playground = _on_file(
                 interactions, read, chosen, above=above, rank=rank, n_items=items, pick=pick.value,
                 scaled=not unscaled, intercept=intercept, one_split=one_split,
@@ -254,7 +254,7 @@ def _check_interactions(name: str, read: Interactions, above: float) -> None:
         )
 
 
-def _note_of_header(name: str, read: Interactions) -> str:
+def note_of_header(name: str, read: Interactions) -> str:
     """A line to say where one word among numbers looks as if it came from a header."""
     for kind, ids in (("user", read.user_ids), ("item", read.item_ids)):
         words = [one for one in ids if not one.lstrip("-").isdecimal()]

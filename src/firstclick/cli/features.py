@@ -1,0 +1,180 @@
+"""`firstclick features`: from a log of who liked what to a catalog with learned features."""
+
+import shlex
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from firstclick.cli.console import print_json, progress_bar, talk
+from firstclick.cli.experiments import SECONDS_BETWEEN_LINES
+from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
+from firstclick.cli.wording import count, number
+from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
+from firstclick.data.gathering import GROUP_SEPARATOR
+from firstclick.data.logs import PARQUET
+from firstclick.data.sources import Progress, make_source
+from firstclick.errors import InvalidInput
+from firstclick.whole_number import whole_number
+
+
+def features(
+    out: Annotated[
+        Path, Option(metavar="FILE", help="Catalog to write: .csv or .parquet.", show_default=False)
+    ],
+    source: Annotated[
+        str | None,
+        Argument(metavar="[SOURCE]", help="NAME[:param=value,...], see `firstclick data sources`."),
+    ] = None,
+    data: Annotated[
+        Path | None, Option("--data", metavar="PATH", help="Folder or file of SOURCE; none if made up.")
+    ] = None,
+    interactions: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Instead of SOURCE: user, item[, value], as CSV, TSV, '::' or Parquet."),
+    ] = None,
+    user_column: Annotated[
+        str | None, Option(metavar="COLUMN", help="Column of the user: a name, or a number; 0 by default.")
+    ] = None,
+    item_column: Annotated[
+        str | None, Option(metavar="COLUMN", help="Column of the item: a name, or a number; 1 by default.")
+    ] = None,
+    value_column: Annotated[
+        str | None,
+        Option(metavar="COLUMN", help="Column of a value, such as a rating; without it every row attracts."),
+    ] = None,
+    above: Annotated[
+        float | None, number("A row attracts if its value is above this; 0 if not given.")
+    ] = None,
+    name_column: Annotated[
+        str | None, Option(metavar="COLUMN", help="Column of what people call the item.")
+    ] = None,
+    group_column: Annotated[
+        str | None, Option(metavar="COLUMN", help="Column of the item's group; '|' separates several.")
+    ] = None,
+    separator: Annotated[
+        str | None, Option(metavar="TEXT", help="Separator of columns, if not found by itself.")
+    ] = None,
+    header: Annotated[
+        bool, Option("--header", help="Line 1 names columns, though columns are given as numbers.")
+    ] = False,
+    encoding: Annotated[
+        str | None, Option(metavar="NAME", help="Encoding of a text file; utf-8-sig if not given.")
+    ] = None,
+    rank: Annotated[
+        int | None,
+        count(f"Number of features; {DEFAULT_RANK} by default, or what the data allows."),
+    ] = None,
+    items: Annotated[int | None, count("Keep so many items, the most attractive; all by default.")] = None,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace the file --out.")] = False,
+    json: Annotated[bool, Option("--json", help="Print JSON instead of a sentence.")] = False,
+) -> None:
+    """Learn item features from who liked what, and write a catalog that `firstclick serve` reads.
+
+    Features are the rows of V Sigma of a truncated SVD of users x items: items that the same people
+    like get features that are alike. The catalog has the columns id, name, group, f1, f2, ..., the most
+    attractive item first.
+
+    \b
+    From a file of your own:
+      firstclick features --interactions ratings.csv --user-column customer \\
+        --item-column film --value-column stars --above 3 --out films.csv
+      firstclick serve --catalog films.csv
+
+    \b
+    From any source of data:
+      firstclick features movielens --data data/ml-1m --items 500 --out films.parquet
+    """
+    # Imported late: of the service only this is needed, and only here.
+    from firstclick.serve.catalog_file import parquet_library, write_catalog
+    from firstclick.serve.events import Item
+
+    columns = {
+        "user_column": user_column, "item_column": item_column, "value_column": value_column, "above": above,
+        "name_column": name_column, "group_column": group_column, "separator": separator,
+        "header": header or None, "encoding": encoding,
+    }  # fmt: skip
+    given = {name: value for name, value in columns.items() if value is not None}
+    load, label = _loader(source, data, interactions, given)
+    for name, value in (("rank", rank), ("n_items", items)):
+        if value is not None:
+            whole_number(name, value, at_least=1)
+    _check_target(out, overwrite=overwrite)
+    if out.suffix in PARQUET:
+        parquet_library(out, "writing")
+    with progress_bar(every=SECONDS_BETWEEN_LINES) as progress:
+        read = load(progress.doing("reading"))
+        if not read.attracted.any():
+            raise InvalidInput(
+                f"{label}: nothing attracts anybody, so nothing can be learned; lower the bound on values"
+            )
+        matrix = feedback_matrix(read)
+        n_users, n_items = matrix.shape
+        if items is not None:
+            whole_number("n_items", items, at_least=1, at_most=n_items, because=", the items in the data")
+        progress.doing("learning features")(0, 0)
+        rows = truncated_svd(matrix, min(DEFAULT_RANK, n_users, n_items) if rank is None else rank)
+        names, groups = read.item_names or ("",) * n_items, read.item_groups or ((),) * n_items
+        catalog = [
+            Item(read.item_ids[code], names[code], GROUP_SEPARATOR.join(groups[code]), rows[code])
+            for code in most_attractive(matrix, items or n_items).tolist()
+        ]
+        write_catalog(out, catalog, [f"f{j + 1}" for j in range(rows.shape[1])])
+    if interactions is not None and not header:
+        talk.print(note_of_header(label, read), end="")
+    # The ones of a matrix are the sum of its squares, and that of all singular values squared.
+    explained = float((rows**2).sum()) / matrix.nnz
+    if json:
+        print_json(
+            {
+                "catalog": str(out), "data": label, "users": n_users, "items_in_data": n_items,
+                "items": len(catalog), "features": rows.shape[1], "explained": round(explained, 6),
+            }
+        )  # fmt: skip
+    else:
+        print(
+            f"{out}: {len(catalog):,} of {n_items:,} items with {rows.shape[1]} features, which explain "
+            f"{explained:.0%} of what {n_users:,} users liked"
+        )
+    talk.print(f"serve it: firstclick serve --catalog {shlex.quote(str(out))}")
+
+
+def _loader(
+    source: str | None, data: Path | None, interactions: Path | None, given: Mapping[str, Any]
+) -> tuple[Callable[[Progress], Interactions], str]:
+    """What reads the log, and how to call it."""
+    if (source is None) == (interactions is None):
+        raise InvalidInput("give a SOURCE of data or --interactions FILE, one of them; --help has examples")
+    if interactions is not None:
+        if data is not None:
+            raise InvalidInput("--data goes with a SOURCE; --interactions names its file itself")
+        if "above" in given and "value_column" not in given:
+            raise InvalidInput("--above needs --value-column, the column to compare with it")
+        file = interactions
+        return lambda progress: read_interactions(file, **given, progress=progress), file.name
+    if given:
+        raise InvalidInput(f"--{next(iter(given)).replace('_', '-')} goes with --interactions")
+    assert source is not None
+    chosen = make_source(source)
+    if chosen.synthetic and data is not None:
+        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
+    if not chosen.synthetic and data is None:
+        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
+    return lambda progress: chosen.load(data, progress), chosen.label
+
+
+def _check_target(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that is there already, or cannot be written, before any work is done."""
+    if path.suffix not in (".csv", *PARQUET):
+        raise InvalidInput(f"--out must end in .csv or .parquet, got {str(path)!r}")
+    if path.is_dir():
+        raise InvalidInput(f"--out {path} is a folder; name a file in it")
+    if path.exists() and not overwrite:
+        raise InvalidInput(f"--out {path} is there already; name a new file, or say --overwrite")
+    try:
+        # Tried, because permissions alone do not tell.
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise InvalidInput(f"--out {path} cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,99 @@
+"""`firstclick keys`: who may call a server."""
+
+import time
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from typer import Argument, Option
+
+from firstclick.cli.console import page, print_json, talk
+from firstclick.cli.stores import OWN_STORE, StoreOption, opened
+from firstclick.cli.wording import count
+from firstclick.errors import InvalidInput, UnknownName
+
+ROLES = ("read", "write", "admin")
+
+keys_app = typer.Typer(
+    help="API keys: make, list and revoke them.", add_completion=False, rich_markup_mode=None
+)
+
+
+@keys_app.callback(invoke_without_command=True)
+def _start(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@keys_app.command(short_help="Make a key, and print it once.")
+def create(
+    name: Annotated[str, Argument(metavar="NAME", help="Who or what will use it.")],
+    role: Annotated[
+        str, Option("--role", metavar="ROLE", help="read: look; write: recommend and feedback; admin: all.")
+    ] = "write",
+    store: StoreOption = OWN_STORE,
+) -> None:
+    """Make a key and print it. Only its SHA-256 is kept: nobody can show it again.
+
+    A server that has the SQLite file open makes keys itself: POST /v1/keys.
+
+    \b
+    Example:
+      firstclick keys create frontend --role write --store shop.db
+    """
+    from firstclick.serve.http.access import new_key
+
+    if role not in ROLES:
+        raise InvalidInput(f"--role must be one of {', '.join(ROLES)}, got {role!r}")
+    key, hashed = new_key()
+    with opened(store, read_only=False) as there:
+        if role != "admin" and not there.api_keys():
+            raise InvalidInput(
+                "the first key must be an admin's, or nobody could make more; say --role admin"
+            )
+        made = there.add_api_key(name, role, hashed, time.time())
+    print(key)
+    talk.print(f"key {made.id} ({role}) for {name}; send it as `Authorization: Bearer {key[:6]}...`")
+
+
+@keys_app.command("list", short_help="List the keys, without the keys.")
+def list_keys(
+    store: StoreOption = OWN_STORE,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List number, name, role and age of each key.
+
+    \b
+    Example:
+      firstclick keys list --store shop.db
+    """
+    with opened(store) as there:
+        keys = there.api_keys()
+    if json:
+        print_json(
+            [{"id": key.id, "name": key.name, "role": key.role, "created": key.created} for key in keys]
+        )
+        return
+    table = Table("id", "name", "role", "made", box=None, pad_edge=False)
+    for key in keys:
+        table.add_row(
+            str(key.id), key.name, key.role, time.strftime("%Y-%m-%d %H:%M", time.localtime(key.created))
+        )
+    page().print(table if keys else "no keys: the server is open to this machine, and to no other")
+
+
+@keys_app.command(short_help="Make a key worthless.")
+def revoke(
+    key: Annotated[int, count("Number of the key, as `firstclick keys list` shows it.", "--id")],
+    store: StoreOption = OWN_STORE,
+) -> None:
+    """Revoke a key. Servers that share a PostgreSQL store learn of it within seconds.
+
+    \b
+    Example:
+      firstclick keys revoke --id 3 --store shop.db
+    """
+    with opened(store, read_only=False) as there:
+        if not there.revoke_api_key(key):
+            raise UnknownName(f"no key {key} in the store; `firstclick keys list` shows what there is")
+    talk.print(f"key {key} is revoked")

@@ -1,0 +1,122 @@
+"""`firstclick serve`: a catalog becomes a recommender behind HTTP."""
+
+import inspect
+import os
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.progress import TaskProgressColumn
+from typer import Exit, Option
+
+from firstclick.cli.console import talk
+from firstclick.cli.data import bar
+from firstclick.serve.config import Settings, as_toml, flag, load_settings, shown_store
+
+DEMO_MODEL = "cafe"
+METAVARS = {int: "N", float: "NUMBER", Path: "FILE", tuple: "ORIGIN"}
+
+
+def serve(**flags: Any) -> None:
+    """Serve recommendations over HTTP, and learn from the clicks.
+
+    Recommendations write nothing; feedback is on the disk, and counted once, when it is answered. Every
+    option can be set by FIRSTCLICK_<NAME> or in a TOML file too.
+
+    \b
+    Examples:
+      firstclick serve --demo
+      firstclick serve --catalog items.csv --policy cascade-lin-ts --k 6 --store shop.db
+      firstclick serve --config serve.toml --print-config
+    """
+    file, printing = flags.pop("config"), flags.pop("print_config")
+    settings, origins = load_settings(flags, os.environ, file)
+    if settings.demo and origins["name"] == "default":
+        flags["name"] = DEMO_MODEL
+        settings, origins = load_settings(flags, os.environ, file)
+    if printing:
+        print(as_toml(settings, origins), end="")
+        return
+    with ExitStack() as stack:
+        if settings.demo and origins["store"] == "default":
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="firstclick-demo-"))
+            settings, _ = load_settings(flags | {"store": str(Path(folder) / "demo.db")}, os.environ, file)
+        _serve(settings, stack)
+
+
+def _serve(settings: Settings, stack: ExitStack) -> None:
+    # The web server and its libraries are loaded by this command alone.
+    from firstclick.serve.http.server import Server
+    from firstclick.serve.opening import ClickingCrowd, open_for
+
+    if sys.stderr.isatty():
+        talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
+    with bar("folding the log", TaskProgressColumn()) as progress:
+        service, notes = open_for(settings, progress)
+    stack.callback(service.close)
+    server = Server(service, settings)
+    for note in notes:
+        talk.print(f"note: {note}")
+    _welcome(server.address, settings, service.names(), keyed=bool(service.caretaker.api_keys))
+    if settings.demo:
+        crowd = ClickingCrowd(service, settings.name)
+        crowd.start()
+        stack.callback(crowd.close)
+    if code := server.run():
+        raise Exit(code)
+    talk.print("closed")
+
+
+def _welcome(address: str, settings: Settings, models: list[str], *, keyed: bool) -> None:
+    key = " \\\n  -H 'Authorization: Bearer '$KEY" if keyed else ""
+    talk.print(f"\nfirstclick serves {address}   (store: {shown_store(settings.store)}; Ctrl-C ends it)\n")
+    if settings.durability == "relaxed":
+        talk.print("durability is relaxed: a power cut may take the clicks of the last moments\n")
+    if not models:
+        talk.print("There is no model yet: start with --catalog items.csv, or POST one to /v1/models.")
+    else:
+        model = settings.name if settings.name in models else models[0]
+        base = f"{address}/v1/models/{model}"
+        post = f"curl -s -H 'Content-Type: application/json'{key}"
+        talk.print("What to show, and what was clicked (a position from 0, or null):\n")
+        talk.print(f"  {post} \\\n    {base}/recommend -d '{{}}'")
+        talk.print(f'  {post} \\\n    {base}/feedback -d \'{{"token": "...", "click": 0}}\'\n')
+    talk.print(f"Dashboard: {address}/    API: {address}/openapi.json    Metrics: {address}/metrics\n")
+
+
+def _signature() -> inspect.Signature:
+    """An option for every setting, from its declaration; values are checked where those of files are."""
+    options: dict[str, tuple[Any, Any]] = {}
+    for name, rule in Settings.rules().items():
+        default = getattr(Settings, name)
+        told = f"{rule.help[0].upper()}{rule.help[1:]}."
+        if rule.kind is bool:
+            options[name] = bool | None, Option(flag(name), help=told)
+            continue
+        known = "" if default in (None, ()) else f"  [default: {default}]"
+        kind = list[str] | None if rule.kind is tuple else str | None
+        options[name] = kind, Option(flag(name), metavar=METAVARS.get(rule.kind, "TEXT"), help=told + known)
+    options["config"] = (
+        Path | None,
+        Option("--config", metavar="FILE", help="TOML file with any of these settings."),
+    )
+    options["print_config"] = (
+        bool,
+        Option("--print-config", help="Print the settings as TOML, and where each comes from; then end."),
+    )
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=False if kind is bool else None,
+                annotation=Annotated[kind, option],
+            )
+            for name, (kind, option) in options.items()
+        ]
+    )
+
+
+serve.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -1,0 +1,235 @@
+"""`firstclick audit`, `log`, `export` and `import`: what a store holds, seen from outside the server."""
+
+import json as json_module
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from rich.progress import TaskProgressColumn
+from typer import Argument, Option
+
+from firstclick.catalog import ItemId
+from firstclick.cli.console import page, print_json, talk
+from firstclick.cli.data import bar
+from firstclick.cli.wording import count
+from firstclick.errors import InvalidInput, UnknownName, WorkFailed
+from firstclick.writing import write_whole
+
+if TYPE_CHECKING:
+    from firstclick.serve.events import Event
+    from firstclick.serve.store.store import Store, StoredModel
+
+StoreOption = Annotated[
+    str,
+    Option(
+        "--store",
+        metavar="STORE",
+        envvar="FIRSTCLICK_STORE",
+        show_envvar=False,
+        help="File of an SQLite store, or postgresql://...; FIRSTCLICK_STORE is taken too.",
+    ),
+]
+ModelArgument = Annotated[str, Argument(metavar="MODEL", help="Name of the model.")]
+OWN_STORE = "firstclick.db"
+KINDS = ("created", "feedback", "items-put", "items-withdrawn", "rolled-back")
+
+
+@contextmanager
+def opened(store: str, *, read_only: bool = True) -> Iterator["Store"]:
+    """The store, which must be there to be read."""
+    from firstclick.serve.store import open_store
+
+    if read_only and "://" not in store and not Path(store.removeprefix("sqlite:")).exists():
+        raise InvalidInput(f"no store {store}; name the one of your server with --store")
+    with open_store(store, read_only=read_only) as there:
+        yield there
+
+
+def find_model(store: "Store", name: str) -> "StoredModel":
+    """The model of this name."""
+    models = {stored.name: stored for stored in store.models()}
+    if name not in models:
+        raise UnknownName(f"no model {name!r} in the store; there are: {', '.join(models) or 'none'}")
+    return models[name]
+
+
+def audit(
+    model: Annotated[str | None, Argument(metavar="[MODEL]", help="Only this model.")] = None,
+    store: StoreOption = OWN_STORE,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Fold every log from its first event, and compare what comes out with the snapshots, bit for bit.
+
+    The storage itself is checked too: damage, gaps, feedback counted twice. Works beside a running server.
+    Exit code 1 if anything differs. `GET /v1/models/MODEL/audit` compares with what a server serves now.
+
+    \b
+    Example:
+      firstclick audit --store shop.db
+    """
+    from firstclick.serve.audit import audit_stored
+
+    with opened(store) as there:
+        wrong = there.check()
+        audits = []
+        for stored in [find_model(there, model)] if model else there.models():
+            with bar(f"folding {stored.name}", TaskProgressColumn()) as progress:
+                audits.append(audit_stored(there, stored, progress))
+    if json:
+        print_json({"storage": wrong, "models": [one._asdict() | {"equal": one.equal} for one in audits]})
+    else:
+        out = page()
+        for one in audits:
+            found = "equal" if one.equal else "DIFFERS"
+            compared = f"{one.compared} snapshot{'s' * (one.compared != 1)}"
+            if one.equal and not one.compared:
+                found, compared = "folded", "no snapshot to compare with"
+            out.print(f"{one.name}: {found} ({compared}), {one.seq:,} events, SHA-256 {one.digest}")
+        out.print("storage: " + ("sound" if not wrong else "DAMAGED"))
+    problems = [*wrong, *(f"{one.name}: {sentence}" for one in audits for sentence in one.differing)]
+    if problems:
+        raise WorkFailed("; ".join(problems))
+
+
+def export(
+    model: ModelArgument,
+    out: Annotated[Path, Option("--out", metavar="FILE", help="File to write.")],
+    store: StoreOption = OWN_STORE,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a model, its whole log, to one file for `firstclick import`. Works beside a running server.
+
+    \b
+    Example:
+      firstclick export shop --store shop.db --out shop.model
+    """
+    from firstclick.serve.transfer import export_model
+
+    refuse_existing(out, overwrite=overwrite)
+    with opened(store) as there:
+        stored = find_model(there, model)
+        write_whole(out, export_model(there, stored))
+    talk.print(f"{model}: {stored.head:,} events written to {out}")
+
+
+def import_(
+    file: Annotated[Path, Argument(metavar="FILE", help="What `firstclick export` wrote.")],
+    store: StoreOption = OWN_STORE,
+    name: Annotated[
+        str | None, Option("--name", metavar="NAME", help="Name of the model; by default its own.")
+    ] = None,
+) -> None:
+    """Put an exported model into a store, which no server has open if it is an SQLite file.
+
+    A running server takes it by `POST /v1/models/NAME/import`.
+
+    \b
+    Example:
+      firstclick import shop.model --store postgresql://user@host/shops
+    """
+    from firstclick.reading import reading
+    from firstclick.serve.transfer import exported_name, import_model
+
+    with reading(file):
+        content = file.read_bytes()
+    chosen = name or exported_name(content)
+    with opened(store, read_only=False) as there:
+        stored = import_model(there, chosen, content)
+    talk.print(f"{stored.name}: {stored.head:,} events are in {_without_password(store)}")
+
+
+def log(
+    model: ModelArgument,
+    store: StoreOption = OWN_STORE,
+    after: Annotated[int, count("Only events after this one.")] = 0,
+    last: Annotated[int, count("Only the last N events.")] = 0,
+    kind: Annotated[
+        str | None, Option("--kind", metavar="KIND", help=f"Only one kind: {', '.join(KINDS)}.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        Option("--out", metavar="FILE", help="File to write, .jsonl or .parquet, instead of stdout."),
+    ] = None,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace a file that is there.")] = False,
+) -> None:
+    """Print a model's events as JSON lines, or write them as JSON lines or Parquet.
+
+    Clicks are positions from 0. Works beside a running server.
+
+    \b
+    Examples:
+      firstclick log shop --store shop.db --last 5
+      firstclick log shop --store shop.db --kind feedback --out clicks.parquet
+    """
+    from firstclick.serve.events import Kind, as_json
+    from firstclick.serve.recovery import items_of_rows
+
+    if kind is not None and kind not in KINDS:
+        raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if out is not None:
+        refuse_existing(out, overwrite=overwrite)
+    wanted = None if kind is None else Kind[kind.upper().replace("-", "_")]
+    with opened(store) as there:
+        stored = find_model(there, model)
+        start = max(after, stored.head - last if last else 0)
+        items = items_of_rows(there, stored)
+        feedback = wanted is None or wanted == Kind.FEEDBACK
+        events = chain.from_iterable(there.events(stored.id, start, stored.head, feedback=feedback))
+        chosen = (event for event in events if wanted is None or event.kind == wanted)
+        if out is not None and out.suffix == ".parquet":
+            _write_parquet(chosen, items, out)
+            return
+        lines = (json_module.dumps(as_json(event, items), ensure_ascii=False) + "\n" for event in chosen)
+        if out is None:
+            sys.stdout.writelines(lines)
+        else:
+            write_whole(out, "".join(lines).encode())
+
+
+def _write_parquet(events: Iterator["Event"], items: list[ItemId], out: Path) -> None:
+    """One row an event; what is not feedback has its words in the column `change`, as JSON."""
+    import io
+
+    from firstclick.serve.catalog_file import parquet_library
+    from firstclick.serve.events import as_json
+
+    pyarrow, parquet = parquet_library(out, "writing")
+    schema = pyarrow.schema(
+        [
+            ("seq", pyarrow.int64()), ("kind", pyarrow.string()), ("received", pyarrow.float64()),
+            ("nonce", pyarrow.string()), ("click", pyarrow.int16()), ("issued", pyarrow.float64()),
+            ("items", pyarrow.list_(pyarrow.string())), ("change", pyarrow.string()),
+        ]
+    )  # fmt: skip
+    content = io.BytesIO()
+    with parquet.ParquetWriter(content, schema) as writer:
+        while some := [as_json(event, items) for event in islice(events, 50_000)]:
+            writer.write_table(
+                pyarrow.Table.from_pylist([_flat(told, schema.names) for told in some], schema)
+            )
+    write_whole(out, content.getvalue())
+
+
+def _flat(told: dict[str, Any], columns: list[str]) -> dict[str, Any]:
+    if told["kind"] == "feedback":
+        return told | {"items": [str(item) for item in told["items"]]}
+    flat = {name: value for name, value in told.items() if name in columns and name != "items"}
+    change = {name: value for name, value in told.items() if name not in flat}
+    return flat | {"change": json_module.dumps(change, ensure_ascii=False)}
+
+
+def refuse_existing(path: Path, *, overwrite: bool) -> None:
+    """A file that is there is not replaced by accident."""
+    if path.is_dir():
+        raise InvalidInput(f"--out {path} is a folder; name a file in it")
+    if path.exists() and not overwrite:
+        raise InvalidInput(f"--out {path} is there already; name another file, or say --overwrite")
+
+
+def _without_password(store: str) -> str:
+    from firstclick.serve.config import shown_store
+
+    return shown_store(store)

@@ -1,0 +1,142 @@
+"""What has to be done now and then: follow other processes, make snapshots, look after keys."""
+
+import logging
+import secrets
+import threading
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from firstclick.serve.errors import Refused
+from firstclick.serve.model import Model
+from firstclick.serve.recovery import catch_up
+from firstclick.serve.steps import step
+from firstclick.serve.store.store import ApiKey
+from firstclick.serve.token import SECRET_SIZE
+
+if TYPE_CHECKING:
+    from firstclick.serve.service import Service
+
+log = logging.getLogger("firstclick.serve")
+
+DAY = 86_400
+# A new key for tokens so often; an old one is believed until its last token has expired.
+ROTATE_DAYS = 30.0
+# Where nobody else appends there is nothing to follow.
+SELDOM = 1.0
+
+
+class Caretaker:
+    """A thread that keeps the service's models near the heads of their logs, and their snapshots young."""
+
+    def __init__(
+        self, service: "Service", *, poll_seconds: float, snapshot_events: int, snapshot_seconds: float
+    ) -> None:
+        self._service = service
+        self._store = service.store
+        self._pause = poll_seconds if self._store.shared else max(SELDOM, poll_seconds)
+        self._snapshot_events = snapshot_events
+        self._snapshot_seconds = snapshot_seconds
+        self._snapshots: dict[str, tuple[int, float]] = {}
+        self._behind_since: dict[str, float] = {}
+        self._last_contact = time.monotonic()
+        self.api_keys: tuple[ApiKey, ...] = tuple(self._store.api_keys())
+        self._replicas: list[tuple[str, float, dict[int, int]]] = []
+        self._heard = 0.0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="firstclick-caretaker", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._pause):
+            try:
+                self.look()
+            except Refused as refusal:
+                log.warning("%s", refusal)
+            except Exception:
+                log.exception("looking after the models failed; trying again")
+
+    def look(self) -> None:
+        """Do what is due."""
+        now = time.monotonic()
+        for stored in self._store.models():
+            model = self._service.take_up(stored)
+            if stored.head > model.seq:
+                self._behind_since.setdefault(model.name, now)
+                catch_up(self._store, model, stored.head)
+            self._behind_since.pop(model.name, None)
+            self._snapshot_if_due(model, now)
+        self._last_contact = time.monotonic()
+        if now - self._heard >= SELDOM:
+            self._heard = now
+            self.reload_api_keys()
+            self._rotate_token_keys()
+            seqs = {model.id: model.seq for model in map(self._service.model, self._service.names())}
+            self._store.note_replica(self._service.name, seqs, time.time())
+            self._replicas = self._store.replicas()
+
+    def reload_api_keys(self) -> None:
+        """Take the keys that the store has now."""
+        self.api_keys = tuple(self._store.api_keys())
+
+    def lag(self, name: str) -> float:
+        """For how many seconds the log has had events that the model has not learned, as far as we know."""
+        now = time.monotonic()
+        unseen = self.silence() if self._store.shared else 0.0
+        return max(unseen, now - self._behind_since.get(name, now))
+
+    def silence(self) -> float:
+        """Seconds since the store last told how its logs stand, beyond the usual pause."""
+        return max(0.0, time.monotonic() - self._last_contact - 2 * self._pause)
+
+    def replicas(self, model: Model) -> list[dict[str, object]]:
+        """The processes that serve this model: how far each is, and when it was heard of."""
+        mine = self._service.name
+        told: list[dict[str, object]] = [
+            {"name": mine, "seq": model.seq, "lag": self.lag(model.name), "seen": 0.0, "self": True}
+        ]
+        now = time.time()
+        for name, seen, seqs in self._replicas:
+            if name != mine and model.id in seqs:
+                behind = max(0.0, now - seen) if seqs[model.id] < model.seq else 0.0
+                told.append(
+                    {"name": name, "seq": seqs[model.id], "lag": behind, "seen": now - seen, "self": False}
+                )
+        return told
+
+    def snapshot_seq(self, name: str) -> int:
+        """The last event of the newest snapshot that this process made."""
+        return self._snapshots.get(name, (0, 0.0))[0]
+
+    def _snapshot_if_due(self, model: Model, now: float) -> None:
+        seq, made = self._snapshots.setdefault(model.name, (model.seq, now))
+        new = model.seq - seq
+        if new >= self._snapshot_events or (new > 0 and now - made >= self._snapshot_seconds):
+            self.snapshot(model)
+
+    def snapshot(self, model: Model) -> None:
+        """Keep what the model knows now, so that a restart need not fold the whole log."""
+        step("before snapshot")
+        seq, content = model.snapshot()
+        self._store.save_snapshot(model.id, seq, content)
+        self._snapshots[model.name] = seq, time.monotonic()
+
+    def _rotate_token_keys(self) -> None:
+        keys = self._store.token_keys()
+        now = time.time()
+        if now - keys[-1].created >= ROTATE_DAYS * DAY:
+            self._store.add_token_key(secrets.token_bytes(SECRET_SIZE), now)
+            self._service.keys.refresh()
+            keys = self._store.token_keys()
+        # A key is done when the key after it is older than any token may be.
+        done = [
+            key.id for key, after in pairwise(keys) if now - after.created > self._service.token_days * DAY
+        ]
+        if done:
+            self._store.drop_token_keys(max(done) + 1)
+            self._service.keys.refresh()

@@ -1,0 +1,242 @@
+"""The settings of a server, declared once: flags, environment variables and a TOML file set the same ones.
+
+A flag comes before FIRSTCLICK_<NAME>, that before the file, that before the default.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from firstclick.declaration import Rule, check_name, param
+from firstclick.errors import InvalidInput, UnknownName
+from firstclick.reading import reading
+from firstclick.registry import make_policy
+
+PREFIX = "FIRSTCLICK_"
+DEFAULT = "default"
+HIDDEN = "***"
+
+YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+# What comes before a password, and the password: postgresql://user:HERE@host, or password=HERE.
+PASSWORDS = (
+    re.compile(r"(?<=://)([^/@:\s]*:)(\S+)(?=@)"),
+    re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE),
+)
+# What no comment of a TOML file may hold.
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True)
+class Switch(Rule):
+    """True or false; as text also yes, on, 1 and their opposites."""
+
+    def describe(self) -> str:
+        return "true or false"
+
+    def check(self, owner: str, name: str, value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {value!r}")
+        return value
+
+    def parse(self, text: str) -> bool | str:
+        word = text.strip().lower()
+        return True if word in YES else False if word in NO else text
+
+
+@dataclass(frozen=True)
+class File(Rule):
+    """The path of a file, seen from the folder that the server is started in, or nothing."""
+
+    def describe(self) -> str:
+        return "the path of a file"
+
+    def check(self, owner: str, name: str, value: Any) -> Path | None:
+        if value is not None and not (isinstance(value, str | Path) and str(value)):
+            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {value!r}")
+        return None if value is None else Path(value)
+
+
+@dataclass(frozen=True)
+class Origins(Rule):
+    """Where web pages come from: scheme, host and port, as a browser sends them."""
+
+    def describe(self) -> str:
+        return "origins of web pages, such as https://shop.example"
+
+    def check(self, owner: str, name: str, value: Any) -> tuple[str, ...]:
+        given = [value] if isinstance(value, str) or not hasattr(value, "__iter__") else list(value)
+        for origin in given:
+            if not (isinstance(origin, str) and _is_origin(origin)):
+                raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {origin!r}")
+        return tuple(given)
+
+    def parse(self, text: str) -> list[str]:
+        return text.replace(",", " ").split()
+
+
+def _is_origin(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        whole = f"{parts.scheme}://{parts.netloc}" == text.lower() == text and parts.port != 0
+        return whole and parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in text
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a server is started with."""
+
+    catalog: Path | None = field(
+        default=None,
+        metadata={"rule": File("items of the model that is made at the first start: CSV or Parquet", Path)},
+    )
+    policy: str = param("cascade-lin-ts", "learner of that model, NAME[:param=value,...]")
+    k: int = param(6, "items in a slate of that model", at_least=1, at_most=255)
+    seed: int | None = param(None, "seed of that model; drawn if absent", kind=int, at_least=0)
+    name: str = param("default", "name of that model")
+    # Not in a repr: it may hold a password.
+    store: str = field(
+        default="firstclick.db",
+        metadata={"rule": Rule("file of an SQLite store, or postgresql://...", str)},
+        repr=False,
+    )
+    host: str = param("127.0.0.1", "address to listen at; any but loopback needs API keys")
+    port: int = param(8000, "port to listen at; 0 for a free one", at_least=0, at_most=65535)
+    demo: bool = field(
+        default=False, metadata={"rule": Switch("a café's catalog and a simulated crowd that clicks", bool)}
+    )
+    token_days: float = param(7.0, "days for which a slate can be answered", above=0, at_most=36500)
+    batch_most: int = param(512, "events in one commit at most", at_least=1)
+    waiting_most: int = param(10_000, "events that may wait for a commit; more are refused", at_least=1)
+    body_most: int = param(1_000_000, "bytes in the body of a request at most", at_least=1000)
+    bulk_body_most: int = param(64_000_000, "the same for items in bulk, batches and imports", at_least=1000)
+    requests_at_once: int = param(1000, "requests answered at one time; more are refused", at_least=1)
+    requests_per_second: float = param(
+        0.0, "requests a second of one API key, or of one address; 0 for no limit", at_least=0
+    )
+    snapshot_events: int = param(10_000, "events after which a snapshot is written", at_least=1)
+    snapshot_seconds: float = param(60.0, "seconds after which one is written, if events came", above=0)
+    lag_most: float = param(1.0, "seconds that a replica may be behind and still be ready", above=0)
+    poll_seconds: float = param(0.2, "seconds between two looks for the events of other replicas", above=0)
+    durability: str = param(
+        "full", "full, or relaxed: a power cut may take clicks of the last moments",
+        words=("full", "relaxed"),
+    )  # fmt: skip
+    allow_origin: tuple[str, ...] = field(
+        default=(), metadata={"rule": Origins("origins of pages that may call from a browser", tuple)}
+    )
+    log_level: str = param(
+        "info", "how much is told on stderr", words=("debug", "info", "warning", "error")
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        for name, rule in self.rules().items():
+            object.__setattr__(self, name, rule.check("serve", name, getattr(self, name)))
+        make_policy(self.policy)
+        if self.demo and self.catalog is not None:
+            raise InvalidInput(
+                f"demo brings its own catalog; leave out demo, or catalog {str(self.catalog)!r}"
+            )
+        if self.bulk_body_most < self.body_most:
+            raise InvalidInput(
+                f"bulk_body_most must be at least body_most ({self.body_most}), got {self.bulk_body_most}"
+            )
+        if any(found[2] == HIDDEN for pattern in PASSWORDS for found in pattern.finditer(self.store)):
+            raise InvalidInput(
+                f"store has {HIDDEN} in place of its password; write the password, or give the store by "
+                f"{variable('store')}"
+            )
+
+    @classmethod
+    def rules(cls) -> dict[str, Rule]:
+        """The settings in the order they are declared; a rule has `help`, `check` and `parse`."""
+        return {one.name: one.metadata["rule"] for one in fields(cls)}
+
+
+def flag(name: str) -> str:
+    """The option of the command line that sets this."""
+    return "--" + name.replace("_", "-")
+
+
+def variable(name: str) -> str:
+    """The environment variable that sets this."""
+    return PREFIX + name.upper()
+
+
+def load_settings(
+    flags: Mapping[str, Any], env: Mapping[str, str], file: Path | None = None
+) -> tuple[Settings, dict[str, str]]:
+    """The settings, and where each came from: "flag", a variable, the file's name or "default".
+
+    A flag that is None or empty was not given, nor was an empty variable. Variables that belong to no
+    setting are left alone, as others have that prefix too; in the file they are refused.
+    """
+    rules = Settings.rules()
+    for name in flags:
+        check_name("setting", name, rules)
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(rules, DEFAULT)
+    # Later ones win. All are checked, or a mistake would come to light when the flag above it is left out.
+    for name, value in (_in_file(file) if file else {}).items():
+        assert file is not None
+        values[name], origins[name] = rules[name].check(file.name, name, value), file.name
+    for name, rule in rules.items():
+        if text := env.get(variable(name), ""):
+            values[name] = rule.check("environment", variable(name), rule.parse(text))
+            origins[name] = variable(name)
+    for name, value in flags.items():
+        if value not in (None, (), []):
+            parsed = rules[name].parse(value) if isinstance(value, str) else value
+            values[name], origins[name] = rules[name].check("serve", flag(name), parsed), "flag"
+    return Settings(**values), origins
+
+
+def as_toml(settings: Settings, origins: Mapping[str, str]) -> str:
+    """A file that `load_settings` reads, each line with where its value came from; no password is shown."""
+    lines = ["# Settings of firstclick serve. Flags come first, then FIRSTCLICK_<NAME>, then this file."]
+    for name, rule in Settings.rules().items():
+        value = getattr(settings, name)
+        line = f"# {name} is not set" if value is None else f"{name} = {_in_toml(name, value)}"
+        origin = _UNSEEN.sub("?", origins.get(name, DEFAULT))
+        lines.append(f"{line:36}  # ({origin}) {rule.help}")
+    return "\n".join(lines) + "\n"
+
+
+def shown_store(store: str) -> str:
+    """The store as people may see it: *** for its password."""
+    for pattern in PASSWORDS:
+        store = pattern.sub(lambda found: found[1] + HIDDEN, store)
+    return store
+
+
+def _in_file(path: Path) -> dict[str, Any]:
+    try:
+        with reading(path):
+            content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path.name}: not a TOML file (bytes that are not UTF-8)") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path.name}: not a TOML file: {error}") from None
+    for key in content:
+        try:
+            check_name("setting", key, Settings.rules())
+        except UnknownName as error:
+            raise UnknownName(f"{path.name}: {error}") from None
+    return content
+
+
+def _in_toml(name: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_in_toml(name, part) for part in value) + "]"
+    if isinstance(value, str | Path):
+        text = shown_store(str(value)) if name == "store" else str(value)
+        # JSON's texts are TOML's, but for this one character.
+        return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,0 +1,78 @@
+"""What the service answers when it does not do what was asked: a status word, an HTTP code, a sentence."""
+
+from typing import ClassVar
+
+from firstclick.errors import FirstclickError
+
+
+class Refused(FirstclickError):
+    """A request that changed nothing; the message says what to do."""
+
+    status: ClassVar[str]
+    code: ClassVar[int]
+
+
+class Malformed(Refused, ValueError):
+    """The request breaks a rule, and would break it again."""
+
+    status, code = "malformed", 422
+
+
+class Unauthorised(Refused):
+    """No key, or one that is not known."""
+
+    status, code = "unauthorised", 401
+
+
+class Forbidden(Refused):
+    """A known key without the role that this needs."""
+
+    status, code = "forbidden", 403
+
+
+class Unknown(Refused, LookupError):
+    """No such model, item or token: also a token that was not signed here, or was changed."""
+
+    status, code = "unknown", 404
+
+
+class Conflict(Refused):
+    """Something else was said before under the same token or name; the first stays."""
+
+    status, code = "conflict", 409
+
+
+class Expired(Refused):
+    """The slate was shown too long ago."""
+
+    status, code = "expired", 410
+
+
+class TooLarge(Refused):
+    """More than the server takes at once."""
+
+    status, code = "too-large", 413
+
+
+class Overloaded(Refused):
+    """Too much is waiting already; the same request may be sent again after `retry_after` seconds."""
+
+    status, code = "overloaded", 429
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(Refused):
+    """The store cannot be reached or written now; nothing was acknowledged. Send the same again later."""
+
+    status, code = "unavailable", 503
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class StoreBroken(Unavailable):
+    """The disk refused to keep what was written: only a restart, which reads what is there, can go on."""

@@ -1,0 +1,271 @@
+"""The ASGI application: find the route, let in or refuse, read the body, call, answer."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from firstclick.errors import FirstclickError
+from firstclick.serve.config import Settings
+from firstclick.serve.errors import Malformed, Overloaded, Refused, TooLarge
+from firstclick.serve.http.access import Gate, Role, is_loopback
+from firstclick.serve.http.decoding import decode
+from firstclick.serve.http.exchange import JSON, Answer, Asked, Site
+from firstclick.serve.http.limits import RateLimit, caller_of
+from firstclick.serve.http.mailbox import Mailbox
+from firstclick.serve.http.metrics import Durations, Metrics
+from firstclick.serve.http.openapi import document
+from firstclick.serve.http.refusals import Failed, Headers, UnsupportedMedia, as_answer
+from firstclick.serve.http.routes import ROUTES, Matcher, Route
+from firstclick.serve.service import Service
+from firstclick.serve.store.store import ApiKey
+from firstclick.serve.view import OUTCOMES, Views
+
+log = logging.getLogger("firstclick.serve")
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+# Threads for what is slow or waits for the store.
+POOL_SIZE = 8
+OCTETS = b"application/octet-stream"
+ALWAYS_SENT = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+EXPOSED = b"firstclick-seq, firstclick-age, retry-after"
+
+encode = msgspec.json.Encoder().encode
+
+
+class Gone(Exception):
+    """The client went away before its request was whole."""
+
+
+class App:
+    """A service as an ASGI application. Close it when the server has stopped; the service stays open."""
+
+    def __init__(self, service: Service, settings: Settings) -> None:
+        self.site = Site(
+            service,
+            settings,
+            Mailbox(),
+            Metrics(service),
+            Views(service, settings.durability),
+            msgspec.json.encode(document()),
+        )
+        self._service = service
+        self._caretaker = service.caretaker
+        self._metrics = self.site.metrics
+        self._matcher = Matcher(ROUTES)
+        self._gate = Gate(bound_to_loopback=is_loopback(settings.host))
+        self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
+        self._most_running = settings.requests_at_once
+        self._body_most = settings.body_most
+        self._bulk_body_most = settings.bulk_body_most
+        self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
+        self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
+        self._durations = {route: Durations() for route in ROUTES if route.timed}
+        self._metrics.durations = {route.path: found for route, found in self._durations.items()}
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._pool.shutdown()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            raise ValueError(f"only HTTP is served here, got {scope['type']!r}")
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        method: str = scope["method"]
+        route: Route | None = None
+        path: tuple[str, ...] = ()
+        extra: Headers = self._cross_origin(headers) if self._origins else []
+        started = time.perf_counter()
+        self._metrics.running += 1
+        try:
+            if method == "OPTIONS" and self._is_preflight(headers):
+                answer = self._preflight(scope)
+            else:
+                route, path = self._matcher.match(method, _raw_path(scope))
+                answer = await self._answer(route, path, scope, headers, receive)
+        except Gone:
+            return
+        except Refused as refusal:
+            answer = self._refused(refusal, route, path)
+        except FirstclickError as error:
+            answer = self._refused(Malformed(str(error)), route, path)
+        except Exception:
+            log.exception("%s %s failed", method, route.path if route else "?")
+            sentence = "the server failed on this request, and its log says why; send it again later"
+            answer = self._refused(Failed(sentence), route, path)
+        finally:
+            self._metrics.running -= 1
+        content, code, own_headers, media = answer
+        self._metrics.requests[method if route else "?", route.path if route else "?", code] += 1
+        if route is not None and route.timed:
+            self._durations[route].note(time.perf_counter() - started)
+        await send(
+            {
+                "type": "http.response.start",
+                "status": code,
+                "headers": [
+                    (b"content-type", media),
+                    (b"content-length", b"%d" % len(content)),
+                    *ALWAYS_SENT,
+                    *own_headers,
+                    *extra,
+                ],
+            }
+        )
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
+
+    async def _answer(
+        self,
+        route: Route,
+        path: tuple[str, ...],
+        scope: Scope,
+        headers: dict[bytes, bytes],
+        receive: Receive,
+    ) -> Answer:
+        key = self._let_in(route, scope, headers)
+        asked = Asked(self.site, path, key=key)
+        if route.body is not None:
+            most = self._bulk_body_most if route.bulk else self._body_most
+            _check_media(headers, OCTETS if route.body is bytes else JSON)
+            body = await _read(headers, receive, most)
+            asked.body = body if route.decoder is None else decode(route.decoder, body)
+        if route.query:
+            asked.query = _query(route, scope["query_string"])
+        if route.awaited:
+            told = await route.handler(asked)
+        elif route.in_pool:
+            told = await asyncio.get_running_loop().run_in_executor(self._pool, route.handler, asked)
+        else:
+            told = route.handler(asked)
+        return told if type(told) is Answer else Answer(encode(told))
+
+    def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> ApiKey | None:
+        """The key that was sent, if any; a Refused for those who may not come in, or not now."""
+        keys = self._caretaker.api_keys
+        if not keys:
+            self._gate.check_host(headers.get(b"host"))
+        if not route.always and self._metrics.running > self._most_running:
+            raise Overloaded(
+                f"{self._most_running} requests are being answered, and no more are taken; "
+                "send the same again after a while"
+            )
+        authorization = headers.get(b"authorization")
+        key = self._gate.key_of(authorization, keys) if keys else None
+        if self._rate is not None and not route.always:
+            client = scope.get("client")
+            self._rate.take(key.id if key else caller_of(client[0] if client else None))
+        if route.role is not Role.OPEN:
+            self._gate.check_role(route.role, key, authorization is not None, keys)
+        return key
+
+    def _refused(self, refusal: Refused, route: Route | None, path: tuple[str, ...]) -> Answer:
+        if route is not None and route.counts:
+            counts = self._service.outcomes.get(path[0])
+            if counts is not None and refusal.status in OUTCOMES:
+                counts.update((refusal.status,))
+        code, content, headers = as_answer(refusal)
+        return Answer(content, code, headers)
+
+    # Pages of other origins
+
+    def _cross_origin(self, headers: dict[bytes, bytes]) -> Headers:
+        """What lets a page of an allowed origin read the answer; nothing for others."""
+        origin = headers.get(b"origin")
+        if origin not in self._origins:
+            return [(b"vary", b"origin")]
+        return [
+            (b"vary", b"origin"),
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", EXPOSED),
+        ]
+
+    def _is_preflight(self, headers: dict[bytes, bytes]) -> bool:
+        return headers.get(b"origin") in self._origins and b"access-control-request-method" in headers
+
+    def _preflight(self, scope: Scope) -> Answer:
+        methods, _ = self._matcher.methods(_raw_path(scope))
+        return Answer(
+            b"",
+            204,
+            [
+                (b"access-control-allow-methods", ", ".join(sorted(methods)).encode()),
+                (b"access-control-allow-headers", b"authorization, content-type"),
+                (b"access-control-max-age", b"600"),
+            ],
+        )
+
+
+def _raw_path(scope: Scope) -> str:
+    """The path as it was sent, escapes and all."""
+    raw: bytes = scope["raw_path"]
+    return raw.decode("latin-1")
+
+
+def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
+    """One form of body for each route: a page of a stranger cannot send JSON without asking first."""
+    given = headers.get(b"content-type", b"")
+    if given != wanted:
+        kind, _, parameters = given.lower().partition(b";")
+        charset = parameters.replace(b" ", b"").replace(b'"', b"")
+        if kind.strip() != wanted or (charset and charset != b"charset=utf-8"):
+            raise UnsupportedMedia(
+                f"Content-Type must be {wanted.decode()}, got {given[:60].decode('latin-1')!r}"
+            )
+    coding = headers.get(b"content-encoding")
+    if coding is not None and coding.strip().lower() not in (b"", b"identity"):
+        raise UnsupportedMedia(
+            f"a body is taken as it is, got Content-Encoding {coding[:60].decode('latin-1')!r}; "
+            "send it uncompressed"
+        )
+
+
+async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
+    """The body, or TooLarge as soon as that is known."""
+    length = headers.get(b"content-length", b"")
+    if length.isdigit() and int(length[:20]) > most:
+        raise _too_large(most)
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise Gone
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body", False) and len(body) <= most:
+        return body
+    parts = bytearray(body)
+    while message.get("more_body", False) and len(parts) <= most:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        parts += message.get("body", b"")
+    if len(parts) > most:
+        raise _too_large(most)
+    return bytes(parts)
+
+
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"the body may have {most} bytes; send less at once")
+
+
+def _query(route: Route, raw: bytes) -> dict[str, str]:
+    """The parameters behind the question mark, each once and known."""
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
+    except ValueError:
+        raise Malformed("what is behind the ? cannot be read; write it as name=value&name=value") from None
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name not in route.query:
+            known = ", ".join(route.query)
+            raise Malformed(f"there is no parameter {name[:60]!r}; there are {known}")
+        if name in found:
+            raise Malformed(f"parameter {name} is given twice; give it once")
+        found[name] = value
+    return found

@@ -1,0 +1,232 @@
+"""The bodies of requests and answers. What is not declared here is refused, and OpenAPI tells the same."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from firstclick.serve.item_rules import LARGEST_ID, LONGEST_ID, LONGEST_NAME
+from firstclick.serve.token import MOST_ROWS
+
+# Entries in one batch of feedback.
+MOST_ENTRIES = 1000
+# A learner's state grows with the square of the features: more than these is a mistake, or an attack.
+MOST_FEATURES = 1024
+MOST_ITEMS_LISTED = 1000
+
+Number = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)]
+Count = Annotated[int, Meta(ge=0, le=LARGEST_ID)]
+ItemId = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)] | Annotated[str, Meta(max_length=LONGEST_ID)]
+Words = Annotated[str, Meta(max_length=LONGEST_NAME)]
+Features = Annotated[list[float], Meta(max_length=MOST_FEATURES)]
+Role = Literal["read", "write", "admin"]
+
+
+class Request(Struct, forbid_unknown_fields=True):
+    """What a request may hold."""
+
+
+class Nothing(Request):
+    """An empty object."""
+
+
+class Recommend(Request):
+    """What to recommend; all of it may be left out."""
+
+    k: (
+        Annotated[int, Meta(ge=1, le=MOST_ROWS, description="places to fill; all of the model's if absent")]
+        | None
+    ) = None
+    candidates: Annotated[list[ItemId], Meta(description="choose among these only")] | None = None
+    exclude: Annotated[list[ItemId], Meta(description="never these")] = []
+    pinned: Annotated[
+        dict[int, ItemId],
+        Meta(
+            description="items that have their place: position, from 0, to item",
+            extra_json_schema={"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2})$"}},
+        ),
+    ] = {}
+    request_id: (
+        Annotated[
+            str,
+            Meta(min_length=1, max_length=256, description="feedback is counted once for one request id"),
+        ]
+        | None
+    ) = None
+
+
+class Recommended(Struct):
+    """A slate, best first."""
+
+    items: list[ItemId]
+    scores: Annotated[list[float | None], Meta(description="attraction that is held for each item, or null")]
+    token: Annotated[str, Meta(description="send it back with the click")]
+    seq: int
+
+
+class Feedback(Request):
+    """Which position of a slate was clicked first, from 0; null when none was."""
+
+    token: str
+    click: Number | None
+
+
+class Receipt(Struct):
+    """Feedback that is in the log, as event `seq`."""
+
+    status: Literal["accepted", "duplicate"]
+    seq: int
+
+
+class FeedbackBatch(Request):
+    """Many pieces of feedback, each with its own outcome."""
+
+    feedback: Annotated[list[Feedback], Meta(extra_json_schema={"maxItems": MOST_ENTRIES})]
+
+
+class Outcome(Struct, omit_defaults=True):
+    """What became of one entry: in the log as event `seq`, or refused for the reason in `message`."""
+
+    status: str
+    seq: int | None = None
+    message: str | None = None
+
+
+class Outcomes(Struct):
+    """In the order of the entries."""
+
+    results: list[Outcome]
+
+
+class ItemFacts(Request):
+    """An item whose id is in the path."""
+
+    name: Words = ""
+    group: Words = ""
+    features: Features | None = None
+
+
+class NewItem(Request):
+    """An item."""
+
+    id: ItemId
+    name: Words = ""
+    group: Words = ""
+    features: Features | None = None
+
+
+class ItemChanges(Request):
+    """Items to put, and items to withdraw."""
+
+    put: list[NewItem] = []
+    withdraw: list[ItemId] = []
+
+
+class Changed(Struct):
+    """The change is in the log, as event `seq`."""
+
+    seq: int
+
+
+class ListedItem(Struct):
+    """An item that can be shown, with its features as the learner sees them."""
+
+    id: ItemId
+    name: str
+    group: str
+    features: list[float] | None
+
+
+class ListedItems(Struct):
+    """Some of the items; `next` is what to give as `after` for more, or null."""
+
+    items: list[ListedItem]
+    next: int | None
+
+
+class NewModel(Request):
+    """A model to create."""
+
+    name: str
+    policy: Annotated[str, Meta(description="learner, NAME[:param=value,...]")]
+    k: Annotated[int, Meta(ge=1, le=MOST_ROWS)]
+    items: list[NewItem]
+    seed: Count | None = None
+
+
+class ModelFacts(Struct):
+    """A model in words and numbers."""
+
+    name: str
+    policy: str
+    k: int
+    seed: int
+    n_features: int
+    items: int
+    withdrawn: int
+    seq: int
+    slates: int
+    clicks: int
+
+
+class Models(Struct):
+    """All models."""
+
+    models: list[ModelFacts]
+
+
+class Rollback(Request):
+    """The event after which things shall stand again."""
+
+    seq: Count
+
+
+class AuditAnswer(Struct):
+    """Whether what is served equals, bit for bit, what the log comes to when it is folded again."""
+
+    name: str
+    seq: int
+    digest: Annotated[str, Meta(description="SHA-256 of all that the log comes to")]
+    equal: bool
+    differing: Annotated[list[str], Meta(description="a sentence for what was not equal")]
+    seconds: float
+
+
+class NewKey(Request):
+    """An API key to make."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    role: Role
+
+
+class KeyFacts(Struct):
+    """An API key; the key itself is not kept."""
+
+    id: int
+    name: str
+    role: Role
+    created: float
+
+
+class MadeKey(KeyFacts):
+    """A new API key, told this once."""
+
+    key: str
+
+
+class Keys(Struct):
+    """All API keys that are good."""
+
+    keys: list[KeyFacts]
+
+
+class Live(Struct):
+    """The process turns."""
+
+    status: Literal["live"]
+
+
+class Ready(Struct):
+    """Requests can be sent here."""
+
+    status: Literal["ready"]
+    durability: Literal["full", "relaxed"]

@@ -1,0 +1,305 @@
+"""One short function for each route: from what was asked to the service, and back."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+import numpy as np
+
+from firstclick.catalog import ItemId
+from firstclick.serve.audit import audit_served
+from firstclick.serve.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
+from firstclick.serve.events import Item
+from firstclick.serve.http import bodies
+from firstclick.serve.http.access import new_key
+from firstclick.serve.http.bodies import MOST_ENTRIES, MOST_ITEMS_LISTED
+from firstclick.serve.http.exchange import Answer, Asked
+from firstclick.serve.http.refusals import as_answer
+from firstclick.serve.http.static import HEADERS as PAGE_HEADERS
+from firstclick.serve.http.static import pages
+from firstclick.serve.model import Model
+from firstclick.serve.service import ACCEPTED, Receipt
+from firstclick.serve.store.store import StoredModel
+from firstclick.serve.transfer import export_model, import_model
+from firstclick.serve.view import View
+
+FILE = b"application/octet-stream"
+# The oldest age of the store's last answer that goes without saying.
+LATELY = 1.0
+
+encode = msgspec.json.Encoder().encode
+
+
+# Recommendations and feedback
+
+
+def empty(asked: Asked) -> Answer:
+    return Answer(b"{}")
+
+
+def recommend(asked: Asked) -> Answer:
+    body: bodies.Recommend = asked.body
+    shown = asked.service.recommend(
+        asked.path[0],
+        k=body.k,
+        candidates=body.candidates,
+        exclude=body.exclude,
+        pinned=body.pinned,
+        request_id=body.request_id,
+    )
+    headers = [(b"firstclick-seq", b"%d" % shown.seq)]
+    if (age := asked.service.caretaker.silence()) > LATELY:
+        headers.append((b"firstclick-age", b"%.1f" % age))
+    return Answer(encode(bodies.Recommended(*shown)), 200, headers)
+
+
+async def _outcomes(asked: Asked, entries: Sequence[bodies.Feedback]) -> list[Receipt | Refused]:
+    future: asyncio.Future[list[Receipt | Refused]] = asyncio.get_running_loop().create_future()
+    asked.service.send_feedback(
+        asked.path[0],
+        [(entry.token, entry.click) for entry in entries],
+        partial(asked.site.mailbox.post, future),
+    )
+    return await future
+
+
+async def feedback(asked: Asked) -> Answer:
+    (outcome,) = await _outcomes(asked, [asked.body])
+    if isinstance(outcome, Refused):
+        # Not raised: what is raised is counted at the door, and the service has counted this one.
+        code, content, headers = as_answer(outcome)
+        return Answer(content, code, headers)
+    if outcome.status == ACCEPTED:
+        return Answer(encode(bodies.Receipt("accepted", outcome.seq)), 201)
+    return Answer(encode(bodies.Receipt("duplicate", outcome.seq)))
+
+
+async def feedback_batch(asked: Asked) -> bodies.Outcomes:
+    entries = asked.body.feedback
+    if len(entries) > MOST_ENTRIES:
+        raise TooLarge(f"a batch may hold {MOST_ENTRIES} entries, got {len(entries)}; send several batches")
+    if not entries:
+        asked.service.model(asked.path[0])
+        return bodies.Outcomes([])
+    return bodies.Outcomes(
+        [
+            bodies.Outcome(outcome.status, message=str(outcome))
+            if isinstance(outcome, Refused)
+            else bodies.Outcome(outcome.status, outcome.seq)
+            for outcome in await _outcomes(asked, entries)
+        ]
+    )
+
+
+# Items
+
+
+def put_item(asked: Asked) -> bodies.Changed:
+    name, text = asked.path
+    facts: bodies.ItemFacts = asked.body
+    item = Item(_item_meant(asked.service.model(name), text), facts.name, facts.group, _row(facts.features))
+    return bodies.Changed(asked.service.put_items(name, [item]))
+
+
+def withdraw_item(asked: Asked) -> bodies.Changed:
+    name, text = asked.path
+    item = _item_meant(asked.service.model(name), text)
+    return bodies.Changed(asked.service.withdraw_items(name, [item]))
+
+
+def change_items(asked: Asked) -> bodies.Changed:
+    (name,) = asked.path
+    body: bodies.ItemChanges = asked.body
+    model = asked.service.model(name)
+    if not body.put and not body.withdraw:
+        raise Malformed("there is nothing to change; give items in put or ids in withdraw")
+    put = {item.id for item in body.put}
+    for item in body.withdraw:
+        if item in put:
+            raise Malformed(f"item {item!r} is both put and withdrawn; decide for one")
+        # Before anything is written: what is put must not stay when the rest is refused.
+        if not model.shelf.is_shown(item):
+            raise Unknown(f"no item {item!r} in model {name!r}, or it is withdrawn already")
+    seq = asked.service.put_items(name, _items(body.put)) if body.put else 0
+    if body.withdraw:
+        seq = asked.service.withdraw_items(name, list(dict.fromkeys(body.withdraw)))
+    return bodies.Changed(seq)
+
+
+def list_items(asked: Asked) -> bodies.ListedItems:
+    model = asked.service.model(asked.path[0])
+    after = _whole(asked, "after", -1, at_least=-1)
+    limit = _whole(asked, "limit", 100, at_least=1, at_most=MOST_ITEMS_LISTED)
+    with model.lock:
+        catalog, names, groups = model.shelf.catalog, model.shelf.names, model.shelf.groups
+        rows = np.flatnonzero(catalog.hidden[after + 1 :] == 0)[: limit + 1] + after + 1
+        listed = [
+            bodies.ListedItem(
+                item,
+                names.get(item, ""),
+                groups.get(item, ""),
+                None if catalog.features is None else catalog.features[row].tolist(),
+            )
+            for row in rows[:limit].tolist()
+            for item in (catalog.items[row],)
+        ]
+    return bodies.ListedItems(listed, int(rows[limit - 1]) if len(rows) > limit else None)
+
+
+def _item_meant(model: Model, text: str) -> ItemId:
+    """The id that a path means: text, unless only the whole number of these digits is there."""
+    catalog = model.shelf.catalog
+    if catalog.row_of(text) is None and text.isascii() and text.lstrip("-").isdigit() and len(text) < 18:
+        number = int(text)
+        if str(number) == text and catalog.row_of(number) is not None:
+            return number
+    return text
+
+
+def _row(features: list[float] | None) -> "np.ndarray[tuple[int], np.dtype[np.float64]] | None":
+    return None if features is None else np.array(features, np.float64)
+
+
+def _items(given: Sequence[bodies.NewItem]) -> list[Item]:
+    return [Item(item.id, item.name, item.group, _row(item.features)) for item in given]
+
+
+def _whole(asked: Asked, name: str, default: int, *, at_least: int, at_most: int = 2**53) -> int:
+    """A whole number of the query."""
+    text = asked.query.get(name)
+    if text is None:
+        return default
+    digits = text.removeprefix("-")
+    value = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
+    if value is None or not at_least <= value <= at_most:
+        raise Malformed(f"{name} must be a whole number from {at_least} to {at_most}, got {text[:60]!r}")
+    return value
+
+
+# Models
+
+
+def list_models(asked: Asked) -> bodies.Models:
+    service = asked.service
+    return bodies.Models([_facts(service.model(name)) for name in service.names()])
+
+
+def create_model(asked: Asked) -> Answer:
+    body: bodies.NewModel = asked.body
+    model = asked.service.create(
+        body.name, policy=body.policy, k=body.k, items=_items(body.items), seed=body.seed
+    )
+    return Answer(encode(_facts(model)), 201)
+
+
+def describe_model(asked: Asked) -> bodies.ModelFacts:
+    return _facts(asked.service.model(asked.path[0]))
+
+
+def view_model(asked: Asked) -> View:
+    return asked.site.views.of(asked.path[0])
+
+
+def audit_model(asked: Asked) -> bodies.AuditAnswer:
+    audit = audit_served(asked.service.store, asked.service.model(asked.path[0]))
+    return bodies.AuditAnswer(
+        audit.name, audit.seq, audit.digest, audit.equal, list(audit.differing), audit.seconds
+    )
+
+
+def export(asked: Asked) -> Answer:
+    model = asked.service.model(asked.path[0])
+    content = export_model(asked.service.store, StoredModel(model.id, model.name, model.seq))
+    name = f'attachment; filename="{model.name}.firstclick"'.encode()
+    return Answer(content, 200, [(b"content-disposition", name)], FILE)
+
+
+def import_(asked: Asked) -> Answer:
+    stored = import_model(asked.service.store, asked.path[0], asked.body)
+    return Answer(encode(_facts(asked.service.take_up(stored))), 201)
+
+
+def roll_back(asked: Asked) -> bodies.Changed:
+    return bodies.Changed(asked.service.roll_back(asked.path[0], asked.body.seq))
+
+
+def _facts(model: Model) -> bodies.ModelFacts:
+    return msgspec.convert(model.describe(), bodies.ModelFacts)
+
+
+# Keys
+
+
+def list_keys(asked: Asked) -> bodies.Keys:
+    found = asked.service.store.api_keys()
+    return bodies.Keys([msgspec.convert(key._asdict(), bodies.KeyFacts) for key in found])
+
+
+def make_key(asked: Asked) -> Answer:
+    body: bodies.NewKey = asked.body
+    store = asked.service.store
+    if body.role != "admin" and not store.api_keys():
+        raise Malformed(
+            f"the first key must have the role 'admin', got {body.role!r}: from then on a key is needed, "
+            "and nobody could make another"
+        )
+    text, digest = new_key()
+    key = store.add_api_key(body.name, body.role, digest, time.time())
+    asked.service.caretaker.reload_api_keys()
+    return Answer(encode(bodies.MadeKey(key.id, key.name, body.role, key.created, text)), 201)
+
+
+def revoke_key(asked: Asked) -> bodies.Keys:
+    (text,) = asked.path
+    store = asked.service.store
+    keys = {str(key.id): key for key in store.api_keys()}
+    key = keys.pop(text, None)
+    if key is None:
+        raise Unknown(f"no API key {text[:60]!r}; GET /v1/keys lists them")
+    if key.role == "admin" and not any(other.role == "admin" for other in keys.values()):
+        raise Conflict(
+            f"key {key.id} is the last one with the role 'admin', and without it anyone or nobody could make "
+            "keys; make another first, or use 'firstclick keys' on the server"
+        )
+    store.revoke_api_key(key.id)
+    asked.service.caretaker.reload_api_keys()
+    return list_keys(asked)
+
+
+# The server itself
+
+
+def live(asked: Asked) -> bodies.Live:
+    return bodies.Live("live")
+
+
+def ready(asked: Asked) -> bodies.Ready:
+    service, settings = asked.service, asked.site.settings
+    if service.writer.broken is not None:
+        raise Unavailable("the store must not be written to any more; restart the server, and see its log")
+    if (silence := service.caretaker.silence()) > settings.lag_most:
+        raise Unavailable(
+            f"the store has not answered for {silence:.1f} s; what was learned is served meanwhile"
+        )
+    for name in service.names():
+        if (lag := service.caretaker.lag(name)) > settings.lag_most:
+            raise Unavailable(
+                f"model {name!r} is {lag:.1f} s behind its log, and may be {settings.lag_most:g} s; "
+                "ask another replica"
+            )
+    return bodies.Ready("ready", "relaxed" if settings.durability == "relaxed" else "full")
+
+
+def metrics(asked: Asked) -> Answer:
+    return Answer(asked.site.metrics.text(), 200, [], asked.site.metrics.media)
+
+
+def openapi(asked: Asked) -> Answer:
+    return Answer(asked.site.openapi)
+
+
+def page(path: str, asked: Asked) -> Answer:
+    content, media = pages()[path]
+    return Answer(content, 200, PAGE_HEADERS, media)

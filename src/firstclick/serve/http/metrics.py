@@ -1,0 +1,137 @@
+"""Numbers for Prometheus, read from the service when they are asked for."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+from firstclick.serve.service import Service
+from firstclick.serve.view import OUTCOMES
+
+# Seconds; a recommendation takes some hundred microseconds, durable feedback some milliseconds.
+EDGES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+class Durations:
+    """How long requests took, in buckets. Counted on the event loop alone."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(EDGES) + 1)
+        self.sum = 0.0
+
+    def note(self, seconds: float) -> None:
+        self.counts[bisect_left(EDGES, seconds)] += 1
+        self.sum += seconds
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Edge and how many took at most that long."""
+        total = 0
+        told = []
+        for edge, count in zip([*map(str, EDGES), "+Inf"], list(self.counts), strict=True):
+            total += count
+            told.append((edge, float(total)))
+        return told
+
+
+class Metrics(Collector):
+    """All numbers. What requests leave behind is counted here, the rest is the service's own."""
+
+    media = CONTENT_TYPE_PLAIN_0_0_4.encode()
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self.requests: Counter[tuple[str, str, int]] = Counter()
+        self.durations: dict[str, Durations] = {}
+        self.running = 0
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def text(self) -> bytes:
+        """In the format of Prometheus."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._of_requests()
+        yield from self._of_models()
+        writer = self._service.writer
+        yield GaugeMetricFamily(
+            "firstclick_waiting_events", "Events that wait for a commit", value=writer.n_waiting
+        )
+        yield CounterMetricFamily("firstclick_commits", "Commits to the store", value=writer.commits)
+        yield CounterMetricFamily(
+            "firstclick_committed_events",
+            "Events in those commits, duplicates too; by commits: the mean size of a batch",
+            value=writer.events,
+        )
+        yield GaugeMetricFamily(
+            "firstclick_commit_seconds", "How long a commit took lately", value=writer.seconds
+        )
+        yield GaugeMetricFamily(
+            "firstclick_store_silence_seconds",
+            "How long the store has not answered",
+            value=self._service.caretaker.silence(),
+        )
+
+    def _of_requests(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "firstclick_requests", "Requests answered", labels=["method", "route", "code"]
+        )
+        for (method, route, code), n in sorted(self.requests.copy().items()):
+            requests.add_metric([method, route, str(code)], n)
+        yield requests
+        durations = HistogramMetricFamily(
+            "firstclick_request_seconds",
+            "How long requests took, from their body to their answer",
+            labels=["route"],
+        )
+        for route, found in sorted(self.durations.items()):
+            durations.add_metric([route], found.buckets(), found.sum)
+        yield durations
+        yield GaugeMetricFamily("firstclick_requests_running", "Requests being answered", value=self.running)
+
+    def _of_models(self) -> Iterator[Metric]:
+        service = self._service
+        feedback = CounterMetricFamily(
+            "firstclick_feedback", "Feedback by what became of it", labels=["model", "outcome"]
+        )
+        recommended = CounterMetricFamily("firstclick_recommended", "Slates recommended", labels=["model"])
+        told = {
+            "seq": GaugeMetricFamily(
+                "firstclick_seq", "The last event that the model knows", labels=["model"]
+            ),
+            "lag": GaugeMetricFamily(
+                "firstclick_lag_seconds", "How long the log has had events that the model does not know",
+                labels=["model"],
+            ),
+            "snapshot": GaugeMetricFamily(
+                "firstclick_snapshot_seq", "The last event of the newest snapshot made here", labels=["model"]
+            ),
+            "items": GaugeMetricFamily("firstclick_items", "Items that can be shown", labels=["model"]),
+            "exploring": GaugeMetricFamily(
+                "firstclick_exploring_share", "Share of the last slates that differed from the best one",
+                labels=["model"],
+            ),
+        }  # fmt: skip
+        for name in service.names():
+            model = service.model(name)
+            counts = dict(service.outcomes[name])
+            for outcome in OUTCOMES:
+                feedback.add_metric([name, outcome], counts.get(outcome, 0))
+            recommended.add_metric([name], service.recommended[name])
+            told["seq"].add_metric([name], model.seq)
+            told["lag"].add_metric([name], service.caretaker.lag(name))
+            told["snapshot"].add_metric([name], service.caretaker.snapshot_seq(name))
+            told["items"].add_metric([name], len(model.shelf.catalog))
+            if (share := service.exploring[name].share()) is not None:
+                told["exploring"].add_metric([name], share[0])
+        yield from (feedback, recommended, *told.values())

@@ -1,0 +1,110 @@
+"""The OpenAPI document, from the table of routes."""
+
+from typing import Any
+
+import msgspec
+
+from firstclick import __version__
+from firstclick.serve.http.access import Role
+from firstclick.serve.http.refusals import ErrorAnswer
+from firstclick.serve.http.routes import ROUTES, Route
+
+REFERENCE = "#/components/schemas/{name}"
+ERROR = {"$ref": REFERENCE.format(name="ErrorAnswer")}
+REASONS = {
+    200: "Done", 201: "Done, and something is new", 401: "No key, or one that is not known",
+    403: "The key's role may not do this", 404: "No such thing", 409: "In conflict with what is there",
+    410: "Too late", 413: "Too large", 415: "Not the kind of body that is taken here",
+    421: "A server without keys was asked under a foreign name", 422: "Breaks a rule",
+    429: "Too much at once; see Retry-After", 500: "Our mistake", 503: "Not now; see Retry-After",
+}  # fmt: skip
+PARAMETERS = {
+    "model": "a model's name",
+    "id": "an item's id; digits mean a whole number where only that is there",
+    "key": "a key's id",
+}
+
+
+def codes(route: Route) -> list[int]:
+    """Every code that the route may answer with."""
+    told = {*route.codes, *route.refused, 421}
+    if route.role is not Role.OPEN:
+        told |= {401, 403}
+    if not route.always:
+        told |= {429}
+    if route.body is not None:
+        told |= {413, 415, 422}
+    if route.query:
+        told |= {422}
+    return sorted(told | {500})
+
+
+def document() -> dict[str, Any]:
+    """OpenAPI 3.1 of all routes."""
+    routes = [route for route in ROUTES if route.in_document]
+    kinds = [kind for route in routes for kind in (route.body, route.answer) if kind not in (None, bytes)]
+    references, schemas = msgspec.json.schema_components([*kinds, ErrorAnswer], ref_template=REFERENCE)
+    schema_of = dict(zip(map(id, [*kinds, ErrorAnswer]), references, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "firstclick",
+            "version": __version__,
+            "description": "Recommendations that learn from the first click. Feedback that is answered with "
+            "200 or 201 is on the disk and counted once, however often it is sent.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key. A server without keys is open to its own machine.",
+                }
+            },
+        },
+    }
+
+
+def _operation(route: Route, schema_of: dict[int, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
+        "operationId": route.handler.__name__.strip("_"),
+        "summary": route.summary,
+        "responses": {str(code): _response(route, code, schema_of) for code in codes(route)},
+    }
+    if route.role is not Role.OPEN:
+        role = route.role.name.lower()
+        operation["description"] = f"Needs a key with the role {role!r} or more."
+        operation["security"] = [{"key": []}]
+    parameters = [
+        {"name": name, "in": "path", "required": True, "description": PARAMETERS[name],
+         "schema": {"type": "string", "minLength": 1}}
+        for name in route.parameters
+    ] + [
+        {"name": name, "in": "query", "description": query.summary,
+         "schema": {"type": "integer", "minimum": query.at_least, "maximum": query.at_most,
+                    "default": query.default}}
+        for name, query in route.query.items()
+    ]  # fmt: skip
+    if parameters:
+        operation["parameters"] = parameters
+    if route.body is bytes:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
+    elif route.body is not None:
+        content = {"schema": schema_of[id(route.body)], "example": route.example}
+        operation["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return operation
+
+
+def _response(route: Route, code: int, schema_of: dict[int, Any]) -> dict[str, Any]:
+    if code >= 400:
+        return {"description": REASONS[code], "content": {"application/json": {"schema": ERROR}}}
+    schema = {} if route.answer is None else {"schema": schema_of[id(route.answer)]}
+    return {"description": REASONS[code], "content": {route.answer_media: schema}}

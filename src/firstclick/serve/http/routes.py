@@ -1,0 +1,250 @@
+"""The table of routes. Matching, access, bodies, OpenAPI and the tests of all four are made from it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from firstclick.serve.http import bodies, handlers
+from firstclick.serve.http.access import Role
+from firstclick.serve.http.refusals import NoSuchPath, WrongMethod
+from firstclick.serve.http.static import pages
+from firstclick.serve.view import View
+
+PLACE = None  # the key under which a tree of paths holds whatever stands for a parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A parameter behind the question mark."""
+
+    summary: str
+    at_least: int
+    at_most: int
+    default: int
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """What can be asked, by whom, in which form, and what can come of it."""
+
+    method: str
+    path: str
+    role: Role
+    handler: Callable[..., Any]
+    summary: str
+    answer: Any = None  # a Struct; None for what is not JSON
+    answer_media: str = "application/json"
+    codes: tuple[int, ...] = (200,)  # when it is done
+    refused: tuple[int, ...] = ()  # when it is not, beside what any route may answer
+    body: Any = None  # a Struct, or bytes for a file
+    example: Any = None
+    query: dict[str, Query] = field(default_factory=dict)
+    bulk: bool = False  # takes large bodies
+    in_pool: bool = False  # slow, or waits for the store: not on the event loop
+    always: bool = False  # answered however much is going on
+    counts: bool = False  # feedback, every outcome of which is counted for its model
+    timed: bool = False
+    in_document: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.role, Role):
+            raise TypeError(f"{self.method} {self.path}: say which role may do this, got {self.role!r}")
+        awaited = asyncio.iscoroutinefunction(self.handler)
+        object.__setattr__(self, "awaited", awaited)
+        decoder = None if self.body in (None, bytes) else msgspec.json.Decoder(self.body)
+        object.__setattr__(self, "decoder", decoder)
+
+    awaited: bool = field(init=False)
+    decoder: "msgspec.json.Decoder[Any] | None" = field(init=False)
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names in braces."""
+        return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
+
+
+TOKEN = "AQEAAAABAAAAo2X2yZoBAAABmsn2ZaMVJ1qOqk0dWnqxBgAAAAADAAAA"
+ITEM = {"id": "espresso", "name": "Espresso", "group": "coffee", "features": [0.5, 0.1]}
+MODEL = "/v1/models/{model}"
+OPEN, READ, WRITE, ADMIN = Role
+
+ROUTES: list[Route] = [
+    Route(
+        "POST", f"{MODEL}/recommend", WRITE, handlers.recommend,
+        "A slate of items, best first, and the token to send back with the click. Writes nothing.",
+        body=bodies.Recommend, answer=bodies.Recommended, refused=(404,), timed=True,
+        example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
+    ),
+    Route(
+        "POST", f"{MODEL}/feedback", WRITE, handlers.feedback,
+        "Which position was clicked first, or null. In the log and learned from, once, when this answers: "
+        "201 accepted now, 200 a duplicate of what was there, 409 in conflict with it.",
+        body=bodies.Feedback, answer=bodies.Receipt, codes=(201, 200), refused=(404, 409, 410, 503),
+        timed=True, counts=True, example={"token": TOKEN, "click": 1},
+    ),
+    Route(
+        "POST", f"{MODEL}/feedback:batch", WRITE, handlers.feedback_batch,
+        f"Up to {bodies.MOST_ENTRIES} pieces of feedback, each with its own outcome.",
+        body=bodies.FeedbackBatch, answer=bodies.Outcomes, refused=(404,), bulk=True, counts=True,
+        example={"feedback": [{"token": TOKEN, "click": None}]},
+    ),
+    Route(
+        "PUT", f"{MODEL}/items/{{id}}", WRITE, handlers.put_item,
+        "Add an item, change it, or show it again. With other features it is learned anew.",
+        body=bodies.ItemFacts, answer=bodies.Changed, refused=(404, 503), in_pool=True,
+        example={"name": "Espresso", "group": "coffee", "features": [0.5, 0.1]},
+    ),
+    Route(
+        "DELETE", f"{MODEL}/items/{{id}}", WRITE, handlers.withdraw_item,
+        "Show an item no longer. Feedback for slates that had it still counts.",
+        answer=bodies.Changed, refused=(404, 503), in_pool=True,
+    ),
+    Route(
+        "POST", f"{MODEL}/items:bulk", WRITE, handlers.change_items,
+        "Put and withdraw many items.",
+        body=bodies.ItemChanges, answer=bodies.Changed, refused=(404, 503), bulk=True, in_pool=True,
+        example={"put": [ITEM], "withdraw": ["tea"]},
+    ),
+    Route(
+        "GET", f"{MODEL}/items", READ, handlers.list_items,
+        "The items that can be shown, some at a time.",
+        answer=bodies.ListedItems, refused=(404,), in_pool=True,
+        query={
+            "after": Query(summary="`next` of the answer before", at_least=-1, at_most=2**53, default=-1),
+            "limit": Query(summary="at most", at_least=1, at_most=bodies.MOST_ITEMS_LISTED, default=100),
+        },
+    ),
+    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=bodies.Models),
+    Route(
+        "POST", "/v1/models", ADMIN, handlers.create_model,
+        "A new model.",
+        body=bodies.NewModel, answer=bodies.ModelFacts, codes=(201,), refused=(409, 503),
+        bulk=True, in_pool=True,
+        example={"name": "shop", "policy": "cascade-lin-ts", "k": 1, "items": [ITEM]},
+    ),
+    Route(
+        "GET", MODEL, READ, handlers.describe_model, "A model in words and numbers.",
+        answer=bodies.ModelFacts, refused=(404,),
+    ),
+    Route(
+        "GET", f"{MODEL}/view", READ, handlers.view_model, "What the dashboard shows of a model.",
+        answer=View, refused=(404,), in_pool=True,
+    ),
+    Route(
+        "GET", f"{MODEL}/audit", ADMIN, handlers.audit_model,
+        "Fold the log again from its first event, and compare with what is served.",
+        answer=bodies.AuditAnswer, refused=(404, 503), in_pool=True,
+    ),
+    Route(
+        "GET", f"{MODEL}/export", ADMIN, handlers.export, "The whole log of a model as a file.",
+        answer_media="application/octet-stream", refused=(404, 503), in_pool=True,
+    ),
+    Route(
+        "POST", f"{MODEL}/import", ADMIN, handlers.import_, "A new model of this name from an exported file.",
+        body=bytes, answer=bodies.ModelFacts, codes=(201,), refused=(409, 503), bulk=True, in_pool=True,
+    ),
+    Route(
+        "POST", f"{MODEL}/rollback", ADMIN, handlers.roll_back,
+        "Know again what was known after event `seq`. The log keeps all that came since.",
+        body=bodies.Rollback, answer=bodies.Changed, refused=(404, 503), in_pool=True, example={"seq": 1},
+    ),
+    Route("GET", "/v1/keys", ADMIN, handlers.list_keys, "The API keys.", answer=bodies.Keys, in_pool=True,
+          refused=(503,)),
+    Route(
+        "POST", "/v1/keys", ADMIN, handlers.make_key, "A new API key, which is told this once.",
+        body=bodies.NewKey, answer=bodies.MadeKey, codes=(201,), refused=(503,), in_pool=True,
+        example={"name": "web shop", "role": "admin"},
+    ),
+    Route(
+        "DELETE", "/v1/keys/{key}", ADMIN, handlers.revoke_key,
+        "Revoke a key, by its id; the keys that are left. Other processes hear of it within a second or two.",
+        answer=bodies.Keys, refused=(404, 409, 503), in_pool=True,
+    ),
+    Route(
+        "POST", "/v1/empty", WRITE, handlers.empty,
+        "Answers nothing, for measuring: what a request costs before anything is done.",
+        body=bodies.Nothing, answer=bodies.Nothing, example={},
+    ),
+    Route("GET", "/health/live", OPEN, handlers.live, "The process turns.", answer=bodies.Live, always=True),
+    Route(
+        "GET", "/health/ready", OPEN, handlers.ready, "Requests can be sent here.",
+        answer=bodies.Ready, refused=(503,), always=True,
+    ),
+    Route(
+        "GET", "/metrics", READ, handlers.metrics, "Numbers for Prometheus.",
+        answer_media="text/plain", in_pool=True,
+    ),
+    Route("GET", "/openapi.json", READ, handlers.openapi, "This document.", answer=dict[str, Any]),
+    *(
+        Route("GET", path, OPEN, partial(handlers.page, path), f"The dashboard: {path}", in_document=False)
+        for path in pages()
+    ),
+]  # fmt: skip
+
+
+class Matcher:
+    """From method and path to a route: a dictionary for each segment, no pattern."""
+
+    def __init__(self, routes: list[Route]) -> None:
+        self._tree: dict[Any, Any] = {}
+        for route in routes:
+            node = self._tree
+            for segment in _segments(route.path):
+                node = node.setdefault(PLACE if segment.startswith("{") else segment, {})
+            methods = node.setdefault(Route, {})
+            assert route.method not in methods, route
+            methods[route.method] = route
+            if route.method == "GET":
+                methods.setdefault("HEAD", route)
+
+    def methods(self, path: str) -> tuple[dict[str, Route], tuple[str, ...]]:
+        """What there is at a path as it was sent, by method, and the parameters in it; or NoSuchPath."""
+        node = self._tree
+        parameters = []
+        escaped = "%" in path
+        for segment in _segments(path):
+            # After the path is split: an item's id may hold a slash, if it is escaped.
+            if escaped:
+                segment = _unescaped(segment)
+            below = node.get(segment)
+            if below is None:
+                below = node.get(PLACE)
+                if below is None or not segment:
+                    raise _no_such(path)
+                parameters.append(segment)
+            node = below
+        if Route not in node:
+            raise _no_such(path)
+        return node[Route], tuple(parameters)
+
+    def match(self, method: str, path: str) -> tuple[Route, tuple[str, ...]]:
+        """The route and its parameters; NoSuchPath or WrongMethod."""
+        methods, parameters = self.methods(path)
+        route = methods.get(method)
+        if route is None:
+            allowed = ", ".join(sorted(methods))
+            raise WrongMethod(f"{path[:100]} takes {allowed}, got {method[:20]}", allowed)
+        return route, parameters
+
+
+def _segments(path: str) -> list[str]:
+    return path.split("/")[1:]
+
+
+def _unescaped(segment: str) -> str:
+    try:
+        return unquote(segment, errors="strict")
+    except UnicodeDecodeError:
+        raise NoSuchPath(f"the path holds {segment[:60]!r}, which is not UTF-8 when unescaped") from None
+
+
+def _no_such(path: str) -> NoSuchPath:
+    return NoSuchPath(
+        f"nothing is at {path[:100]!r}; there are /v1/models, /v1/keys, /health/live, /health/ready, "
+        "/metrics, /openapi.json, which lists all, and the dashboard at /"
+    )

@@ -1,0 +1,38 @@
+"""The dashboard's files: read once, known by name. No path of a request ever reaches a file system."""
+
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+TYPES = {
+    ".html": b"text/html; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+}
+START_PAGE = "page.html"
+
+# Nothing from elsewhere, no script within the page, nobody may frame it.
+POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = [(b"content-security-policy", POLICY), (b"referrer-policy", b"no-referrer")]
+
+
+class Page(NamedTuple):
+    """A file as it is sent."""
+
+    content: bytes
+    media: bytes
+
+
+@cache
+def pages() -> dict[str, Page]:
+    """Path to page, of all files of the dashboard."""
+    found: dict[str, Page] = {}
+    for file in files("firstclick.serve").joinpath("dashboard").iterdir():
+        suffix = "." + file.name.rpartition(".")[2]
+        if suffix in TYPES and file.is_file():
+            path = "/" if file.name == START_PAGE else f"/ui/{file.name}"
+            found[path] = Page(file.read_bytes(), TYPES[suffix])
+    return dict(sorted(found.items()))

@@ -1,0 +1,103 @@
+"""What an item and a model's name must be like, checked at the door."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from firstclick.errors import FirstclickError
+from firstclick.protocol import check_features
+from firstclick.serve.errors import Malformed, Refused
+from firstclick.serve.events import Item, ItemsPut
+from firstclick.serve.feature_scale import FeatureScale
+from firstclick.serve.model import Model
+
+LONGEST_ID = 256
+LONGEST_NAME = 1000
+LARGEST_ID = 2**53
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def check_name(name: str) -> None:
+    """A model's name is part of addresses and files."""
+    if not _NAME.fullmatch(name):
+        raise Malformed(
+            "a model's name must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or "
+            f"digit, got {name[:80]!r}"
+        )
+
+
+def check_items(items: Sequence[Item], n_features: int | None) -> list[Item]:
+    """The items, each with this many features (None: all with as many as the first), or Malformed."""
+    if not items:
+        raise Malformed("no items given; give at least one")
+    seen: set[str | int] = set()
+    for item in items:
+        _check_words(item)
+        if item.id in seen:
+            raise Malformed(f"item {item.id!r} is given twice")
+        seen.add(item.id)
+    first = items[0].features
+    wanted = (0 if first is None else len(first)) if n_features is None else n_features
+    for item in items:
+        size = 0 if item.features is None else len(item.features)
+        if size != wanted:
+            has = f"{wanted} features" if wanted else "no features"
+            way_out = "; a model with other features is a new model" if n_features is not None else ""
+            raise Malformed(f"item {item.id!r}: every item must have {has}, got {size}{way_out}")
+    if wanted:
+        try:
+            check_features(np.array([item.features for item in items]), len(items))
+        except FirstclickError as error:
+            raise Malformed(str(error)) from None
+    return list(items)
+
+
+def _check_words(item: Item) -> None:
+    if isinstance(item.id, str):
+        if not 1 <= len(item.id) <= LONGEST_ID:
+            raise Malformed(f"an item id must have 1 to {LONGEST_ID} characters, got {len(item.id)}")
+    elif isinstance(item.id, bool) or abs(item.id) > LARGEST_ID:
+        raise Malformed(
+            f"an item id must be a text, or a whole number of at most 2^53 in size, got {item.id!r}"
+        )
+    for word, text in (("name", item.name), ("group", item.group), ("id", str(item.id))):
+        if len(text) > LONGEST_NAME:
+            raise Malformed(
+                f"item {item.id!r}: {word} must have at most {LONGEST_NAME} characters, got {len(text)}"
+            )
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise Malformed(f"item {item.id!r}: {word} holds half a character (a lone surrogate)")
+
+
+def fitted_scale(items: Sequence[Item], names: Sequence[str]) -> FeatureScale | None:
+    """The scale that suits these items, which are those a model begins with; None without features."""
+    if items[0].features is None:
+        return None
+    table = np.array([item.features for item in items])
+    if names and len(names) != table.shape[1]:
+        raise Malformed(f"there are {table.shape[1]} features, and {len(names)} names for them")
+    return FeatureScale.fitted(names or [f"f{i + 1}" for i in range(table.shape[1])], table)
+
+
+def scaled(items: Sequence[Item], scale: FeatureScale | None) -> list[Item]:
+    """The items with features as the learner is given them."""
+    if scale is None or items[0].features is None:
+        return list(items)
+    table = scale.apply(np.array([item.features for item in items]))
+    return [item._replace(features=row) for item, row in zip(items, table, strict=True)]
+
+
+def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
+    """The items as the model's log has them, with scaled features; Malformed if they do not fit it."""
+    scale = model.created.feature_scale
+    try:
+        checked = scaled(check_items(items, None), FeatureScale.from_json(scale) if scale else None)
+        body = ItemsPut.of(check_items(checked, model.created.n_features))
+        if (table := body.table()) is not None:
+            model.live.policy.admit(model.live.numbers, table)
+    except Refused:
+        raise
+    except FirstclickError as error:
+        raise Malformed(str(error)) from None
+    return body

@@ -1,0 +1,274 @@
+"""A model: what the events of one log, folded in order, have taught a policy about its items."""
+
+import hashlib
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog import ItemId
+from firstclick.errors import FirstclickError, WorkFailed
+from firstclick.live import LivePolicy
+from firstclick.registry import policy_class
+from firstclick.serve.errors import Malformed
+from firstclick.serve.events import (
+    Created,
+    Event,
+    Feedback,
+    Kind,
+    RolledBack,
+    feedback_payload,
+    read_feedback,
+    unpacked,
+)
+from firstclick.serve.fold import fold
+from firstclick.serve.history import History
+from firstclick.serve.shelf import Shelf
+from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
+from firstclick.source_code import code_hash
+from firstclick.streams import stream_key
+
+# Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.
+TOGETHER = 64
+RECENT = 8
+
+
+class Ranked(NamedTuple):
+    """A slate in rows, its items, and what is held for the attraction of each (None: nothing)."""
+
+    rows: NDArray[np.int64]
+    items: list[ItemId]
+    scores: list[float | None]
+    seq: int
+
+
+class Model:
+    """The fold of a log. `apply` goes on with it; all else reads. Safe for use by several threads."""
+
+    def __init__(self, id: int, name: str, created: Created, shelf: Shelf | None = None) -> None:
+        """The model after the first event of its log, or with a shelf that is further on."""
+        self.id = id
+        self.name = name
+        self.created = created
+        self.shelf = shelf or Shelf(created)
+        policy = policy_class(created.policy)(**created.settings)
+        self.live = LivePolicy(policy, self.shelf.catalog, k=created.k)
+        if shelf is not None:
+            # Numbers that follow from features follow from the first ones.
+            self.live.numbers = policy.numbers(created.k, _first_features(created))
+        self.history = History()
+        self.recent: deque[tuple[float, Feedback]] = deque(maxlen=RECENT)  # for people to look at
+        self.seq = 1
+        self.lock = threading.RLock()
+        self._key = stream_key(created.seed, "model", policy.label, created.k)
+
+    @property
+    def k(self) -> int:
+        return self.created.k
+
+    @property
+    def policy(self) -> str:
+        return self.live.policy.label
+
+    def apply(self, events: Sequence[Event], model_at: Callable[[int], "Model"]) -> None:
+        """Fold the next events, in order; those that are folded already are passed over.
+
+        `model_at` gives the model as it was after an earlier event, for rollbacks.
+        """
+        for is_feedback, run in groupby(events, lambda event: event.kind == Kind.FEEDBACK):
+            run_events = list(run)
+            if is_feedback:
+                for start in range(0, len(run_events), TOGETHER):
+                    self._learn(run_events[start : start + TOGETHER])
+            else:
+                for event in run_events:
+                    self._change(event, model_at)
+
+    def _learn(self, events: list[Event]) -> None:
+        with self.lock:
+            fresh = [event for event in events if event.seq > self.seq]
+            if not fresh:
+                return
+            self._expect(fresh[0])
+            clicks = fold(self.live, [event.payload for event in fresh])
+            self.history.add(np.array([event.received for event in fresh]), clicks)
+            self.recent.extend((event.received, read_feedback(event.payload)) for event in fresh[-RECENT:])
+            self.seq = fresh[-1].seq
+
+    def _change(self, event: Event, model_at: Callable[[int], "Model"]) -> None:
+        earlier = None
+        if event.kind == Kind.ROLLED_BACK:
+            # Reads the log, which takes its time: before the lock.
+            earlier = model_at(unpacked(event, RolledBack).to)
+        with self.lock:
+            if event.seq <= self.seq:
+                return
+            self._expect(event)
+            self.shelf.apply(event, lambda seq: earlier.shelf if earlier else self.shelf)
+            if earlier is not None:
+                self.live.state = self.live.policy.grow(earlier.live.state, len(self.shelf.catalog.items))
+            self.live.follow_catalog()
+            self.seq = event.seq
+
+    def _expect(self, event: Event) -> None:
+        if event.seq != self.seq + 1:
+            raise WorkFailed(f"{self.name}: event {self.seq + 1} comes next in the log, got {event.seq}")
+
+    def recommend(
+        self,
+        number: int,
+        *,
+        k: int | None = None,
+        candidates: Iterable[ItemId] | None = None,
+        exclude: Iterable[ItemId] = (),
+        pinned: Mapping[int, ItemId] | None = None,
+    ) -> Ranked:
+        """The slate to show; the log so far and `number` decide it."""
+        n = self.k if k is None else k
+        if not 1 <= n <= self.k:
+            raise Malformed(f"k must lie between 1 and {self.k}, the places of this model, got {n}")
+        catalog = self.shelf.catalog
+        with self.lock:
+            try:
+                asked = None if candidates is None else catalog.rows(candidates)
+                excluded = catalog.known_rows(exclude)
+                held = self._pinned_rows(pinned, n) if pinned else {}
+            except FirstclickError as error:
+                raise Malformed(str(error)) from None
+            excluded += held.values()
+            means = np.empty(n - len(held))
+            rows = self.live.recommend_rows(self._key, number, len(means), asked, excluded, means=means)
+            if held:
+                rows = _with_pinned(rows, held)
+                means, _ = self.live.estimates(rows)
+            return Ranked(
+                rows,
+                [catalog.items[row] for row in rows.tolist()],
+                [None if mean != mean else mean for mean in means[: len(rows)].tolist()],
+                self.seq,
+            )
+
+    def _pinned_rows(self, pinned: Mapping[int, ItemId], n: int) -> dict[int, int]:
+        held: dict[int, int] = {}
+        for position, item in sorted(pinned.items()):
+            if not 0 <= position < n:
+                raise Malformed(f"pinned: a position must lie between 0 and {n - 1}, got {position}")
+            row = self.shelf.catalog.row_of(item)
+            if row is None or not self.shelf.catalog.is_shown(row):
+                raise Malformed(f"pinned: item {item!r} is not in the catalog, or withdrawn")
+            if row in held.values():
+                raise Malformed(f"pinned: item {item!r} has two positions; give it one")
+            held[position] = row
+        return held
+
+    def best_rows(self, n: int) -> NDArray[np.int64]:
+        """The slate without exploration: the shown rows of the highest estimates; none if nothing is held."""
+        with self.lock:
+            rows = np.flatnonzero(self.shelf.catalog.hidden == 0)
+            means, _ = self.live.estimates(rows)
+        means = means[~np.isnan(means)]
+        if not len(means):
+            return rows[:0]
+        n = min(n, len(rows))
+        first = np.argpartition(-means, n - 1)[:n]
+        return rows[first[np.argsort(-means[first], kind="stable")]]
+
+    def digest(self) -> str:
+        """SHA-256 of all that is known: equal for all who folded the same events."""
+        with self.lock:
+            catalog = self.shelf.catalog
+            page = {
+                "seq": self.seq,
+                "items": catalog.items,
+                "names": sorted((str(item), name) for item, name in self.shelf.names.items()),
+                "groups": sorted((str(item), group) for item, group in self.shelf.groups.items()),
+                "history": self.history.as_json(),
+            }
+            digest = hashlib.sha256(json.dumps(page).encode())
+            for array in (*self.live.state, catalog.hidden, catalog.arrays.features):
+                digest.update(f"{array.dtype.str}{array.shape}".encode())
+                digest.update(np.ascontiguousarray(array).tobytes())
+            return digest.hexdigest()
+
+    def snapshot(self) -> tuple[int, bytes]:
+        """The last event, and what is known after it, as bytes."""
+        with self.lock:
+            page = {
+                "seq": self.seq,
+                "code": code_hash(type(self.live.policy)),
+                "history": self.history.as_json(),
+            }
+            return self.seq, write_snapshot(page, self.live.state._asdict())
+
+    @classmethod
+    def restored(
+        cls, id: int, name: str, created: Created, content: bytes, shelf_at: Callable[[int], Shelf]
+    ) -> "Model":
+        """The model of a snapshot, or BadSnapshot; `shelf_at` folds the items as of an event."""
+        page, arrays = read_snapshot(content)
+        try:
+            seq = int(page["seq"])
+            model = cls(id, name, created, shelf_at(seq))
+            if page["code"] != code_hash(type(model.live.policy)):
+                raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
+            live = model.live
+            model.live = LivePolicy.restored(live.policy, live.numbers, live.catalog, live.k, arrays)
+            model.history = History.from_json(page["history"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
+        model.seq = seq
+        return model
+
+    def warm_up(self) -> None:
+        """Have every kernel compiled that feedback will need; nothing is learned."""
+        with self.lock:
+            blank = LivePolicy.restored(
+                self.live.policy,
+                self.live.numbers,
+                self.live.catalog,
+                self.k,
+                {name: array.copy() for name, array in self.live.state._asdict().items()},
+            )
+        fold(blank, [feedback_payload(None, 0, b"")])
+
+    def describe(self) -> dict[str, Any]:
+        """The model in words and numbers."""
+        with self.lock:
+            catalog = self.shelf.catalog
+            return {
+                "name": self.name,
+                "policy": self.policy,
+                "k": self.k,
+                "seed": self.created.seed,
+                "n_features": catalog.n_features or 0,
+                "items": len(catalog),
+                "withdrawn": sum(not self.shelf.is_shown(item) for item in self.shelf.names)
+                if catalog.n_hidden
+                else 0,
+                "seq": self.seq,
+                "slates": self.history.slates,
+                "clicks": self.history.clicks,
+            }
+
+
+def _first_features(created: Created) -> NDArray[np.float64]:
+    table = created.items.table()
+    return np.empty((len(created.items.ids), 0)) if table is None else table
+
+
+def _with_pinned(free: NDArray[np.int64], held: Mapping[int, int]) -> NDArray[np.int64]:
+    """Free rows in the places that no pinned row has; where they run out, pinned ones move up."""
+    rows: list[int] = []
+    waiting = iter(free.tolist())
+    for position in range(len(free) + len(held)):
+        if position in held:
+            rows.append(held[position])
+        elif (row := next(waiting, None)) is not None:
+            rows.append(row)
+    rows += [row for position, row in sorted(held.items()) if position >= len(free) + len(held)]
+    return np.array(rows, np.int64)

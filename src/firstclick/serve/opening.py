@@ -1,0 +1,139 @@
+"""What a server does before its first request: open the store, make the model or bring it up to date."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from firstclick.errors import InvalidInput
+from firstclick.registry import make_policy
+from firstclick.serve.catalog_file import CatalogFile, read_catalog
+from firstclick.serve.config import Settings
+from firstclick.serve.crowd import Crowd, demo_catalog
+from firstclick.serve.errors import Refused
+from firstclick.serve.events import Item
+from firstclick.serve.item_rules import items_as_learned
+from firstclick.serve.model import Model
+from firstclick.serve.service import Service
+from firstclick.serve.store import open_store
+
+DEMO_SEED = 1
+# Slates that the crowd looks at, so many at once, so often: thirty a second, so that learning can be watched.
+AT_ONCE = 3
+PAUSE = 0.1
+
+
+def open_for(settings: Settings, progress: Callable[[int, int], None]) -> tuple[Service, list[str]]:
+    """The service that the settings ask for, and what its owner should know."""
+    store = open_store(settings.store, relaxed=settings.durability == "relaxed")
+    try:
+        service = Service(
+            store,
+            token_days=settings.token_days,
+            batch_most=settings.batch_most,
+            waiting_most=settings.waiting_most,
+            snapshot_events=settings.snapshot_events,
+            snapshot_seconds=settings.snapshot_seconds,
+            poll_seconds=settings.poll_seconds,
+            progress=progress,
+        )
+    except BaseException:
+        store.close()
+        raise
+    try:
+        notes = list(getattr(store, "notes", ()))
+        if settings.demo:
+            notes += _follow(service, settings, demo_catalog(scale=False))
+        elif settings.catalog is not None:
+            notes += _follow(service, settings, read_catalog(settings.catalog, scale=False))
+        _warm_up(service)
+    except BaseException:
+        service.close()
+        raise
+    return service, notes
+
+
+def _follow(service: Service, settings: Settings, file: CatalogFile) -> list[str]:
+    """Make the model of this catalog, or bring its items to what the file says now."""
+    if settings.name not in service.names():
+        service.create(
+            settings.name,
+            policy=settings.policy,
+            k=settings.k,
+            items=file.items,
+            seed=settings.seed,
+            feature_names=file.feature_names,
+        )
+        return list(file.notes)
+    model = service.model(settings.name)
+    _check_same(model, settings)
+    changed = [item for item in file.items if _differs(model, item)]
+    listed = {item.id for item in file.items}
+    others = [item for item in model.shelf.names if item not in listed and model.shelf.is_shown(item)]
+    notes = []
+    if changed:
+        service.put_items(settings.name, changed)
+        notes.append(f"{len(changed)} of {len(listed)} items of the catalog are new or changed, and were put")
+    if others:
+        notes.append(
+            f"{len(others)} items of model {settings.name!r} are not in the catalog file and stay, "
+            f"{others[0]!r} for one; withdraw what you do not want by DELETE "
+            f"/v1/models/{settings.name}/items/ID"
+        )
+    return notes
+
+
+def _check_same(model: Model, settings: Settings) -> None:
+    wanted = make_policy(settings.policy).label
+    for word, now, then in (("policy", wanted, model.policy), ("k", settings.k, model.k)):
+        if now != then:
+            raise InvalidInput(
+                f"model {model.name!r} is in the store with {word} {then}, and {word} {now} is asked for; "
+                f"say --{word} {then}, or --name for another model"
+            )
+
+
+def _differs(model: Model, item: Item) -> bool:
+    if not model.shelf.is_shown(item.id):
+        return True
+    if (item.name, item.group) != (model.shelf.names[item.id], model.shelf.groups[item.id]):
+        return True
+    row = model.shelf.catalog.row_of(item.id)
+    features = model.shelf.catalog.features
+    learned = items_as_learned(model, [item]).table()
+    return learned is not None and not np.array_equal(learned[0], features[row])  # type: ignore[index]
+
+
+def _warm_up(service: Service) -> None:
+    """Have the kernels compiled now, not while the first users wait; nothing is written."""
+    for name in service.names():
+        model = service.model(name)
+        model.recommend(0)
+        model.warm_up()
+
+
+class ClickingCrowd(threading.Thread):
+    """The demo's users: they ask for slates and click, until the service closes."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        super().__init__(name="firstclick-crowd", daemon=True)
+        self._service, self._model = service, name
+        self._crowd = Crowd(DEMO_SEED)
+        self._closing = threading.Event()
+
+    def close(self) -> None:
+        """Send them home."""
+        self._closing.set()
+        self.join()
+
+    def run(self) -> None:
+        due = time.monotonic()
+        while not self._closing.wait(max(0.0, due - time.monotonic())):
+            due = max(due + PAUSE, time.monotonic())
+            slates = [self._service.recommend(self._model) for _ in range(AT_ONCE)]
+            answers = [(slate.token, self._crowd.click(slate.items)) for slate in slates]
+            try:
+                self._service.feedback_batch(self._model, answers)
+            except Refused:
+                continue  # The service is busy or closing; other people come later.

@@ -1,0 +1,321 @@
+"""The models of a store at work: everything that HTTP offers, for use within a program too.
+
+with open_service("shop.db") as service:
+    service.create("shop", policy="cascade-lin-ts", k=3, items=items)
+    shown = service.recommend("shop")
+    service.feedback("shop", shown.token, click=1)      # on the disk, and counted once, when this returns
+"""
+
+import os
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, NamedTuple
+
+from firstclick.catalog import ItemId
+from firstclick.errors import FirstclickError
+from firstclick.protocol import Policy
+from firstclick.registry import make_policy
+from firstclick.serve.caretaker import Caretaker
+from firstclick.serve.errors import Conflict, Malformed, Refused, Unknown
+from firstclick.serve.events import (
+    KIND_OF,
+    Body,
+    Created,
+    Event,
+    Item,
+    ItemsPut,
+    ItemsWithdrawn,
+    Kind,
+    NewEvent,
+    RolledBack,
+    feedback_payload,
+    packed,
+    says_the_same,
+)
+from firstclick.serve.exploring import Exploring
+from firstclick.serve.item_rules import check_items, check_name, fitted_scale, items_as_learned, scaled
+from firstclick.serve.model import Model
+from firstclick.serve.recovery import catch_up, recover
+from firstclick.serve.store import open_store
+from firstclick.serve.store.store import Appended, Store, StoredModel
+from firstclick.serve.token import MOST_ROWS, SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request
+from firstclick.serve.writer import Writer
+from firstclick.whole_number import whole_number
+
+
+class Shown(NamedTuple):
+    """A slate, best first; what is held for each item's attraction; and what to send back with the click."""
+
+    items: list[ItemId]
+    scores: list[float | None]
+    token: str
+    seq: int
+
+
+class Receipt(NamedTuple):
+    """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there."""
+
+    status: str
+    seq: int
+
+
+ACCEPTED, DUPLICATE = "accepted", "duplicate"
+
+
+class Service:
+    """The models of one store. Safe for use by several threads; close it, or use it in a `with`."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        token_days: float = 7.0,
+        batch_most: int = 512,
+        waiting_most: int = 10_000,
+        snapshot_events: int = 10_000,
+        snapshot_seconds: float = 60.0,
+        poll_seconds: float = 0.2,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> None:
+        self.store = store
+        self.token_days = token_days
+        self.started = time.time()
+        self.name = f"{os.uname().nodename if hasattr(os, 'uname') else 'host'}:{os.getpid()}"
+        self.outcomes: dict[str, Counter[str]] = {}
+        self.recommended: Counter[str] = Counter()
+        self.exploring: dict[str, Exploring] = {}
+        self._models: dict[str, Model] = {}
+        if not store.token_keys():
+            store.add_token_key(secrets.token_bytes(SECRET_SIZE), time.time())
+        self.keys = KeyRing(store.token_keys(), store.token_keys)
+        for stored in store.models():
+            self._admit(recover(store, stored, progress=progress))
+        self.writer = Writer(store, self._fold, batch_most=batch_most, waiting_most=waiting_most)
+        self.caretaker = Caretaker(
+            self,
+            poll_seconds=poll_seconds,
+            snapshot_events=snapshot_events,
+            snapshot_seconds=snapshot_seconds,
+        )
+
+    def __enter__(self) -> "Service":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what waits, then let go of the store. A service that is killed loses nothing either."""
+        self.caretaker.close()
+        self.writer.close()
+        self.store.close()
+
+    # Models
+
+    def names(self) -> list[str]:
+        """The names of the models."""
+        return sorted(self._models)
+
+    def model(self, name: str) -> Model:
+        """The model of this name, or Unknown."""
+        model = self._models.get(name)
+        if model is None:
+            known = ", ".join(map(repr, self.names())) or "none yet"
+            raise Unknown(f"no model {name!r}; there are: {known}")
+        return model
+
+    def create(
+        self,
+        name: str,
+        *,
+        policy: Policy | str,
+        k: int,
+        items: Sequence[Item],
+        seed: int | None = None,
+        feature_names: Sequence[str] = (),
+        scale: bool = True,
+    ) -> Model:
+        """A new model with these items; Conflict when the name is taken.
+
+        Features, here and in `put_items`, are as people have them: to fit the learner's prior, a constant is
+        put before them and all are divided by one number (`FeatureScale`), unless `scale` is False.
+        """
+        check_name(name)
+        try:
+            chosen = make_policy(policy)
+            places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
+            checked = check_items(items, None)
+            fitted = fitted_scale(checked, feature_names) if scale else None
+            checked = check_items(scaled(checked, fitted), None)
+            body = Created(
+                policy=chosen.name,
+                settings=chosen.settings,
+                k=places,
+                seed=secrets.randbits(32) if seed is None else whole_number("seed", seed, at_least=0),
+                n_features=0 if checked[0].features is None else len(checked[0].features),
+                items=ItemsPut.of(checked),
+                feature_scale=fitted and fitted.as_json(),
+            )
+            Model(0, name, body)  # Refuses what the policy cannot work with, before anything is written.
+        except Refused:
+            raise
+        except FirstclickError as error:
+            raise Malformed(str(error)) from None
+        return self.take_up(self.store.create(name, [_event(body)]))
+
+    def take_up(self, stored: StoredModel) -> Model:
+        """The model that is in the store, ready to work."""
+        if stored.name not in self._models:
+            self._admit(recover(self.store, stored))
+        return self._models[stored.name]
+
+    def _admit(self, model: Model) -> None:
+        self.outcomes[model.name] = Counter()
+        self.exploring[model.name] = Exploring()
+        self._models[model.name] = model
+
+    # Recommendations
+
+    def recommend(
+        self,
+        name: str,
+        *,
+        k: int | None = None,
+        candidates: Iterable[ItemId] | None = None,
+        exclude: Iterable[ItemId] = (),
+        pinned: Mapping[int, ItemId] | None = None,
+        request_id: str | None = None,
+    ) -> Shown:
+        """A slate and its token; nothing is written. The log so far and the request id decide the slate."""
+        model = self.model(name)
+        issued_ms = int(time.time() * 1000)
+        nonce = new_nonce(issued_ms) if request_id is None else nonce_of_request(request_id)
+        # 63 bits: kernels are compiled for a number with a sign.
+        number = int.from_bytes(nonce[8:], "little") >> 1
+        ranked = model.recommend(number, k=k, candidates=candidates, exclude=exclude, pinned=pinned)
+        token = Token(model.id, issued_ms, nonce, ranked.rows.astype("<u4").tobytes())
+        self.recommended[name] += 1
+        if k is None and candidates is None and not exclude and not pinned:
+            self.exploring[name].note(model, ranked.rows)
+        return Shown(ranked.items, ranked.scores, self.keys.sign(token), ranked.seq)
+
+    # Feedback
+
+    def feedback(self, name: str, token: str, click: int | None) -> Receipt:
+        """Durable and counted once when this returns; a Refused otherwise."""
+        (outcome,) = self.feedback_batch(name, [(token, click)])
+        if isinstance(outcome, Refused):
+            raise outcome
+        return outcome
+
+    def feedback_batch(self, name: str, entries: Sequence[tuple[str, int | None]]) -> list[Receipt | Refused]:
+        """What became of each entry."""
+        answer: Future[list[Receipt | Refused]] = Future()
+        self.send_feedback(name, entries, answer.set_result)
+        return answer.result()
+
+    def send_feedback(
+        self,
+        name: str,
+        entries: Sequence[tuple[str, int | None]],
+        done: Callable[[list[Receipt | Refused]], None],
+    ) -> None:
+        """As `feedback_batch`, without waiting: `done` is called later, by the writer's thread or at once."""
+        model = self.model(name)
+        read = [self._read_feedback(model, token, click) for token, click in entries]
+        events = [(model, entry) for entry in read if not isinstance(entry, Refused)]
+
+        def settle(appended: Sequence[Appended] | Refused) -> None:
+            places = iter(()) if isinstance(appended, Refused) else iter(appended)
+            outcomes: list[Receipt | Refused] = []
+            for entry in read:
+                if isinstance(entry, Refused):
+                    outcomes.append(entry)
+                elif isinstance(appended, Refused):
+                    outcomes.append(appended)
+                else:
+                    outcomes.append(_receipt(entry, next(places)))
+            self.outcomes[name].update(outcome.status for outcome in outcomes)
+            done(outcomes)
+
+        if not events:
+            settle([])
+            return
+        try:
+            self.writer.submit(events, settle)
+        except Refused as refusal:
+            settle(refusal)
+
+    def _read_feedback(self, model: Model, text: str, click: int | None) -> NewEvent | Refused:
+        try:
+            token = self.keys.read(text, model.id, days=self.token_days)
+        except Refused as refusal:
+            return refusal
+        if click is not None and not 0 <= click < token.size:
+            return Malformed(
+                f"click must be null or a position of the slate, 0 to {token.size - 1}, got {click}"
+                if token.size
+                else f"the slate was empty, so click must be null, got {click}"
+            )
+        payload = feedback_payload(click, token.issued_ms, token.rows)
+        return NewEvent(Kind.FEEDBACK, token.nonce, payload, time.time())
+
+    # Changes
+
+    def put_items(self, name: str, items: Sequence[Item]) -> int:
+        """Add or change items; the place in the log of the change. Equal features keep what was learned."""
+        model = self.model(name)
+        return self._write(model, items_as_learned(model, items))
+
+    def withdraw_items(self, name: str, ids: Sequence[ItemId]) -> int:
+        """Show these items no longer; Unknown if one is not there."""
+        model = self.model(name)
+        for item in ids:
+            if not model.shelf.is_shown(item):
+                raise Unknown(f"no item {item!r} in model {name!r}, or it is withdrawn already")
+        return self._write(model, ItemsWithdrawn(list(ids)))
+
+    def roll_back(self, name: str, seq: int) -> int:
+        """Know again what was known after event `seq`; the log keeps all that came since."""
+        model = self.model(name)
+        if not 1 <= seq <= model.seq:
+            raise Malformed(f"seq must lie between 1 and {model.seq}, the last event, got {seq}")
+        return self._write(model, RolledBack(seq))
+
+    def _write(self, model: Model, body: Body) -> int:
+        answer: Future[Sequence[Appended] | Refused] = Future()
+        self.writer.submit([(model, _event(body))], answer.set_result)
+        appended = answer.result()
+        if isinstance(appended, Refused):
+            raise appended
+        return appended[0].seq
+
+    def _fold(self, model: Model, events: Sequence[Event]) -> None:
+        """Learn from events that are in the log now; those of other processes that came between, first."""
+        if events[0].seq > model.seq + 1:
+            catch_up(self.store, model, events[0].seq - 1)
+        model.apply(events, lambda seq: recover(self.store, StoredModel(model.id, model.name, seq), upto=seq))
+
+
+def _event(body: Body) -> NewEvent:
+    now = time.time()
+    return NewEvent(KIND_OF[type(body)], new_nonce(int(now * 1000)), packed(body), now)
+
+
+def _receipt(event: NewEvent, place: Appended) -> Receipt | Refused:
+    if place.new:
+        return Receipt(ACCEPTED, place.seq)
+    if says_the_same(place.payload, event.payload):
+        return Receipt(DUPLICATE, place.seq)
+    return Conflict(
+        f"other feedback for this slate came before, as event {place.seq}, and stays; "
+        "send one piece of feedback for each slate"
+    )
+
+
+def open_service(store: str, **settings: Any) -> Service:
+    """The service on an SQLite file, which is made if it is not there, or on postgresql://..."""
+    return Service(open_store(store), **settings)

@@ -1,0 +1,57 @@
+"""What a model has learned, as bytes, and back. A cache: whatever is wrong with it, the log is still there.
+
+Magic, length of the page, page (JSON), arrays, SHA-256 of all before. The catalog is not in it: it is read
+from the events that made it, which are few.
+"""
+
+import hashlib
+import json
+import struct
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.errors import FirstclickError
+
+MAGIC = b"fcsnap01"
+_LENGTH = struct.Struct("<I")
+_SHA_SIZE = 32
+
+
+class BadSnapshot(FirstclickError, ValueError):
+    """Bytes that are no snapshot, or were damaged."""
+
+
+def write_snapshot(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
+    """The page and the arrays as bytes."""
+    listed = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
+    head = json.dumps(page | {"arrays": listed}, allow_nan=False).encode()
+    content = b"".join(
+        [MAGIC, _LENGTH.pack(len(head)), head, *(np.ascontiguousarray(a).tobytes() for a in arrays.values())]
+    )
+    return content + hashlib.sha256(content).digest()
+
+
+def read_snapshot(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The page and the arrays, or BadSnapshot."""
+    body, digest = content[:-_SHA_SIZE], content[-_SHA_SIZE:]
+    if not body.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
+        raise BadSnapshot("the snapshot is damaged, or none of ours")
+    try:
+        (length,) = _LENGTH.unpack_from(body, len(MAGIC))
+        at = len(MAGIC) + _LENGTH.size + length
+        page = json.loads(body[len(MAGIC) + _LENGTH.size : at])
+        arrays = {}
+        for name, dtype, shape in page.pop("arrays"):
+            if np.dtype(dtype).hasobject:
+                raise ValueError("an array of objects")
+            size = np.dtype(dtype).itemsize * int(np.prod(shape, dtype=np.int64))
+            # A copy, because an array over bytes is read-only.
+            arrays[name] = np.frombuffer(body[at : at + size], dtype).reshape(shape).copy()
+            at += size
+        if at != len(body):
+            raise ValueError("bytes left over")
+    except (KeyError, TypeError, ValueError, struct.error):
+        raise BadSnapshot("the snapshot's page and arrays do not fit together") from None
+    return page, arrays

@@ -1,0 +1,31 @@
+"""Where logs are kept."""
+
+from pathlib import Path
+
+from firstclick.errors import InvalidInput
+from firstclick.serve.store.store import Store
+
+
+def open_store(url: str | Path, *, relaxed: bool = False, read_only: bool = False) -> Store:
+    """The store at a path or `sqlite:path`, or `postgresql://...`; made if it is not there yet."""
+    text = str(url)
+    if text.startswith(("postgresql://", "postgres://")):
+        try:
+            from firstclick.serve.store.postgresql import PostgresStore
+        except ImportError as error:
+            if not (error.name or "").startswith("psycopg") and "pq wrapper" not in str(error):
+                raise
+            raise InvalidInput(
+                "a store in PostgreSQL needs psycopg, which is not here: pip install 'firstclick[postgresql]'"
+            ) from None
+        return PostgresStore(text, relaxed=relaxed, read_only=read_only)
+    from firstclick.serve.store.sqlite import SqliteStore
+
+    path = text.removeprefix("sqlite:")
+    if not path or "://" in text or (path != text and path.startswith("//")):
+        scheme = text.partition("://")[0]
+        raise InvalidInput(
+            "a store is a file (shop.db, sqlite:shop.db) or a database (postgresql://user@host/name), not "
+            f"{scheme!r}"
+        )
+    return SqliteStore(path, relaxed=relaxed, read_only=read_only)

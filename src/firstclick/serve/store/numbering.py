@@ -1,0 +1,61 @@
+"""Which events of a batch are new, and the numbers they get: the same for every kind of store."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from firstclick.errors import InvalidInput
+from firstclick.serve.errors import Unknown
+from firstclick.serve.events import NewEvent
+from firstclick.serve.store.store import Appended
+
+Batch = Sequence[tuple[int, NewEvent]]
+# Of (model, nonce), where the event stands and what it says.
+Known = Mapping[tuple[int, bytes], tuple[int, bytes]]
+# model, seq, kind, nonce, payload, received
+Row = tuple[int, int, int, bytes, bytes, float]
+
+
+def numbered(batch: Batch, heads: Mapping[int, int], known: Known) -> tuple[list[Row], list[Appended]]:
+    """The rows to insert, and the answer for each event, if `known` are all that the logs hold already."""
+    last = dict(heads)
+    met = dict(known)
+    rows: list[Row] = []
+    answers: list[Appended] = []
+    for model, (kind, nonce, payload, received) in batch:
+        there = met.get((model, nonce))
+        if there is not None:
+            answers.append(Appended(there[0], False, there[1]))
+            continue
+        try:
+            seq = last[model] + 1
+        except KeyError:
+            raise Unknown(f"there is no model number {model} in the store") from None
+        last[model] = seq
+        met[model, nonce] = (seq, payload)
+        rows.append((model, seq, kind, nonce, payload, received))
+        answers.append(Appended(seq, True, payload))
+    return rows, answers
+
+
+def heads_after(rows: Sequence[Row]) -> dict[int, int]:
+    """The last seq of each model with new rows."""
+    return {row[0]: row[1] for row in rows}
+
+
+def first_rows(model: int, name: str, events: Sequence[NewEvent]) -> list[Row]:
+    """The rows of a new model, which has all its events or none."""
+    rows, answers = numbered([(model, event) for event in events], {model: 0}, {})
+    for place, answer in enumerate(answers):
+        if not answer.new:
+            raise InvalidInput(
+                f"events {answer.seq} and {place + 1} of model {name!r} have one nonce; each has its own"
+            )
+    return rows
+
+
+def gaps(counted: Iterable[tuple[int, str, int, int, int | None, int | None]]) -> list[str]:
+    """What is wrong with the numbers of logs, given id, name, head, how many events, first and last seq."""
+    return [
+        f"the log of model {name!r} should hold events 1 to {head}, and holds {n} from {first} to {last}"
+        for _, name, head, n, first, last in counted
+        if n != head or (n and (first, last) != (1, head))
+    ]

@@ -1,0 +1,306 @@
+"""A SQLite file that one process writes: its lock and its connections.
+
+One connection writes and checkpoints, under a lock; readers have connections of their own that cannot write.
+So the race of SQLite before 3.51.3, in which two connections reset the write-ahead log at once and damage the
+file, cannot come up here. Checkpoints are run by us and not by a COMMIT, because SQLite does not tell when an
+fsync fails in one of its own.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from firstclick.errors import InvalidInput
+from firstclick.serve.errors import StoreBroken, Unavailable
+from firstclick.serve.steps import step
+from firstclick.serve.store import migrations
+from firstclick.serve.store.sqlite_errors import BUSY_SECONDS, in_words
+
+OLDEST_SQLITE = (3, 25, 0)
+# About how many pages the write-ahead log gets before they are carried over to the file: 8 MB.
+CHECKPOINT_PAGES = 2000
+WAL_BYTES_KEPT = 64_000_000
+NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "fuse.sshfs"}
+
+
+class SqliteFile:
+    """The file, open. Any thread may read and write."""
+
+    def __init__(self, path: Path, *, relaxed: bool, read_only: bool) -> None:
+        _check_path(path, read_only=read_only)
+        self.path = path
+        # A link and the file it points to are one store, with one lock.
+        self._file = path.resolve()
+        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+        self._broken: str | None = None
+        self._pages = 0
+        self._writer: sqlite3.Connection | None = None
+        self._lock_file: int | None = None
+        self.notes: tuple[str, ...] = ()
+        try:
+            if read_only:
+                self._check_readable()
+            else:
+                self._lock_file = self._alone()
+                self._open_to_write(relaxed)
+                self._places = self._places_now()
+                self.notes += _network_note(self._file)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, sqlite3.Error):
+                raise in_words(error, path, opening=True) from error
+            raise
+
+    def close(self) -> None:
+        """Close all connections, then let others have the file."""
+        with self._lock:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+            if self._lock_file is not None:
+                os.close(self._lock_file)
+                self._lock_file = None
+
+    # -- opening
+
+    def _alone(self) -> int:
+        """Hold `<file>.lock`, which the system lets go of however the process ends."""
+        name = self._file.with_name(self._file.name + ".lock")
+        try:
+            file = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise InvalidInput(f"{self.path} cannot be locked: {name.name}: {error.strerror}") from None
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(file, 20).decode("ascii", "replace").strip() or "that is starting"
+            os.close(file)
+            raise InvalidInput(
+                f"{self.path} is in use by process {holder}; stop that one, name another file, or use "
+                "PostgreSQL for several processes"
+            ) from None
+        except (ImportError, OSError):
+            self.notes += (f"{self.path} cannot be locked here: see to it that only one service uses it",)
+        os.ftruncate(file, 0)
+        os.write(file, f"{os.getpid()}\n".encode())
+        return file
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{self._file.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA mmap_size = 0")
+        return connection
+
+    def _open_to_write(self, relaxed: bool) -> None:
+        if not self._file.exists():
+            # Readable by its owner alone: it holds the secrets that tokens are signed with.
+            try:
+                os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            except OSError as error:
+                raise InvalidInput(f"{self.path} cannot be made: {error.strerror}") from None
+        self._writer = connection = self._connect("rw")
+        # Tried, because SQLite opens a file that it may not write as if it could, and begins there, too.
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("PRAGMA user_version = 0")
+        connection.execute("ROLLBACK")
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise InvalidInput(
+                f"{self.path} is on a file system without shared memory; name a file on another"
+            )
+        connection.execute(f"PRAGMA synchronous = {'NORMAL' if relaxed else 'FULL'}")
+        # macOS empties the cache of the disk only when told so.
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("PRAGMA checkpoint_fullfsync = ON")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+        connection.execute("PRAGMA cache_size = -32000")
+        migrations.migrate(str(self.path), Schema(connection, self.path), migrations.SQLITE_STEPS)
+
+    def _check_readable(self) -> None:
+        connection = self._connect("ro")
+        try:
+            schema, known = Schema(connection, self.path).number(), len(migrations.SQLITE_STEPS)
+        finally:
+            connection.close()
+        migrations.check_known(str(self.path), schema, known)
+        if schema < known:
+            raise InvalidInput(
+                f"{self.path} was made by an older firstclick (schema {schema}, this one reads {known}); "
+                "start a server on it once, which brings it up to date"
+            )
+
+    # -- reading
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that cannot write, for one query."""
+        if self._closed:
+            raise Unavailable(f"{self.path} is closed")
+        connection = None
+        try:
+            with suppress(IndexError):
+                connection = self._idle.pop()
+            connection = connection or self._connect("ro")
+            yield connection
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise in_words(error, self.path) from error
+            raise
+        self._idle.append(connection)
+        if self._closed:
+            self.close()
+
+    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """The answer to a query."""
+        with self.reading() as connection:
+            return connection.execute(statement, parameters).fetchall()
+
+    # -- writing
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The connection that writes, in a transaction: all or nothing, on the disk at the end."""
+        with self._lock:
+            connection = self._usable()
+            try:
+                self._checkpoint_if_due(connection)
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException as error:
+                told = in_words(error, self.path) if isinstance(error, sqlite3.Error) else error
+                if not _rolled_back(connection) and not isinstance(told, StoreBroken):
+                    told = StoreBroken(f"{self.path} could not take a transaction back; restart the service")
+                if isinstance(told, StoreBroken):
+                    self._broken = str(told)
+                if told is error:
+                    raise
+                raise told from error
+
+    def count(self, rows: int, size: int) -> None:
+        """So many rows and bytes were written: now and then the write-ahead log is carried over."""
+        self._pages += 4 + (100 * rows + size) // 4096
+
+    def _usable(self) -> sqlite3.Connection:
+        if self._closed:
+            raise Unavailable(f"{self.path} is closed")
+        if self._writer is None:
+            raise InvalidInput(f"{self.path} was opened for reading only")
+        if self._broken is None and self._places != self._places_now():
+            # SQLite would go on writing into a file that has no name any more.
+            self._broken = (
+                f"{self.path} or its -wal file was removed or replaced while in use; put it back and restart "
+                "the service"
+            )
+        if self._broken is not None:
+            raise StoreBroken(self._broken)
+        return self._writer
+
+    def _places_now(self) -> list[tuple[int, int] | None]:
+        """Which files the names stand for."""
+        return [_place(self._file), _place(self._file.with_name(self._file.name + "-wal"))]
+
+    def _checkpoint_if_due(self, connection: sqlite3.Connection) -> None:
+        """Carry the write-ahead log over, before a transaction: the one before it was answered already."""
+        if self._pages < CHECKPOINT_PAGES:
+            return
+        try:
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        except sqlite3.Error as error:
+            told = in_words(error, self.path)
+            if isinstance(told, StoreBroken):
+                raise
+            return  # No room in the file: all is still in the write-ahead log, and this is tried again.
+        self._pages = 0
+        step("after checkpoint")
+
+
+class Schema:
+    """The tables in a file."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    def number(self) -> int:
+        """The schema's number; 0 for an empty file."""
+        tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
+        if tables and not tables >= {"meta", "event"}:
+            raise InvalidInput(f"{self._path} is a database of another program; name another file")
+        if not tables:
+            return 0
+        return int(self._connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()[0])
+
+    def apply(self, number: int, statements: Sequence[str]) -> None:
+        """One step and its number, in one transaction."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        for statement in statements:
+            self._connection.execute(statement)
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?)", (str(number),))
+        self._connection.execute("COMMIT")
+
+
+def _check_path(path: Path, *, read_only: bool) -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise InvalidInput(f"SQLite {sqlite3.sqlite_version} is too old; at least 3.25 is needed")
+    if path.is_dir():
+        raise InvalidInput(f"{path} is a folder; name a file in it, such as {path / 'firstclick.db'}")
+    if read_only and not path.exists():
+        raise InvalidInput(f"there is no file {path} to read")
+    if not path.resolve().parent.is_dir():
+        raise InvalidInput(f"there is no folder {path.parent} for {path.name}; make it first")
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _rolled_back(connection: sqlite3.Connection) -> bool:
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        return False
+    return True
+
+
+def _network_note(path: Path) -> tuple[str, ...]:
+    """SQLite's locks and syncs cannot be relied on over a network."""
+    try:
+        mounts = [line.split(" ") for line in Path("/proc/mounts").read_text("utf-8", "replace").splitlines()]
+    except OSError:
+        return ()
+    under = [
+        (len(mount[1]), mount[2]) for mount in mounts if path.is_relative_to(mount[1].replace("\\040", " "))
+    ]
+    kind = max(under, default=(0, ""))[1]
+    if kind not in NETWORK_FILE_SYSTEMS:
+        return ()
+    return (
+        f"{path} is on a network file system ({kind}), where SQLite may lose data; use a local disk, or "
+        "PostgreSQL",
+    )

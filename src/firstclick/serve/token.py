@@ -1,0 +1,140 @@
+"""The token that goes out with a slate and comes back with the click.
+
+It says which rows of which model were shown, and when, and is signed: so a recommendation writes nothing,
+any process that has the key can take the feedback, and there is nothing to look up that could be lost. It is
+not secret: who has it can read the row numbers. Its nonce is what counts feedback once.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from firstclick.serve.errors import Expired, Unknown
+from firstclick.serve.events import NONCE_SIZE
+from firstclick.serve.store.store import TokenKey
+
+VERSION = 1
+# Version, key, model, when it was issued (ms since the epoch), nonce, number of rows.
+HEAD = struct.Struct("<BIIQ16sB")
+ROW_SIZE = 4
+MAC_SIZE = 16
+MOST_ROWS = 255
+# Room for the largest slate, in base64.
+LONGEST = 4 * (HEAD.size + MOST_ROWS * ROW_SIZE + MAC_SIZE + 2) // 3
+
+# Clocks of several machines differ a little; a token from further ahead tells of a wrong clock.
+AHEAD = 300.0
+
+SECRET_SIZE = 32
+
+
+class Token(NamedTuple):
+    """What a token says: the rows are 32-bit numbers, little-endian."""
+
+    model: int
+    issued_ms: int
+    nonce: bytes
+    rows: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.rows) // ROW_SIZE
+
+
+def new_nonce(issued_ms: int) -> bytes:
+    """A nonce that nobody else will draw. It begins with the time: an index of them grows at its end."""
+    return issued_ms.to_bytes(6, "big") + os.urandom(NONCE_SIZE - 6)
+
+
+def nonce_of_request(request_id: str) -> bytes:
+    """The nonce of a request that has a name: however often it is asked, feedback is counted once."""
+    return hashlib.blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=NONCE_SIZE).digest()
+
+
+class KeyRing:
+    """The keys of a store. The newest signs; a key that is not known yet is looked for in the store."""
+
+    def __init__(self, keys: Sequence[TokenKey], reload: Callable[[], Sequence[TokenKey]]) -> None:
+        self._reload = reload
+        self._looked = 0.0
+        self._take(keys)
+
+    def _take(self, keys: Sequence[TokenKey]) -> None:
+        # The two states of SHA-256 that HMAC starts from are made once: half of the work of signing.
+        self._macs = {key.id: hmac.new(key.secret, digestmod="sha256") for key in keys}
+        self.newest = max(self._macs)
+
+    def refresh(self) -> None:
+        """Take the keys that the store has now."""
+        if keys := self._reload():
+            self._take(keys)
+
+    def sign(self, token: Token) -> str:
+        """The token as text."""
+        content = HEAD.pack(VERSION, self.newest, token.model, token.issued_ms, token.nonce, token.size)
+        content += token.rows
+        return base64.urlsafe_b64encode(content + self._mac(self.newest, content)).rstrip(b"=").decode()
+
+    def _mac(self, key: int, content: bytes) -> bytes:
+        mac = self._macs[key].copy()
+        mac.update(content)
+        return mac.digest()[:MAC_SIZE]
+
+    def read(self, text: str, model: int, *, days: float) -> Token:
+        """What the token says; Unknown when it was not signed here for this model, Expired when it is old."""
+        content, mac = _parts(text)
+        version, key, of_model, issued_ms, nonce, size = HEAD.unpack_from(content)
+        if version != VERSION or len(content) != HEAD.size + size * ROW_SIZE:
+            raise _unknown("it is cut off, or not one of ours")
+        if key not in self._macs:
+            self._look_for(key)
+        if not hmac.compare_digest(mac, self._mac(key, content)):
+            raise _unknown("its signature is wrong: it was changed, or signed elsewhere")
+        if of_model != model:
+            raise _unknown("it is another model's")
+        age = time.time() - issued_ms / 1000
+        if age > days * 86_400:
+            raise Expired(
+                f"the slate was recommended {age / 86_400:.3g} days ago, and feedback is taken for "
+                f"{days:g} days; drop it"
+            )
+        if age < -AHEAD:
+            raise Unknown(
+                f"the token is {-age:.0f} s ahead of this server's clock; set the clocks of the servers right"
+            )
+        return Token(of_model, issued_ms, nonce, content[HEAD.size :])
+
+    def _look_for(self, key: int) -> None:
+        """Another process may have made a key since; strangers' tokens must not make us ask all the time."""
+        now = time.monotonic()
+        if key > self.newest and now - self._looked >= 1.0:
+            self._looked = now
+            self.refresh()
+        if key not in self._macs:
+            raise _unknown("its key is not known here, or is no longer believed")
+
+
+def _parts(text: str) -> tuple[bytes, bytes]:
+    """Content and signature of a token that is at least long enough."""
+    if len(text) > LONGEST:
+        raise _unknown(f"it has {len(text)} characters, and no token has more than {LONGEST}")
+    try:
+        # Only the one way of writing it that `sign` has: two texts for one token would be two of them.
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        if base64.urlsafe_b64encode(raw).rstrip(b"=") != text.encode("ascii"):
+            raise ValueError
+    except (ValueError, binascii.Error):
+        raise _unknown("it is not in base64url") from None
+    if len(raw) < HEAD.size + MAC_SIZE:
+        raise _unknown("it is cut off, or not one of ours")
+    return raw[:-MAC_SIZE], raw[-MAC_SIZE:]
+
+
+def _unknown(why: str) -> Unknown:
+    return Unknown(f"unknown token: {why}; send back the token that recommend gave, unchanged")

@@ -1,0 +1,106 @@
+"""A model as one file: its whole log, and the digest of what it comes to."""
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.errors import FirstclickError
+from firstclick.serve.errors import Conflict, Malformed
+from firstclick.serve.events import BODY_OF, NONCE_SIZE, Created, Event, Kind, NewEvent, RolledBack, unpacked
+from firstclick.serve.item_rules import check_name
+from firstclick.serve.model import Model
+from firstclick.serve.recovery import recover
+from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
+from firstclick.serve.store.store import Store, StoredModel
+
+FORMAT = "firstclick model 1"
+
+
+def export_model(store: Store, stored: StoredModel) -> bytes:
+    """The log of a model up to its head, as bytes."""
+    events = list(chain.from_iterable(store.events(stored.id, 0, stored.head)))
+    page = {
+        "format": FORMAT,
+        "name": stored.name,
+        "digest": recover(store, stored, upto=stored.head).digest(),
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "kind": np.array([event.kind for event in events], "<u1"),
+        "received": np.array([event.received for event in events], "<f8"),
+        "nonce": np.frombuffer(b"".join(event.nonce for event in events), "<u1"),
+        "ends": np.cumsum([len(event.payload) for event in events], dtype="<i8"),
+        "payload": np.frombuffer(b"".join(event.payload for event in events), "<u1"),
+    }
+    return write_snapshot(page, arrays)
+
+
+def exported_name(content: bytes) -> str:
+    """The name that an exported model had; Malformed if the bytes are something else."""
+    return str(_read(content)[0].get("name"))
+
+
+def import_model(store: Store, name: str, content: bytes) -> StoredModel:
+    """A new model with the log of an exported one; it comes to the same, or it is refused."""
+    check_name(name)
+    if any(stored.name == name for stored in store.models()):
+        raise Conflict(f"there is a model {name!r} already; import it under another name")
+    page, events = _read(content)
+    try:
+        model = Model(0, name, unpacked(events[0], Created))
+        model.apply(events[1:], lambda seq: _model_at(name, events, seq))
+    except (FirstclickError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise Malformed(f"the file's events cannot be folded: {error}") from None
+    if model.digest() != page.get("digest"):
+        raise Malformed(
+            "the file's events do not come to the digest that it was exported with: it was changed, "
+            "or exported by a version of firstclick that learns otherwise"
+        )
+    return store.create(name, [NewEvent(*event[1:]) for event in events])
+
+
+def _model_at(name: str, events: list[Event], seq: int) -> Model:
+    model = Model(0, name, unpacked(events[0], Created))
+    model.apply(events[1:seq], lambda earlier: _model_at(name, events, earlier))
+    return model
+
+
+def _read(content: bytes) -> tuple[dict[str, Any], list[Event]]:
+    try:
+        page, arrays = read_snapshot(content)
+        if page.get("format") != FORMAT:
+            raise BadSnapshot(f"expected {FORMAT!r}, got {str(page.get('format'))[:40]!r}")
+        kinds, received, ends = (arrays[name] for name in ("kind", "received", "ends"))
+        nonces, payload = arrays["nonce"].tobytes(), arrays["payload"].tobytes()
+        n = len(kinds)
+        for array, dtype in ((kinds, "<u1"), (received, "<f8"), (ends, "<i8")):
+            if array.shape != (n,) or array.dtype != np.dtype(dtype):
+                raise ValueError
+        starts = np.concatenate([[0], ends[:-1]])
+        if not n or len(nonces) != n * NONCE_SIZE or ends[-1] != len(payload) or (ends < starts).any():
+            raise ValueError
+        if not np.isfinite(received).all() or not set(kinds.tolist()) <= {*BODY_OF, Kind.FEEDBACK}:
+            raise ValueError
+        if kinds[0] != Kind.CREATED or (kinds[1:] == Kind.CREATED).any():
+            raise ValueError
+        events = [
+            Event(
+                i + 1,
+                int(kinds[i]),
+                nonces[i * NONCE_SIZE : (i + 1) * NONCE_SIZE],
+                payload[starts[i] : ends[i]],
+                float(received[i]),
+            )
+            for i in range(n)
+        ]
+        if len({event.nonce for event in events}) < n:
+            raise ValueError
+        for event in events:
+            if event.kind == Kind.ROLLED_BACK and not 1 <= unpacked(event, RolledBack).to < event.seq:
+                raise ValueError
+    except BadSnapshot as error:
+        raise Malformed(f"not an exported model: {error}") from None
+    except (LookupError, TypeError, ValueError):
+        raise Malformed("not an exported model: its parts do not fit together") from None
+    return page, events

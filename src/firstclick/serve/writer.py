@@ -1,0 +1,164 @@
+"""Group commit: many callers hand in events, one thread puts them into the log, a batch at a time.
+
+While one batch goes to the disk the next one gathers by itself: no timer, and nothing waits for company. An
+answer is given only after the commit and after the model has learned from it.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from firstclick.serve.errors import Overloaded, Refused, StoreBroken, Unavailable
+from firstclick.serve.events import Event, NewEvent
+from firstclick.serve.model import Model
+from firstclick.serve.steps import step
+from firstclick.serve.store.store import Appended, Store
+
+log = logging.getLogger("firstclick.serve")
+
+Done = Callable[[Sequence[Appended] | Refused], None]
+NewEvents = Sequence[tuple[Model, NewEvent]]
+
+
+class _Waiting(NamedTuple):
+    events: NewEvents
+    done: Done
+
+
+class Writer:
+    """The one thread that appends. `submit` is safe from any thread; `done` is called on the writer's."""
+
+    def __init__(
+        self,
+        store: Store,
+        fold: Callable[[Model, Sequence[Event]], None],
+        *,
+        batch_most: int = 512,
+        waiting_most: int = 10_000,
+    ) -> None:
+        self._store = store
+        self._fold = fold
+        self._batch_most = batch_most
+        self._waiting_most = waiting_most
+        self._waiting: deque[_Waiting] = deque()
+        self._n_waiting = 0
+        self._changed = threading.Condition()
+        self._closing = False
+        self.commits = 0
+        self.events = 0
+        self.seconds = 0.004  # how long a commit took lately
+        self.broken: StoreBroken | None = None  # why nothing can be written until a restart
+        self._thread = threading.Thread(target=self._run, name="firstclick-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def n_waiting(self) -> int:
+        """Events that no commit has taken up yet."""
+        return self._n_waiting
+
+    def submit(self, events: NewEvents, done: Done) -> None:
+        """Have the events appended, together with whatever else waits; Overloaded when too much does."""
+        with self._changed:
+            if self._closing:
+                raise Unavailable("the service is closing; send the same again in a moment")
+            if self._n_waiting and self._n_waiting + len(events) > self._waiting_most:
+                commits = self._n_waiting / self._batch_most
+                raise Overloaded(
+                    f"{self._n_waiting} events wait to be written, and at most {self._waiting_most} may; "
+                    "send the same again after a while",
+                    retry_after=max(1.0, commits * self.seconds),
+                )
+            self._waiting.append(_Waiting(events, done))
+            self._n_waiting += len(events)
+            self._changed.notify()
+
+    def close(self) -> None:
+        """Write what waits, then stop."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._take():
+            try:
+                self._commit(batch)
+            except Exception:
+                # Nothing may end this thread: nobody would be answered any more.
+                log.exception("a batch of events could not be handled")
+                self._answer(batch, Unavailable("the service failed to write; send the same again"))
+
+    def _take(self) -> list[_Waiting]:
+        with self._changed:
+            while not self._waiting and not self._closing:
+                self._changed.wait()
+            batch: list[_Waiting] = []
+            size = 0
+            while self._waiting and (not batch or size + len(self._waiting[0].events) <= self._batch_most):
+                size += len(self._waiting[0].events)
+                batch.append(self._waiting.popleft())
+            self._n_waiting -= size
+            return batch
+
+    def _commit(self, batch: list[_Waiting]) -> None:
+        events = [pair for waiting in batch for pair in waiting.events]
+        started = time.monotonic()
+        try:
+            appended = self._append([(model.id, event) for model, event in events])
+        except Refused as refusal:
+            if isinstance(refusal, StoreBroken):
+                self.broken = refusal
+            self._answer(batch, refusal)
+            return
+        self.commits += 1
+        self.events += len(events)
+        self.seconds += 0.1 * (time.monotonic() - started - self.seconds)
+        self._learn(events, appended)
+        step("after apply")
+        start = 0
+        for waiting in batch:
+            stop = start + len(waiting.events)
+            _tell(waiting, appended[start:stop])
+            start = stop
+        step("after reply")
+
+    def _append(self, batch: list[tuple[int, NewEvent]]) -> list[Appended]:
+        try:
+            return self._store.append(batch)
+        except StoreBroken:
+            raise
+        except Unavailable:
+            if not self._store.shared:
+                raise
+            # A connection that broke may have committed before: the nonces tell, when it is done again.
+            return self._store.append(batch)
+
+    def _learn(self, events: NewEvents, appended: Sequence[Appended]) -> None:
+        by_model: dict[int, tuple[Model, list[Event]]] = {}
+        for (model, event), place in zip(events, appended, strict=True):
+            if place.new:
+                by_model.setdefault(model.id, (model, []))[1].append(
+                    Event(place.seq, event.kind, event.nonce, event.payload, event.received)
+                )
+        for model, new in by_model.values():
+            try:
+                self._fold(model, new)
+            except Exception:
+                # They are in the log, so they are acknowledged; the model is behind, and `ready` says so.
+                log.exception("%s: events up to %d are in the log but not learned", model.name, new[-1].seq)
+
+    @staticmethod
+    def _answer(batch: list[_Waiting], refusal: Refused) -> None:
+        for waiting in batch:
+            _tell(waiting, refusal)
+
+
+def _tell(waiting: _Waiting, outcome: Sequence[Appended] | Refused) -> None:
+    """One who cannot be told, because he has gone, must not keep the others from hearing."""
+    try:
+        waiting.done(outcome)
+    except Exception:
+        log.exception("nobody could be told what became of %d events", len(waiting.events))

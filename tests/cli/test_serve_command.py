@@ -1,0 +1,146 @@
+"""`firstclick serve` as a newcomer uses it: his own catalog, three calls, a restart, and all is there."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CATALOG = """\
+id,name,group,sweet,hot
+tea,Tea,drinks,0.1,1
+bun,Bun,bakes,0.9,0.2
+pie,Pie,bakes,0.8,0.6
+ice,Ice,ices,1,0
+"""
+
+
+class Running:
+    """A server process; `err` is what it said until it was ready."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.err = ""
+        assert process.stderr is not None
+        for line in process.stderr:
+            self.err += line
+            if line.startswith("Dashboard:"):
+                break
+        found = re.search(r"Dashboard: (http://127\.0\.0\.1:\d+)/", self.err)
+        assert found, self.err
+        self.address = found[1]
+        # From now on it answers Ctrl-C by closing in order.
+        assert self.call("/health/live")
+
+    def call(self, path: str, body: object = None) -> Any:
+        request = urllib.request.Request(
+            self.address + path,
+            None if body is None else json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+
+@contextmanager
+def serving(*words: str, env: dict[str, str] | None = None) -> Iterator[Running]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "firstclick", "serve", "--port", "0", *words],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **(env or {})},
+    )
+    try:
+        yield Running(process)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+
+
+def test_a_newcomers_path(folder: Path) -> None:
+    Path("items.csv").write_text(CATALOG)
+    words = ("--catalog", "items.csv", "--policy", "cascade-lin-ts", "--k", "3", "--store", "shop.db")
+    with serving(*words) as server:
+        for call in re.findall(r"curl .*?\n +(\S+) -d", server.err):
+            assert call.startswith(f"{server.address}/v1/models/default/")
+        shown = server.call("/v1/models/default/recommend", {})
+        assert len(shown["items"]) == 3
+        feedback = {"token": shown["token"], "click": 1}
+        assert server.call("/v1/models/default/feedback", feedback) == {"status": "accepted", "seq": 2}
+    # Some time later: an item more, another name.
+    Path("items.csv").write_text(CATALOG.replace("Pie", "Apple pie") + "jam,Jam,bakes,1,0.1\n")
+    with serving(*words) as server:
+        assert "2 of 5 items of the catalog are new or changed" in server.err
+        assert server.call("/v1/models/default/feedback", feedback) == {"status": "duplicate", "seq": 2}
+        told = server.call("/v1/models/default")
+        assert (told["items"], told["slates"], told["clicks"]) == (5, 1, 1)
+    Path("items.csv").write_text(CATALOG)
+    with serving(*words) as server:
+        assert "1 items of model 'default' are not in the catalog file and stay, 'jam' for one" in server.err
+
+
+def test_the_demo_learns_while_one_watches(folder: Path) -> None:
+    with serving("--demo") as server:
+        while (told := server.call("/v1/models/cafe"))["slates"] < 60:
+            pass
+        assert told["clicks"] > 10
+    assert list(folder.iterdir()) == []  # the demo leaves nothing behind
+
+
+def test_settings_come_from_flags_environment_and_file(
+    run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("serve.toml").write_text('k = 4\nport = 1234\nname = "menu"\n')
+    monkeypatch.setenv("FIRSTCLICK_PORT", "2345")
+    monkeypatch.setenv("FIRSTCLICK_STORE", "postgresql://me:secret@host/db")
+    done = run("serve", "--config", "serve.toml", "--k", 5, "--print-config")
+    assert done.code == 0
+    for line in ("k = 5 .*(flag)", "port = 2345 .*(FIRSTCLICK_PORT)", 'name = "menu" .*(serve.toml)'):
+        assert re.search(line.replace("(", r"\(").replace(")", r"\)"), done.out)
+    assert "secret" not in done.out
+    assert not Path("firstclick.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--policy", "cascade-lints"], "did you mean 'cascade-lin-ts'"),
+        (["--k", "0"], "--k must be a whole number at least 1 and at most 255, got 0"),
+        (["--port", "high"], "--port must be"),
+        (["--catalog", "missing.csv"], "missing.csv"),
+        (["--catalog", "bad.csv"], "id"),
+        (["--host", "0.0.0.0"], "make one with `firstclick keys create NAME --role admin`"),
+        (["--demo", "--catalog", "items.csv"], "demo brings its own catalog"),
+        (["--config", "missing.toml"], "missing.toml"),
+        (["--store", "no/folder/shop.db"], "no/folder"),
+        (["--durability", "maybe"], "one of full, relaxed"),
+    ],
+)
+def test_mistakes_are_one_line_and_no_server(run, folder: Path, words: list[str], sentence: str) -> None:
+    Path("items.csv").write_text(CATALOG)
+    Path("bad.csv").write_text("name,x\na,1\n")
+    done = run("serve", *words)
+    assert done.code == 2
+    assert done.err.splitlines()[-1].startswith("error: ")
+    assert sentence in done.err
+
+
+def test_another_policy_for_a_model_that_is_there_is_refused(run, folder: Path) -> None:
+    Path("items.csv").write_text(CATALOG)
+    with serving("--catalog", "items.csv", "--k", "2"):
+        done = run("serve", "--catalog", "items.csv", "--port", 0)
+        assert done.code == 2
+        assert "in use by process" in done.err
+    done = run("serve", "--catalog", "items.csv", "--port", 0)
+    assert done.code == 2
+    assert "is in the store with k 2, and k 6 is asked for; say --k 2, or --name" in done.err

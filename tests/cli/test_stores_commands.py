@@ -1,0 +1,148 @@
+"""`firstclick audit`, `log`, `export`, `import` and `keys`, as someone beside the server uses them."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+import pytest
+
+from firstclick.serve.events import Item
+from firstclick.serve.service import open_service
+from firstclick.serve.store import open_store
+
+ITEMS = [Item("tea", "Tea", "drinks"), Item("bun", "Bun <b>", "bakes"), Item(7, "Seven"), Item("pie")]
+
+
+@pytest.fixture
+def shop(folder: Path) -> Path:
+    """A store with one model, some feedback and a snapshot; no server has it open."""
+    with open_service("shop.db") as service:
+        service.create("shop", policy="cascade-ts", k=3, items=ITEMS, seed=4)
+        for click in (0, None, 2):
+            service.feedback("shop", service.recommend("shop").token, click)
+        service.caretaker.snapshot(service.model("shop"))
+        service.withdraw_items("shop", ["pie"])
+    return folder / "shop.db"
+
+
+def test_audit_says_equal_and_notices_a_changed_log(run, shop: Path) -> None:
+    done = run("audit", "--store", shop)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("shop: equal (1 snapshot), 5 events, SHA-256 ")
+    assert done.out.endswith("storage: sound\n")
+    told = json.loads(run("audit", "shop", "--store", shop, "--json").out)
+    assert (told["storage"], told["models"][0]["equal"], told["models"][0]["seq"]) == ([], True, 5)
+    _tamper(shop, "UPDATE event SET payload = CAST(X'0100' || substr(payload, 3) AS BLOB) WHERE seq = 2")
+    done = run("audit", "--store", shop)
+    assert done.code == 1
+    assert "shop: DIFFERS" in done.out
+    assert "error: shop: the snapshot after event 4 has digest" in done.err
+    _tamper(shop, "DELETE FROM event WHERE seq = 3")
+    done = run("audit", "--store", shop)
+    assert done.code == 1
+    assert "storage: DAMAGED" in done.out
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+
+
+def _tamper(shop: Path, sql: str) -> None:
+    import sqlite3
+
+    connection = sqlite3.connect(shop)
+    connection.execute(sql)
+    connection.commit()
+    connection.close()
+
+
+def test_log_prints_events_and_writes_them(run, shop: Path) -> None:
+    lines = [json.loads(line) for line in run("log", "shop", "--store", shop).out.splitlines()]
+    assert [line["kind"] for line in lines] == ["created", *["feedback"] * 3, "items-withdrawn"]
+    assert [line["seq"] for line in lines] == [1, 2, 3, 4, 5]
+    assert [line["click"] for line in lines[1:4]] == [0, None, 2]
+    assert set(lines[1]["items"]) <= {"tea", "bun", 7, "pie"}
+    assert lines[0]["items"][1] == {"id": "bun", "name": "Bun <b>", "group": "bakes"}
+    assert lines[4]["ids"] == ["pie"]
+    assert len(run("log", "shop", "--store", shop, "--last", 2).out.splitlines()) == 2
+    only = run("log", "shop", "--store", shop, "--kind", "feedback", "--after", 2).out.splitlines()
+    assert [json.loads(line)["seq"] for line in only] == [3, 4]
+    assert run("log", "shop", "--store", shop, "--out", "log.jsonl").out == ""
+    assert [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()] == lines
+    assert run("log", "shop", "--store", shop, "--out", "log.parquet").code == 0
+    table = parquet.read_table("log.parquet").to_pylist()
+    assert [row["click"] for row in table] == [None, 0, None, 2, None]
+    assert table[1]["items"] == [str(item) for item in lines[1]["items"]]
+    assert json.loads(table[0]["change"])["policy"] == "cascade-ts"
+
+
+def test_a_model_goes_to_another_store(run, shop: Path) -> None:
+    assert run("export", "shop", "--store", shop, "--out", "shop.model").code == 0
+    done = run("import", "shop.model", "--store", "other.db")
+    assert (done.code, done.err) == (0, "shop: 5 events are in other.db\n")
+    digests = [
+        json.loads(run("audit", "--store", store, "--json").out)["models"][0]["digest"]
+        for store in (shop, "other.db")
+    ]
+    assert digests[0] == digests[1]
+    done = run("import", "shop.model", "--store", "other.db")
+    assert (done.code, done.out) == (2, "")
+    assert "already" in done.err
+    assert run("import", "shop.model", "--store", "other.db", "--name", "twin").code == 0
+
+
+def test_keys_are_made_listed_and_revoked(run, shop: Path) -> None:
+    done = run("keys", "create", "web", "--store", shop)
+    assert (done.code, done.out) == (2, "")
+    assert "say --role admin" in done.err
+    done = run("keys", "create", "me", "--role", "admin", "--store", shop)
+    key = done.out.strip()
+    assert key.startswith("fc_")
+    assert len(key) > 40
+    assert key not in done.err
+    run("keys", "create", "web", "--store", shop)
+    told = json.loads(run("keys", "list", "--store", shop, "--json").out)
+    assert [(one["name"], one["role"]) for one in told] == [("me", "admin"), ("web", "write")]
+    assert key.encode() not in shop.read_bytes() + Path(f"{shop}-wal").read_bytes()
+    assert run("keys", "revoke", "--id", told[1]["id"], "--store", shop).code == 0
+    assert "web" not in run("keys", "list", "--store", shop).out
+    assert run("keys", "revoke", "--id", 99, "--store", shop).code == 2
+
+
+def test_reading_works_beside_a_server_and_writing_is_refused(run, shop: Path) -> None:
+    with open_service(str(shop)) as service:
+        service.feedback("shop", service.recommend("shop").token, None)
+        assert "6 events" in run("audit", "--store", shop).out
+        assert len(run("log", "shop", "--store", shop).out.splitlines()) == 6
+        for words in (("keys", "create", "me", "--role", "admin"), ("import", "shop.model")):
+            Path("shop.model").write_bytes(b"")
+            done = run(*words, "--store", shop)
+            assert done.code == 2, words
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["audit", "--store", "nowhere.db"], "no store nowhere.db; name the one of your server with --store"),
+        (["audit", "other"], "no model 'other' in the store; there are: shop"),
+        (["log", "shop", "--kind", "clicks"], "--kind must be one of created, feedback"),
+        (["log", "shop", "--out", "shop.db"], "is there already; name another file, or say --overwrite"),
+        (["export", "shop", "--out", "."], "is a folder"),
+        (["export", "shop", "--out", "no/folder/x"], "cannot be written"),
+        (["import", "shop.db"], "not an exported model"),
+        (["import", "missing"], "missing"),
+        (["keys", "create", "x", "--role", "king"], "--role must be one of read, write, admin"),
+        (["audit", "--store", "mysql://x"], "a store is a file"),
+    ],
+)
+def test_mistakes_are_one_line(run, shop: Path, words: list[str], sentence: str) -> None:
+    if "--store" not in words:
+        words = [*words, "--store", str(shop)]
+    done = run(*words)
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert sentence in done.err
+
+
+def test_an_empty_store_is_sound(run, folder: Path) -> None:
+    open_store("empty.db").close()
+    assert run("audit", "--store", "empty.db").out == "storage: sound\n"

@@ -1,0 +1,110 @@
+"""A made-up log: items that come, change and go, slates and clicks, without any store."""
+
+import numpy as np
+
+from firstclick.registry import policy_class
+from firstclick.serve.events import (
+    KIND_OF,
+    Body,
+    Created,
+    Event,
+    Item,
+    ItemsPut,
+    ItemsWithdrawn,
+    Kind,
+    RolledBack,
+    feedback_payload,
+    packed,
+)
+from firstclick.serve.model import Model
+
+N_ITEMS, N_FEATURES, K = 13, 4, 3
+
+
+def made_items(n: int = N_ITEMS, *, first: int = 0, seed: int = 1) -> list[Item]:
+    """Items with features, the first of which is constant."""
+    features = np.random.default_rng(seed).normal(size=(first + n, N_FEATURES)) / 3
+    features[:, 0] = 1.0
+    return [
+        Item(f"i{row}", f"item {row}", "odd" if row % 2 else "even", features[row])
+        for row in range(first, first + n)
+    ]
+
+
+def created(policy: str = "cascade-lin-ts", items: list[Item] | None = None) -> Created:
+    """The first event of a model."""
+    items = made_items() if items is None else items
+    if not policy_class(policy).needs_features:
+        items = [item._replace(features=None) for item in items]
+    body = ItemsPut.of(items)
+    return Created(policy, {}, K, 5, body.n_features, body)
+
+
+class Log:
+    """Events in a list, and the model that folds them one at a time as they come."""
+
+    def __init__(self, policy: str = "cascade-lin-ts") -> None:
+        self.created = created(policy)
+        self.events: list[Event] = []
+        self._add(Kind.CREATED, packed(self.created))
+        self.model = self.begin()
+
+    def begin(self) -> Model:
+        return Model(1, "made", self.created)
+
+    def _add(self, kind: int, payload: bytes) -> Event:
+        seq = len(self.events) + 1
+        event = Event(seq, kind, seq.to_bytes(16, "big"), payload, 1_000_000.0 + seq / 3)
+        self.events.append(event)
+        return event
+
+    def _apply(self, event: Event) -> None:
+        self.model.apply([event], self.model_at)
+
+    def change(self, body: Body) -> None:
+        self._apply(self._add(KIND_OF[type(body)], packed(body)))
+
+    def put(self, items: list[Item]) -> None:
+        if not self.created.n_features:
+            items = [item._replace(features=None) for item in items]
+        self.change(ItemsPut.of(items))
+
+    def withdraw(self, *ids: str) -> None:
+        self.change(ItemsWithdrawn(list(ids)))
+
+    def roll_back(self, to: int) -> None:
+        self.change(RolledBack(to))
+
+    def feedback(self, rows: list[int], click: int | None) -> None:
+        payload = feedback_payload(click, 999, np.array(rows, "<u4").tobytes())
+        self._apply(self._add(Kind.FEEDBACK, payload))
+
+    def play(self, steps: int, seed: int = 0) -> None:
+        """Recommend and answer with made-up clicks."""
+        draw = np.random.default_rng(seed)
+        for step in range(steps):
+            rows = self.model.recommend(step).rows
+            click = int(draw.integers(0, K + 1))
+            self.feedback(rows.tolist(), click if click < len(rows) else None)
+
+    def model_at(self, seq: int) -> Model:
+        """All of the log up to there, folded in one go."""
+        model = self.begin()
+        model.apply(self.events[1:seq], self.model_at)
+        return model
+
+    def eventful(self) -> "Log":
+        """A log in which everything happens."""
+        self.play(40)
+        self.put([*made_items(2, first=50), made_items()[3]._replace(name="renamed")])
+        self.play(30, seed=1)
+        self.withdraw("i2", "i50")
+        self.play(20, seed=2)
+        self.put([made_items(seed=9)[4], made_items()[2]])  # other features, and shown again
+        self.play(80, seed=3)
+        self.roll_back(60)
+        self.play(20, seed=4)
+        self.put(made_items(1, first=70))
+        self.roll_back(len(self.events) - 3)
+        self.play(10, seed=5)
+        return self

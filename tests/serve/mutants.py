@@ -1,0 +1,232 @@
+"""Servers broken on purpose, to see that the tests can tell; and faults that a right server must bear.
+
+Each is a function that changes the classes of the process it is called in: a fork that is thrown away.
+"""
+
+import hashlib
+import itertools
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from firstclick.serve import model as model_module
+from firstclick.serve import service as service_module
+from firstclick.serve.errors import Refused, Unavailable
+from firstclick.serve.events import Event, Kind, NewEvent
+from firstclick.serve.recovery import recover
+from firstclick.serve.service import Service
+from firstclick.serve.shelf import Shelf
+from firstclick.serve.store import migrations
+from firstclick.serve.store.sqlite import SqliteStore
+from firstclick.serve.store.sqlite_file import SqliteFile
+from firstclick.serve.store.store import Appended
+from firstclick.serve.token import new_nonce
+from firstclick.serve.writer import Writer, _Waiting
+
+# Mutants: what a server must not do.
+
+
+def _places(batch: Sequence[_Waiting]) -> list[list[Appended]]:
+    """Where these events will stand, if all goes well."""
+    next_seq: dict[int, itertools.count[int]] = {}
+    return [
+        [
+            Appended(
+                next(next_seq.setdefault(model.id, itertools.count(model.seq + 1))), True, event.payload
+            )
+            for model, event in waiting.events
+        ]
+        for waiting in batch
+    ]
+
+
+def acknowledge_before_commit() -> None:
+    commit = Writer._commit
+
+    def mutant(self: Writer, batch: list[_Waiting]) -> None:
+        for waiting, places in zip(batch, _places(batch), strict=True):
+            waiting.done(places)
+        time.sleep(0.02)  # The answers are on their way.
+        commit(self, [_Waiting(waiting.events, lambda appended: None) for waiting in batch])
+
+    Writer._commit = mutant  # type: ignore[method-assign]
+
+
+def apply_before_commit() -> None:
+    commit = Writer._commit
+
+    def mutant(self: Writer, batch: list[_Waiting]) -> None:
+        for waiting, places in zip(batch, _places(batch), strict=True):
+            self._learn(waiting.events, places)
+        commit(self, batch)
+
+    Writer._commit = mutant  # type: ignore[method-assign]
+
+
+def no_unique_index() -> None:
+    migrations.SQLITE_STEPS[0] = [
+        statement.replace("CREATE UNIQUE INDEX event_nonce", "CREATE INDEX event_nonce")
+        for statement in migrations.SQLITE_STEPS[0]
+    ]
+
+    def insert(self: SqliteStore, connection: sqlite3.Connection, rows: Any) -> bool:
+        connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", rows)
+        return True
+
+    SqliteStore._insert = insert  # type: ignore[method-assign]
+
+
+def snapshot_off_by_one() -> None:
+    write = model_module.write_snapshot
+
+    def mutant(page: dict[str, Any], arrays: Any) -> bytes:
+        return write(page | {"seq": page["seq"] - 1}, arrays)
+
+    model_module.write_snapshot = mutant
+
+
+def retry_with_a_new_nonce() -> None:
+    def mutant(self: Writer, batch: list[tuple[int, NewEvent]]) -> list[Appended]:
+        try:
+            return self._store.append(batch)
+        except Unavailable:
+            now = int(time.time() * 1000)
+            return self._store.append([(id, event._replace(nonce=new_nonce(now))) for id, event in batch])
+
+    Writer._append = mutant  # type: ignore[method-assign]
+
+
+def accepted_although_it_failed() -> None:
+    commit = Writer._commit
+
+    def mutant(self: Writer, batch: list[_Waiting]) -> None:
+        def hopeful(waiting: _Waiting, places: list[Appended]) -> Callable[..., None]:
+            return lambda told: waiting.done(places if isinstance(told, Refused) else told)
+
+        commit(
+            self,
+            [
+                _Waiting(waiting.events, hopeful(waiting, places))
+                for waiting, places in zip(batch, _places(batch), strict=True)
+            ],
+        )
+
+    Writer._commit = mutant  # type: ignore[method-assign]
+
+
+def rollback_leaves_new_items_on_show() -> None:
+    apply = Shelf.apply
+
+    def mutant(self: Shelf, event: Event, shelf_at: Callable[[int], Shelf]) -> None:
+        if event.kind != Kind.ROLLED_BACK:
+            apply(self, event, shelf_at)
+
+    Shelf.apply = mutant  # type: ignore[method-assign]
+
+
+def rollback_deletes_events() -> None:
+    def mutant(self: Service, name: str, seq: int) -> int:
+        model = self.model(name)
+        assert isinstance(self.store, SqliteStore)
+        with self.store._file.transaction() as connection:
+            connection.execute("DELETE FROM event WHERE model = ? AND seq > ?", (model.id, seq))
+            connection.execute("UPDATE model SET head = ? WHERE id = ?", (seq, model.id))
+            connection.execute("DELETE FROM snapshot WHERE model = ? AND seq > ?", (model.id, seq))
+        (stored,) = (stored for stored in self.store.models() if stored.id == model.id)
+        self._models[name] = recover(self.store, stored)
+        return seq
+
+    Service.roll_back = mutant  # type: ignore[method-assign]
+
+
+def snapshot_believed_unseen() -> None:
+    read = model_module.read_snapshot
+
+    def mutant(content: bytes) -> Any:
+        return read(content[:-32] + hashlib.sha256(content[:-32]).digest())
+
+    model_module.read_snapshot = mutant
+
+
+def conflict_told_as_duplicate() -> None:
+    service_module.says_the_same = lambda payload, other: True
+
+
+# Faults: what a server must bear.
+
+EVERY = 5
+
+
+def appending_fails() -> None:
+    """Every so often nothing can be written."""
+    append, calls = SqliteStore.append, itertools.count(1)
+
+    def faulty(self: SqliteStore, batch: Any) -> list[Appended]:
+        if next(calls) % EVERY == 0:
+            raise Unavailable("no room, for once")
+        return append(self, batch)
+
+    SqliteStore.append = faulty  # type: ignore[method-assign]
+
+
+def answer_of_append_is_lost() -> None:
+    """Every so often something was written, and the connection broke; as PostgreSQL does."""
+    append, calls = SqliteStore.append, itertools.count(1)
+    SqliteStore.shared = True
+
+    def faulty(self: SqliteStore, batch: Any) -> list[Appended]:
+        answers = append(self, batch)
+        if next(calls) % EVERY == 0:
+            raise Unavailable("the connection was lost while it committed")
+        return answers
+
+    SqliteStore.append = faulty  # type: ignore[method-assign]
+
+
+def _fsync_fails(after: int, *, written: bool) -> None:
+    transaction, commits = SqliteFile.transaction, itertools.count(1)
+
+    @contextmanager
+    def faulty(self: SqliteFile) -> Any:
+        with transaction(self) as connection:
+            yield connection
+            if next(commits) == after:
+                if written:
+                    connection.execute("COMMIT")
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+                error.sqlite_errorname = "SQLITE_IOERR_FSYNC"
+                raise error
+
+    SqliteFile.transaction = faulty  # type: ignore[method-assign]
+
+
+def fsync_fails_and_it_is_written() -> None:
+    _fsync_fails(30, written=True)
+
+
+def fsync_fails_and_it_is_lost() -> None:
+    _fsync_fails(30, written=False)
+
+
+ALL: dict[str, Callable[[], None]] = {
+    made.__name__: made
+    for made in (
+        acknowledge_before_commit,
+        apply_before_commit,
+        no_unique_index,
+        snapshot_off_by_one,
+        retry_with_a_new_nonce,
+        accepted_although_it_failed,
+        rollback_leaves_new_items_on_show,
+        rollback_deletes_events,
+        snapshot_believed_unseen,
+        conflict_told_as_duplicate,
+        appending_fails,
+        answer_of_append_is_lost,
+        fsync_fails_and_it_is_written,
+        fsync_fails_and_it_is_lost,
+    )
+}

@@ -1,0 +1,213 @@
+"""The oracle: is what clients were told true of the log, and is the served model what the log says?
+
+It knows nothing but what clients sent and were answered (`Ledger`) and the store as it was left, and runs
+code of its own process: a broken server does not judge itself.
+"""
+
+import base64
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, NamedTuple
+
+from firstclick.serve.audit import audit_stored
+from firstclick.serve.events import BODY_OF, Event, ItemsPut, ItemsWithdrawn, Kind, feedback_payload, unpacked
+from firstclick.serve.recovery import recover
+from firstclick.serve.store.store import Store, StoredModel
+from firstclick.serve.token import HEAD, MAC_SIZE
+
+ACKNOWLEDGED = ("accepted", "duplicate")
+
+
+class Answer(NamedTuple):
+    """What a client was told of a click that it had sent."""
+
+    click: int | None
+    status: str
+    seq: int | None
+
+
+class Slate:
+    """A token, the clicks that were sent with it, and the answers."""
+
+    def __init__(self, model: str, token: str) -> None:
+        self.model = model
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        _, _, _, self.issued_ms, self.nonce, _ = HEAD.unpack_from(raw)
+        self.rows = raw[HEAD.size : -MAC_SIZE]
+        self.clicks: set[int | None] = set()
+        self.answers: list[Answer] = []
+
+    def payload(self, click: int | None) -> bytes:
+        return feedback_payload(click, self.issued_ms, self.rows)
+
+
+class Change(NamedTuple):
+    """A change of a catalog or a rollback that was asked for: what the log would say of it."""
+
+    model: str
+    said: tuple[Any, ...]
+    seq: int | None = None  # when it was acknowledged
+
+
+class Served(NamedTuple):
+    """What a running server said of a model: its own audit, and its digest."""
+
+    model: str
+    seq: int
+    digest: str
+    equal: bool
+
+
+class Ledger:
+    """All that clients sent and were told; written by many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.slates: dict[str, Slate] = {}
+        self.changes_sent: list[Change] = []
+        self.changes_done: list[Change] = []
+        self.served: list[Served] = []
+        self.statuses: Counter[str] = Counter()
+
+    def send(self, model: str, token: str, click: int | None) -> None:
+        """To be called before it is sent."""
+        with self._lock:
+            self.slates.setdefault(token, Slate(model, token)).clicks.add(click)
+
+    def hear(self, token: str, click: int | None, status: str, seq: int | None) -> None:
+        with self._lock:
+            self.statuses[status] += 1
+            self.slates[token].answers.append(Answer(click, status, seq))
+
+    def send_change(self, change: Change) -> None:
+        with self._lock:
+            self.changes_sent.append(change)
+
+    def hear_change(self, change: Change, seq: int) -> None:
+        with self._lock:
+            self.changes_done.append(change._replace(seq=seq))
+
+
+class Verdict(NamedTuple):
+    """What is wrong, a sentence each, and how much there was to judge."""
+
+    complaints: list[str]
+    events: int
+    acked: int
+    lost: int
+    doubled: int
+    unacked: int  # in the log though no answer arrived: allowed
+
+    def __str__(self) -> str:
+        counted = (
+            f"{self.events} events, {self.acked} acknowledged, {self.lost} lost, {self.doubled} doubled, "
+            f"{self.unacked} committed and never answered"
+        )
+        return "\n".join([counted, *self.complaints[:20]])
+
+
+def judge(store: Store, ledger: Ledger) -> Verdict:
+    """The oracle O of a store that nobody uses now."""
+    complaints = store.check()
+    total = Verdict(complaints, 0, 0, 0, 0, 0)
+    for stored in store.models():
+        events = list(chain.from_iterable(store.events(stored.id, 0)))
+        found = _judge_log(stored, events, ledger)
+        complaints += found.complaints + _judge_models(store, stored, events, ledger.served)
+        total = Verdict(complaints, *(a + b for a, b in zip(total[1:], found[1:], strict=True)))
+    return total
+
+
+def _judge_log(stored: StoredModel, events: list[Event], ledger: Ledger) -> Verdict:
+    wrong: list[str] = []
+    if [event.seq for event in events] != list(range(1, stored.head + 1)):
+        wrong.append(f"{stored.name}: its events are not numbered 1 to {stored.head}")
+    nonces = Counter(event.nonce for event in events)
+    doubled = sum(n - 1 for n in nonces.values())
+    if doubled:
+        wrong.append(f"{stored.name}: {doubled} nonces are in the log more than once")
+    slates = {slate.nonce: slate for slate in ledger.slates.values() if slate.model == stored.name}
+    at = {event.seq: event for event in events}
+    acked = lost = 0
+    for slate in slates.values():
+        told = [answer for answer in slate.answers if answer.status in ACKNOWLEDGED]
+        acked += bool(told)
+        if told and slate.nonce not in nonces:
+            lost += 1
+            wrong.append(f"{stored.name}: feedback acknowledged as event {told[0].seq} is not in the log")
+            continue
+        if sum(answer.status == "accepted" for answer in told) > 1:
+            wrong.append(f"{stored.name}: one slate was accepted twice: {told}")
+        for answer in told:
+            event = at.get(answer.seq or 0)
+            if event is None or event[2:4] != (slate.nonce, slate.payload(answer.click)):
+                wrong.append(f"{stored.name}: event {answer.seq} is not what was acknowledged as such")
+    unacked = 0
+    for event in events:
+        if event.kind == Kind.FEEDBACK:
+            sent = slates.get(event.nonce)
+            if sent is None or event.payload not in map(sent.payload, sent.clicks):
+                wrong.append(f"{stored.name}: event {event.seq} is feedback that nobody sent")
+            elif not any(answer.status in ACKNOWLEDGED for answer in sent.answers):
+                unacked += 1
+    wrong += _judge_changes(stored, events, ledger)
+    return Verdict(wrong, len(events), acked, lost, doubled, unacked)
+
+
+def _judge_changes(stored: StoredModel, events: list[Event], ledger: Ledger) -> list[str]:
+    wrong = []
+    logged = {event.seq: _said(event) for event in events if event.kind not in (Kind.CREATED, Kind.FEEDBACK)}
+    sent = Counter(change.said for change in ledger.changes_sent if change.model == stored.name)
+    for said, n in Counter(logged.values()).items():
+        if n > sent[said]:
+            wrong.append(f"{stored.name}: {said[:2]} is {n} times in the log and was sent {sent[said]} times")
+    for change in ledger.changes_done:
+        if change.model == stored.name and logged.get(change.seq or 0) != change.said:
+            wrong.append(f"{stored.name}: event {change.seq} is not {change.said[:2]}, acknowledged as such")
+    return wrong
+
+
+def _said(event: Event) -> tuple[Any, ...]:
+    """A change as `put`, `withdrawn` and `rolled_back` below tell it."""
+    body = unpacked(event, BODY_OF[event.kind])
+    if isinstance(body, ItemsPut):
+        return put(body)
+    if isinstance(body, ItemsWithdrawn):
+        return withdrawn(body.ids)
+    return rolled_back(body.to)  # type: ignore[union-attr]
+
+
+def put(body: ItemsPut) -> tuple[Any, ...]:
+    return "put", tuple(body.ids), tuple(body.names), tuple(body.groups), body.features
+
+
+def withdrawn(ids: Iterable[Any]) -> tuple[Any, ...]:
+    return "withdrawn", tuple(ids)
+
+
+def rolled_back(to: int) -> tuple[Any, ...]:
+    return "rolled back", to
+
+
+def _judge_models(
+    store: Store, stored: StoredModel, events: list[Event], served: Iterable[Served]
+) -> list[str]:
+    wrong = list(audit_stored(store, stored).differing)
+    model = recover(store, stored, use_snapshots=False)
+    slates = [event for event in events if event.kind == Kind.FEEDBACK]
+    if model.history.slates != len(slates):
+        wrong.append(f"{stored.name}: {model.history.slates} slates learned, {len(slates)} in the log")
+    if recover(store, stored).digest() != model.digest():
+        wrong.append(f"{stored.name}: a restart with snapshots comes to another model than the log")
+    for said in served:
+        if said.model != stored.name:
+            continue
+        if not said.equal:
+            wrong.append(f"{stored.name}: the server's own audit at {said.seq} found a difference")
+        if said.seq > stored.head:
+            wrong.append(f"{stored.name}: event {said.seq} was served, and the log ends at {stored.head}")
+        elif recover(store, stored, upto=said.seq, use_snapshots=False).digest() != said.digest:
+            wrong.append(f"{stored.name}: the model served at {said.seq} is not what the log comes to")
+    return wrong

@@ -1,0 +1,143 @@
+"""A service on a temporary file, its application driven in process, and a server where sockets matter."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from firstclick.serve.config import Settings
+from firstclick.serve.events import Item
+from firstclick.serve.http.access import new_key
+from firstclick.serve.http.app import App
+from firstclick.serve.http.server import Server
+from firstclick.serve.service import Service, open_service
+
+ADDRESS = "http://127.0.0.1"
+ITEMS = [
+    Item("espresso", "Espresso", "coffee", np.array([1.0, 0.0])),
+    Item("tea", "Tea", "leaves", np.array([0.0, 1.0])),
+    Item(7, "Seven", "", np.array([0.6, 0.8])),
+    Item("cake", "<b>Cake</b>", "sweets", np.array([0.8, 0.6])),
+]
+
+
+@contextmanager
+def a_service(folder: Path, **settings: Any) -> Iterator[Service]:
+    """A service with the model 'shop': four items, three places."""
+    with open_service(str(folder / "shop.db"), **settings) as service:
+        service.create("shop", policy="cascade-lin-ts", k=3, items=ITEMS, seed=1)
+        yield service
+
+
+@dataclass
+class Site:
+    """The application, and a way to ask it that reads like a client's."""
+
+    service: Service
+    app: App
+    runner: asyncio.Runner
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
+        """One request; `body` is sent as JSON."""
+        if body is not None:
+            more["json"] = body
+        more["headers"] = self.headers | dict(more.get("headers", {}))
+        return self.runner.run(self._ask(method, path, **more))
+
+    async def _ask(self, method: str, path: str, **more: Any) -> httpx.Response:
+        transport = httpx.ASGITransport(self.app)
+        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+            return await client.request(method, path, **more)
+
+    def post_bytes(self, path: str, content: bytes, media: str = "application/json") -> httpx.Response:
+        """A body as it is."""
+        return self.ask("POST", path, content=content, headers={"content-type": media})
+
+    def add_key(self, role: str) -> str:
+        """A new key of this role, made behind the server's back."""
+        text, digest = new_key()
+        self.service.store.add_api_key(role, role, digest, 0.0)
+        self.service.caretaker.reload_api_keys()
+        return text
+
+    def recommend(self) -> dict[str, Any]:
+        """A slate."""
+        return dict(self.ask("POST", "/v1/models/shop/recommend", {}).json())
+
+
+@contextmanager
+def a_site(folder: Path, *, of_service: dict[str, Any] | None = None, **settings: Any) -> Iterator[Site]:
+    """The application on a service of its own."""
+    with a_service(folder, **(of_service or {})) as service, asyncio.Runner() as runner:
+        app = App(service, Settings(**settings))
+        try:
+            yield Site(service, app, runner)
+        finally:
+            app.close()
+
+
+@contextmanager
+def a_server(folder: Path, *, of_service: dict[str, Any] | None = None, **settings: Any) -> Iterator[Server]:
+    """A server on a free port of this machine."""
+    with (
+        a_service(folder, **(of_service or {})) as service,
+        Server(service, Settings(port=0, **settings)) as server,
+    ):
+        yield server
+
+
+class Exchange:
+    """One request by hand: any path, any headers, a body in pieces; counts the pieces that were read."""
+
+    def __init__(self, app: App, pieces: Sequence[bytes] = (b"",), *, gone: bool = False) -> None:
+        self.app = app
+        self.pieces = list(pieces)
+        self.gone = gone
+        self.n_read = 0
+        self.sent: list[Any] = []
+
+    async def _receive(self) -> dict[str, Any]:
+        if self.n_read == len(self.pieces):
+            return {"type": "http.disconnect"}
+        self.n_read += 1
+        more = self.n_read < len(self.pieces) or self.gone
+        return {"type": "http.request", "body": self.pieces[self.n_read - 1], "more_body": more}
+
+    async def _send(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def ask(self, method: str, raw_path: str, headers: dict[str, str] | None = None) -> "Exchange":
+        """The exchange after its answer."""
+        given = {"host": "127.0.0.1", "content-type": "application/json"} | (headers or {})
+        path, _, query = raw_path.partition("?")
+        await self.app(
+            {
+                "type": "http",
+                "method": method,
+                "raw_path": path.encode("latin-1"),
+                "query_string": query.encode(),
+                "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+                "client": ("127.0.0.1", 5000),
+            },
+            self._receive,
+            self._send,
+        )
+        return self
+
+    @property
+    def code(self) -> int:
+        return int(self.sent[0]["status"])
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
+
+    @property
+    def body(self) -> bytes:
+        return bytes(self.sent[1]["body"])

@@ -1,0 +1,115 @@
+"""Stores to test with, of both kinds. PostgreSQL is a real server, started once for all tests."""
+
+import atexit
+import itertools
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from firstclick.serve.events import Event, Kind, NewEvent
+from firstclick.serve.store import open_store
+from firstclick.serve.store.store import Store
+
+KINDS = ["sqlite", "postgresql"]
+_names = itertools.count(1)
+
+
+class Server:
+    """A PostgreSQL server of our own, in a temporary folder, heard by a socket there."""
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about a runtime folder that it then makes
+            self._pgserver = pytest.importorskip("pgserver", reason="pgserver is not installed here")
+        # Short, because the name of a socket is; in the open, because as root it runs as another user.
+        self._folder = Path(tempfile.mkdtemp(prefix="fc-pg-"))
+        self._server = self._pgserver.get_server(self._folder, cleanup_mode=None)
+
+    def new_database(self) -> str:
+        """An address where no tables are: a schema of its own, which is made faster than a database."""
+        name = f"test_{next(_names)}"
+        self.run(f"CREATE SCHEMA {name}")
+        return f"{self._server.get_uri()}&options=-csearch_path%3D{name}"
+
+    def run(self, statement: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self._server.get_uri(), autocommit=True) as connection:
+            connection.execute(statement.encode())
+
+    def kill_connections(self) -> None:
+        """As an administrator would, or a failover."""
+        self.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+    def stop(self) -> None:
+        """At once, without asking anybody."""
+        from pgserver._commands import pg_ctl
+
+        pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=self._folder, user=self._server.system_user)
+
+    def close(self) -> None:
+        self.stop()
+        self._server.cleanup()
+        atexit.unregister(self._server._cleanup)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Server]:
+    """The server, or skip."""
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=KINDS)
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store of either kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "shop.db")
+    server: Server = request.getfixturevalue("postgresql")
+    return server.new_database()
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    """An empty store of either kind."""
+    opened = open_store(store_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def postgresql_url(postgresql: Server) -> str:
+    """The address of an empty database."""
+    return postgresql.new_database()
+
+
+def feedback(number: int, payload: bytes = b"clicked", kind: int = Kind.FEEDBACK) -> NewEvent:
+    """An event; the number is its nonce."""
+    return NewEvent(kind, number.to_bytes(16, "big"), payload, 1_700_000_000.25 + number)
+
+
+def log_of(store: Store, model: int, after: int = 0, upto: int | None = None, **how: bool) -> list[Event]:
+    """The events as one list."""
+    return [event for chunk in store.events(model, after, upto, **how) for event in chunk]
+
+
+def raised(call: Callable[[], object]) -> BaseException | None:
+    """What a call raises, if anything."""
+    try:
+        call()
+    except Exception as error:
+        return error
+    return None

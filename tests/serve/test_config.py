@@ -1,0 +1,241 @@
+import math
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstclick.errors import FirstclickError, UnknownName
+from firstclick.serve.config import Settings, as_toml, flag, load_settings, shown_store, variable
+
+SECRET = "postgresql://shop:s3cret@db.example:5432/clicks"
+
+
+def file(folder: Path, content: str | bytes) -> Path:
+    path = folder / "serve.toml"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def refusal(flags=None, env=None, path=None) -> str:
+    with pytest.raises(FirstclickError) as refused:
+        load_settings(flags or {}, env or {}, path)
+    return str(refused.value)
+
+
+def test_every_setting_has_a_rule_a_sentence_a_flag_and_a_variable():
+    rules = Settings.rules()
+    assert list(rules) == [one.name for one in fields(Settings)]
+    assert all(rule.help for rule in rules.values())
+    assert (flag("token_days"), variable("token_days")) == ("--token-days", "FIRSTCLICK_TOKEN_DAYS")
+
+
+def test_without_anything_there_are_the_defaults():
+    settings, origins = load_settings({}, {}, None)
+    assert settings == Settings()
+    assert set(origins.values()) == {"default"}
+    assert (settings.policy, settings.k, settings.store) == ("cascade-lin-ts", 6, "firstclick.db")
+    assert (settings.host, settings.port, settings.catalog) == ("127.0.0.1", 8000, None)
+
+
+def test_a_flag_comes_before_the_environment_and_that_before_the_file(tmp_path):
+    path = file(tmp_path, 'port = 1\nk = 2\ndemo = true\nseed = 3\nname = "shop"\n')
+    env = {"FIRSTCLICK_PORT": "4", "FIRSTCLICK_K": "5", "FIRSTCLICK_DEMO": "", "FIRSTCLICK_HOST": "::1"}
+    settings, origins = load_settings({"port": 6, "seed": None, "allow_origin": []}, env, path)
+    assert (settings.port, origins["port"]) == (6, "flag")
+    assert (settings.k, origins["k"]) == (5, "FIRSTCLICK_K")
+    assert (settings.host, origins["host"]) == ("::1", "FIRSTCLICK_HOST")
+    assert (settings.demo, origins["demo"]) == (True, "serve.toml")
+    assert (settings.seed, origins["seed"]) == (3, "serve.toml")
+    assert (settings.allow_origin, origins["allow_origin"]) == ((), "default")
+    # A flag that says no is still a flag.
+    assert load_settings({"demo": False}, env, path)[0].demo is False
+
+
+def test_variables_of_others_are_left_alone():
+    assert (
+        load_settings({}, {"FIRSTCLICK_CACHE_DIR": "x", "FIRSTCLICK_DATA": "y", "PORT": "9"})[0] == Settings()
+    )
+
+
+def test_a_file_may_begin_with_a_mark_of_its_encoding(tmp_path):
+    assert load_settings({}, {}, file(tmp_path, "\ufeffk = 2\n"))[0].k == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("demo", "Yes", True), ("demo", "0", False), ("demo", "off", False), ("port", "80", 80),
+        ("token_days", "0.5", 0.5), ("lag_most", "1e-3", 0.001), ("catalog", "a b.csv", Path("a b.csv")),
+        ("allow_origin", "https://a.example, http://b:81", ("https://a.example", "http://b:81")),
+        ("policy", "cascade-lin-ucb:c=0.5", "cascade-lin-ucb:c=0.5"), ("durability", "relaxed", "relaxed"),
+    ],
+)  # fmt: skip
+def test_text_is_read_by_kind_from_variables_and_flags(name, text, value):
+    for flags, env in (({}, {variable(name): text}), ({name: text}, {})):
+        got = getattr(load_settings(flags, env)[0], name)
+        assert (got, type(got)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("prot = 1\n", "serve.toml: unknown setting 'prot'; did you mean 'port'?"),
+        ("[serve]\nport = 1\n", "serve.toml: unknown setting 'serve'; did you mean 'seed'?"),
+        ("port = 1\nport = 2\n", "serve.toml: not a TOML file: *"),
+        ("port\n", "serve.toml: not a TOML file: *"),
+        (b"name = '\xe9'\n", "serve.toml: not a TOML file (bytes that are not UTF-8)"),
+        (
+            "port = 65536\n",
+            "serve.toml: port must be a whole number at least 0 and at most 65535, got 65536",
+        ),
+        ('port = "80"\n', "serve.toml: port must be a whole number at least 0 and at most 65535, got '80'"),
+        ("k = true\n", "serve.toml: k must be a whole number at least 1 and at most 255, got True"),
+        (
+            "token_days = inf\n",
+            "serve.toml: token_days must be above 0 and at most 36500, got inf, which is not finite",
+        ),
+        ("demo = 1\n", "serve.toml: demo must be true or false, got 1"),
+        ('durability = "none"\n', "serve.toml: durability must be one of full, relaxed, got 'none'"),
+        ("catalog = 1\n", "serve.toml: catalog must be the path of a file, got 1"),
+        ('catalog = ""\n', "serve.toml: catalog must be the path of a file, got ''"),
+        ('store = ""\n', "serve.toml: store must be text, got ''"),
+        (
+            'allow_origin = ["https://a.example/"]\n',
+            "serve.toml: allow_origin must be origins of web pages, such as https://shop.example, got "
+            "'https://a.example/'",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_file_is_said_with_its_name(tmp_path, content, message):
+    said = refusal(path=file(tmp_path, content))
+    # The rest is Python's, and differs between its versions.
+    assert said.startswith(message[:-1]) if message.endswith("*") else said == message
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["*", "null", "a.example", "ftp://a.example", "https://", "https://a:b@c", "https://A.example",
+     "https://a.example?x", "https://a:99999", "https://a:x", "https://[", "https://a:0", 5],
+)  # fmt: skip
+def test_only_origins_as_browsers_send_them_are_allowed(origin):
+    assert refusal({"allow_origin": [origin]}).startswith(
+        "serve: --allow-origin must be origins of web pages"
+    )
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:8000", "https://shop.example", "http://[::1]:80"])
+def test_such_origins(origin):
+    assert load_settings({"allow_origin": [origin]}, {})[0].allow_origin == (origin,)
+
+
+def test_other_mistakes_say_where_they_were_made(tmp_path):
+    port = "must be a whole number at least 0 and at most 65535, got"
+    assert refusal({"port": -1}) == f"serve: --port {port} -1"
+    assert refusal(env={"FIRSTCLICK_PORT": "http"}) == f"environment: FIRSTCLICK_PORT {port} 'http'"
+    assert refusal(env={"FIRSTCLICK_DEMO": "maybe"}) == (
+        "environment: FIRSTCLICK_DEMO must be true or false, got 'maybe'"
+    )
+    # Also where a flag comes before it: the file is wrong today, not on the day the flag is left out.
+    assert refusal({"port": 1}, path=file(tmp_path, "port = -1")) == f"serve.toml: port {port} -1"
+    missing = tmp_path / "none.toml"
+    assert refusal(path=missing) == f"{missing}: no such file"
+    with pytest.raises(UnknownName, match="unknown setting 'prot'"):
+        load_settings({"prot": 1}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"policy": "cascade-lin"}, "unknown policy 'cascade-lin'; did you mean 'cascade-lin-ts'?"),
+        ({"policy": "cascade-ts:c=1"}, "cascade-ts has no parameter 'c' (parameters: a, b)"),
+        (
+            {"demo": True, "catalog": Path("a.csv")},
+            "demo brings its own catalog; leave out demo, or catalog 'a.csv'",
+        ),
+        (
+            {"body_most": 5000, "bulk_body_most": 4000},
+            "bulk_body_most must be at least body_most (5000), got 4000",
+        ),
+        (
+            {"store": "postgresql://shop:***@db/clicks"},
+            "store has *** in place of its password; write the password, or give the store by "
+            "FIRSTCLICK_STORE",
+        ),
+    ],
+)
+def test_settings_that_do_not_go_together(given, message):
+    assert refusal(given) == message
+
+
+def test_the_printed_file_says_where_each_value_came_from(tmp_path):
+    env = {"FIRSTCLICK_LOG_LEVEL": "debug"}
+    settings, origins = load_settings({"k": 4}, env, file(tmp_path, 'name = "shop"'))
+    lines = [" ".join(line.split()) for line in as_toml(settings, origins).splitlines()]
+    assert len(lines) == 1 + len(fields(Settings))
+    assert {
+        "k = 4 # (flag) items in a slate of that model",
+        'log_level = "debug" # (FIRSTCLICK_LOG_LEVEL) how much is told on stderr',
+        'name = "shop" # (serve.toml) name of that model',
+        "port = 8000 # (default) port to listen at; 0 for a free one",
+        "# seed is not set # (default) seed of that model; drawn if absent",
+    } <= set(lines)
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+whole = st.integers(1, 10**30)
+some = st.fixed_dictionaries(
+    {},
+    optional={
+        "catalog": texts.map(Path), "seed": st.integers(0, 10**30), "name": texts, "host": texts,
+        "store": texts.map(lambda text: "clicks " + text), "port": st.integers(0, 65535),
+        "token_days": st.floats(0, 36500, exclude_min=True), "batch_most": whole, "waiting_most": whole,
+        "snapshot_seconds": st.floats(0, math.inf, exclude_min=True, exclude_max=True),
+        "policy": st.sampled_from(["random", "cascade-lin-ucb:c=0.5"]),
+        "allow_origin": st.lists(st.sampled_from(["https://a.example", "http://b:81"])),
+        "durability": st.sampled_from(["full", "relaxed"]),
+    },
+)  # fmt: skip
+
+
+@given(some, texts)
+def test_what_is_printed_loads_again_to_the_same_settings(tmp_path_factory, given, origin):
+    settings = Settings(**given)
+    origins = dict.fromkeys(Settings.rules(), origin)
+    path = tmp_path_factory.getbasetemp() / "printed.toml"
+    path.write_text(as_toml(settings, origins), encoding="utf-8", newline="")
+    again, from_where = load_settings({}, {}, path)
+    assert again == settings
+    assert {name for name, where in from_where.items() if where == "printed.toml"} == {
+        name for name in Settings.rules() if getattr(settings, name) is not None
+    }
+
+
+@pytest.mark.parametrize(
+    ("store", "shown"),
+    [
+        (SECRET, "postgresql://shop:***@db.example:5432/clicks"),
+        ("postgresql://shop:p@ss@db/clicks", "postgresql://shop:***@db/clicks"),
+        ("postgresql://shop:p/ss@db/clicks", "postgresql://shop:***@db/clicks"),
+        ("postgresql://:pass@db", "postgresql://:***@db"),
+        ("postgresql://db/clicks?user=a&password=b&x=1", "postgresql://db/clicks?user=a&password=***&x=1"),
+        ("host=db password = 'a \\' b' user=c", "host=db password = *** user=c"),
+        ("postgresql://shop@db:5432/clicks", "postgresql://shop@db:5432/clicks"),
+        ("postgresql://db:5432/clicks", "postgresql://db:5432/clicks"),
+        ("folder/clicks.db", "folder/clicks.db"),
+    ],
+)
+def test_a_password_is_not_shown(store, shown):
+    assert shown_store(store) == shown
+    settings = Settings(store=store)
+    assert tomllib.loads(as_toml(settings, {}))["store"] == shown
+    assert store not in repr(settings)
+
+
+def test_a_printed_file_without_its_password_is_refused_and_a_variable_gives_it(tmp_path):
+    path = file(tmp_path, as_toml(Settings(store=SECRET, k=3), {}))
+    assert "in place of its password" in refusal(path=path)
+    settings, _ = load_settings({}, {"FIRSTCLICK_STORE": SECRET}, path)
+    assert settings == Settings(store=SECRET, k=3)

@@ -1,0 +1,92 @@
+"""kill -9 at every named step of a real server under load: nothing acknowledged is lost or counted twice."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from crash import Crowd, Stage, Zygote
+from oracle import Ledger, Verdict
+from stores import Server
+
+from firstclick.serve.steps import STEPS
+
+WRITING = ("before begin", "after begin", "after insert", "after commit", "after apply", "after reply")
+SELDOM = ("before snapshot", "after snapshot insert", "after snapshot", "after checkpoint")
+# A store that is not there yet: its tables, then its models.
+BIRTH = [("after migration step", 1), *((step, 1) for step in WRITING[:4])]
+
+
+def steps_to_die_at(n: int, draw: random.Random, *, checkpoints: bool) -> Iterator[tuple[str, int]]:
+    """All steps in turn, a different time each."""
+    steps = [step for step in (*WRITING, *SELDOM) if checkpoints or step != "after checkpoint"]
+    for number in range(n):
+        step = steps[number % len(steps)]
+        yield step, draw.randint(1, 25 if step in WRITING else 3)
+
+
+def killed(stage: Stage, n: int, *, seed: int, checkpoints: bool) -> tuple[Verdict, Counter[str]]:
+    """A store from its birth through n kills; the oracle's verdict, and at which steps servers died."""
+    draw, ledger, died = random.Random(seed), Ledger(), Counter[str]()
+    for step, times in BIRTH:
+        stage.die(step, times)
+        died[step] += 1
+    with Crowd([stage.port], ledger, seed=seed) as crowd:
+        for number, (step, times) in enumerate(steps_to_die_at(n - len(BIRTH), draw, checkpoints=checkpoints)):
+            if number % 10 == 9:
+                stage.die_some_time(draw.uniform(0.05, 0.3))
+                died["anywhere"] += 1
+            stage.die(step, times)
+            died[step] += 1
+        last = stage.start()
+        stage.audit(ledger)
+    stage.audit(ledger)
+    assert stage.stop(last) == 0, stage.said()
+    assert crowd.codes <= {200, 201, 404, 409, 422}, crowd.codes
+    assert "Traceback" not in stage.said(), stage.said()
+    return stage.judge(ledger), died
+
+
+def check(verdict: Verdict, died: Counter[str], *, checkpoints: bool) -> None:
+    wanted = set(STEPS) - (set() if checkpoints else {"after checkpoint"})
+    assert wanted <= set(died), f"no server died at {wanted - set(died)}"
+    assert not verdict.complaints, str(verdict)
+    # Otherwise nothing was at stake.
+    assert verdict.acked > 10 * died.total()
+    assert verdict.unacked > 0
+
+
+@pytest.mark.parametrize(("n", "seed"), [(32, 1)])
+def test_servers_on_sqlite(zygote: Zygote, tmp_path: Path, n: int, seed: int) -> None:
+    with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as stage:
+        verdict, died = killed(stage, n, seed=seed, checkpoints=True)
+    check(verdict, died, checkpoints=True)
+
+
+def test_servers_on_postgresql(zygote: Zygote, postgresql: Server, tmp_path: Path) -> None:
+    with Stage(zygote, postgresql.new_database(), tmp_path) as stage:
+        verdict, died = killed(stage, 18, seed=2, checkpoints=False)
+    check(verdict, died, checkpoints=False)
+
+
+@pytest.mark.long
+def test_a_thousand_kills(zygote: Zygote, postgresql: Server, tmp_path: Path) -> None:
+    """Ten stores on SQLite and five on PostgreSQL."""
+    total: Counter[str] = Counter()
+    for seed in range(15):
+        on_sqlite = seed % 3 < 2
+        url = str(tmp_path / f"shop-{seed}.db") if on_sqlite else postgresql.new_database()
+        with Stage(zygote, url, tmp_path) as stage:
+            verdict, died = killed(stage, 67, seed=100 + seed, checkpoints=on_sqlite)
+        check(verdict, died, checkpoints=on_sqlite)
+        total += died
+        total.update(
+            events=verdict.events,
+            acknowledged=verdict.acked,
+            lost=verdict.lost,
+            doubled=verdict.doubled,
+            committed_but_unanswered=verdict.unacked,
+        )
+    print("\n" + ", ".join(f"{word} {n:,}" for word, n in total.items()))
+    assert sum(n for step, n in total.items() if step in {*STEPS, "anywhere"}) >= 1000

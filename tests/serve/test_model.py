@@ -1,0 +1,206 @@
+"""A model is the fold of its log: however it is folded, it comes to the same, bit for bit."""
+
+import numpy as np
+import pytest
+from made_log import K, Log, made_items
+
+from firstclick.errors import InvalidInput, WorkFailed
+from firstclick.live import LivePolicy
+from firstclick.registry import policy_classes
+from firstclick.serve.errors import Malformed
+from firstclick.serve.events import feedback_payload, read_feedback
+from firstclick.serve.fold import fold
+from firstclick.serve.model import Model
+from firstclick.serve.recovery import shelf_at
+from firstclick.serve.snapshot import BadSnapshot
+
+POLICIES = sorted(policy_classes())
+
+
+def restored(log: Log, content: bytes) -> Model:
+    changes = [event for event in log.events if event.kind != 1]
+    return Model.restored(1, "made", log.created, content, lambda seq: shelf_at(seq, changes, log.created))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_one_by_one_and_all_at_once_come_to_the_same(policy: str) -> None:
+    log = Log(policy).eventful()
+    assert log.model_at(len(log.events)).digest() == log.model.digest()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_snapshot_at_any_event_goes_on_as_if_nothing_had_been(policy: str) -> None:
+    log = Log(policy).eventful()
+    for seq in (1, 2, 41, 42, 43, 74, 75, 100, 176, 177, 178, 199, 200, len(log.events)):
+        at, content = log.model_at(seq).snapshot()
+        assert at == seq
+        model = restored(log, content)
+        assert model.digest() == log.model_at(seq).digest()
+        model.apply(log.events[seq:], log.model_at)
+        assert model.digest() == log.model.digest()
+
+
+def test_feedback_is_learned_by_the_rows_that_were_shown_however_the_items_changed() -> None:
+    log, plain = Log(), Log()
+    before = log.model.shelf.catalog.row_of("i4")
+    log.put([made_items(seed=9)[4]])
+    log.withdraw("i5")
+    assert log.model.shelf.catalog.row_of("i4") != before
+    for one in (log, plain):
+        one.feedback([4, 5, 6], 1)
+    for mine, its in zip(log.model.live.state, plain.model.live.state, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_equal_features_keep_the_row_and_what_was_counted() -> None:
+    log = Log("cascade-ucb1")
+    log.feedback([4, 5, 6], 1)
+    log.withdraw("i5")
+    assert 5 not in log.model.recommend(0, candidates=["i4", "i5", "i6"]).rows
+    log.put([made_items()[5]._replace(name="back again")])
+    assert log.model.shelf.catalog.row_of("i5") == 5
+    assert log.model.shelf.names["i5"] == "back again"
+    assert log.model.live.state.hits[5] == 1
+
+
+def test_a_rollback_knows_what_was_known_then_and_rows_are_never_given_twice() -> None:
+    log = Log("cascade-ts")
+    log.feedback([0, 1, 2], 0)
+    then = log.model_at(len(log.events))
+    log.put(made_items(1, first=50))
+    row = log.model.shelf.catalog.row_of("i50")
+    log.withdraw("i3")
+    log.feedback([0, 1, 2], 0)
+    log.roll_back(2)
+    assert log.model.live.state.hits[:13].tolist() == then.live.state.hits.tolist()
+    assert log.model.shelf.is_shown("i3")
+    assert not log.model.shelf.is_shown("i50")
+    # A click on a slate from before the rollback is still about the item that was shown.
+    log.feedback([row, 1], 0)
+    assert log.model.live.state.hits[row] == 1
+    log.put(made_items(1, first=60))
+    assert log.model.shelf.catalog.row_of("i60") == row + 1
+    assert log.model.history.slates == 3  # what happened has happened
+
+
+def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time() -> None:
+    log = Log().eventful()
+    payloads = [event.payload for event in log.events if event.kind == 1]
+    many, one = (LivePolicy("cascade-lin-ts", log.model.shelf.catalog, k=K) for _ in range(2))
+    clicks = fold(many, payloads)
+    for payload, click in zip(payloads, clicks, strict=True):
+        said = read_feedback(payload)
+        assert click == (-1 if said.click is None else said.click)
+        one.learn_rows(np.array(said.rows, np.int64), said.click)
+    for mine, its in zip(many.state, one.state, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def rows_of(*rows: int) -> bytes:
+    return np.array(rows, "<u4").tobytes()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        feedback_payload(None, 0, rows_of(0, 13)),  # no such row
+        feedback_payload(None, 0, rows_of(2**32 - 1)),
+        feedback_payload(2, 0, rows_of(0, 1)),  # no such position
+        feedback_payload(-2, 0, rows_of(0, 1)),
+        feedback_payload(None, 0, rows_of(0, 1, 2, 3)),  # more than k
+        feedback_payload(None, 0, rows_of(0, 1))[:-1],
+        b"\x00",
+    ],
+)
+def test_a_damaged_payload_is_refused_before_anything_is_learned(payload: bytes) -> None:
+    log = Log()
+    good = feedback_payload(0, 0, rows_of(0, 1))
+    with pytest.raises(InvalidInput, match="feedback 2 of 3"):
+        fold(log.model.live, [good, payload, good])
+    assert log.model.live.state.observations[0] == 0
+
+
+def test_the_request_decides_the_slate() -> None:
+    log = Log().eventful()
+    model = log.model
+    assert model.recommend(5).items == log.model_at(model.seq).recommend(5).items
+    assert len({tuple(model.recommend(number).items) for number in range(50)}) > 5
+    only = model.recommend(0, candidates=["i1", "i4", "i7", "i8"], exclude=["i4", "never heard of"])
+    assert set(only.items) == {"i1", "i7", "i8"}
+    assert model.recommend(0, k=1, candidates=[]).items == []
+
+
+def test_pinned_items_stand_where_they_were_asked_for() -> None:
+    model = Log().eventful().model
+    for number in range(20):
+        slate = model.recommend(number, pinned={1: "i9"})
+        assert slate.items[1] == "i9"
+        assert len(set(slate.items)) == K
+        assert slate.items[0] == model.recommend(number, k=2, exclude=["i9"]).items[0]
+    assert model.recommend(0, pinned={0: "i9", 1: "i1", 2: "i0"}).items == ["i9", "i1", "i0"]
+    # Where too few items are left, a pinned one moves up.
+    assert model.recommend(0, candidates=["i1"], pinned={2: "i9"}).items == ["i1", "i9"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"k": 0}, "k must lie between 1 and 3"),
+        ({"k": 4}, "k must lie between 1 and 3"),
+        ({"candidates": ["i1", "nobody"]}, "no item 'nobody'"),
+        ({"pinned": {3: "i1"}}, "position must lie between 0 and 2"),
+        ({"pinned": {0: "nobody"}}, "'nobody' is not in the catalog"),
+        ({"pinned": {0: "i1", 1: "i1"}}, "two positions"),
+    ],
+)
+def test_wrong_requests_are_refused(asked: dict, sentence: str) -> None:
+    with pytest.raises(Malformed, match=sentence):
+        Log().model.recommend(0, **asked)
+
+
+def test_a_slate_may_be_empty() -> None:
+    log = Log()
+    log.withdraw(*(f"i{row}" for row in range(13)))
+    assert log.model.recommend(0).items == []
+    assert len(log.model.best_rows(K)) == 0
+    log.feedback([], None)
+    assert log.model.history.slates == 1
+
+
+def test_scores_are_estimates_or_nothing() -> None:
+    model = Log().eventful().model
+    slate = model.recommend(0)
+    means, _ = model.live.estimates(slate.rows)
+    assert slate.scores == means.tolist()
+    assert Log("random").model.recommend(0).scores == [None] * K
+    best = model.best_rows(K)
+    shown = np.flatnonzero(model.shelf.catalog.hidden == 0)
+    assert sorted(best, key=lambda row: -model.live.estimates(np.array([row]))[0][0]) == best.tolist()
+    assert model.live.estimates(best)[0].min() >= np.sort(model.live.estimates(shown)[0])[-K]
+
+
+def test_any_damage_to_a_snapshot_is_noticed() -> None:
+    log = Log().eventful()
+    _, content = log.model.snapshot()
+    assert restored(log, content).digest() == log.model.digest()
+    draw = np.random.default_rng(3)
+    for _ in range(200):
+        broken = bytearray(content)
+        broken[draw.integers(len(content))] ^= 1 << int(draw.integers(8))
+        with pytest.raises(BadSnapshot):
+            restored(log, bytes(broken))
+    for cut in (0, 5, 11, 40, len(content) - 1):
+        with pytest.raises(BadSnapshot):
+            restored(log, content[:cut])
+
+
+def test_events_come_in_order_or_not_at_all() -> None:
+    log = Log().eventful()
+    model = log.model_at(10)
+    before = model.digest()
+    with pytest.raises(WorkFailed, match="event 11 comes next in the log, got 12"):
+        model.apply(log.events[11:], log.model_at)
+    model.apply(log.events[5:10], log.model_at)  # folded already
+    assert model.digest() == before
+    model.apply(log.events[7:], log.model_at)
+    assert model.digest() == log.model.digest()

@@ -1,0 +1,101 @@
+"""Servers that are broken on purpose are found out, by the same load and oracle that the right one passes."""
+
+import sqlite3
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from crash import Crowd, Stage, Zygote
+from mutants import ALL
+from oracle import Ledger, Verdict
+
+
+class Trial(NamedTuple):
+    """What happens to a server under load, be it broken or right."""
+
+    deaths: tuple[tuple[str, int], ...] = ()
+    faults: tuple[str, ...] = ()
+    damage: bool = False  # to the newest snapshot of each model, between two lives
+    twice: bool = True  # whether clients repeat and contradict themselves
+    rollbacks: float = 0.0
+
+
+BEFORE_COMMIT = Trial(deaths=(("after insert", 8), ("before begin", 6), ("after insert", 5)), twice=False)
+FAILING = Trial(faults=("appending_fails",), twice=False)
+SAVED = Trial(deaths=(("after snapshot", 2),))
+ROLLED_BACK = Trial(rollbacks=0.5)
+
+# The mutant, what is done to it, and what the oracle must say of it.
+CASES = [
+    ("acknowledge_before_commit", BEFORE_COMMIT, "is not in the log"),
+    ("apply_before_commit", FAILING, "server's own audit at"),
+    ("accepted_although_it_failed", FAILING, "is not in the log"),
+    ("no_unique_index", Trial(), "are in the log more than once"),
+    ("conflict_told_as_duplicate", Trial(), "is not what was acknowledged as such"),
+    ("retry_with_a_new_nonce", Trial(faults=("answer_of_append_is_lost",)), "is feedback that nobody sent"),
+    ("snapshot_off_by_one", SAVED, "the snapshot after event"),
+    ("snapshot_believed_unseen", SAVED._replace(damage=True), "server's own audit at"),
+    ("rollback_leaves_new_items_on_show", ROLLED_BACK, "is not what the log comes to"),
+    ("rollback_deletes_events", ROLLED_BACK, "is not in the log"),
+]
+TRIALS = list(dict.fromkeys(trial for _, trial, _ in CASES))
+
+
+def damage_newest_snapshots(path: str) -> None:
+    """One bit of a number of each, too small to be noticed by anything but the checksum."""
+    connection = sqlite3.connect(path)
+    newest = connection.execute("SELECT model, max(seq), content FROM snapshot GROUP BY model").fetchall()
+    assert newest
+    for model, seq, content in newest:
+        bad = bytearray(content)
+        bad[-32 - 8 * 3] ^= 1
+        connection.execute(
+            "UPDATE snapshot SET content = ? WHERE model = ? AND seq = ?", (bytes(bad), model, seq)
+        )
+    connection.commit()
+    connection.close()
+
+
+def verdict(zygote: Zygote, folder: Path, trial: Trial, mutant: Iterable[str] = ()) -> Verdict:
+    """A server, made so by `mutant`, tried."""
+    ledger = Ledger()
+    life: dict[str, Any] = {"broken": [*trial.faults, *mutant]}
+    with Stage(zygote, str(folder / "shop.db"), folder) as stage:
+        pid = stage.start(broken=list(mutant))
+        stage.wait_until(200)
+        stage.stop(pid)
+        with Crowd([stage.port], ledger, twice=trial.twice, rollbacks=trial.rollbacks):
+            for step, times in trial.deaths:
+                stage.die(step, times, **life)
+            if trial.damage:
+                damage_newest_snapshots(stage.url)
+            pid = stage.start(**life)
+            stage.wait_until(200)
+            stage.audit(ledger)
+            time.sleep(0.7)
+        stage.audit(ledger)
+        stage.stop(pid)
+        return stage.judge(ledger)
+
+
+@pytest.mark.parametrize(("mutant", "trial", "complaint"), CASES, ids=[name for name, _, _ in CASES])
+def test_a_mutant_is_found_out(
+    zygote: Zygote, tmp_path: Path, mutant: str, trial: Trial, complaint: str
+) -> None:
+    found = verdict(zygote, tmp_path, trial, [mutant])
+    assert any(complaint in sentence for sentence in found.complaints), str(found)
+
+
+@pytest.mark.parametrize("trial", TRIALS, ids=range(len(TRIALS)))
+def test_the_right_server_passes_the_same_trial(zygote: Zygote, tmp_path: Path, trial: Trial) -> None:
+    found = verdict(zygote, tmp_path, trial)
+    assert not found.complaints, str(found)
+    assert found.acked > 50
+
+
+def test_every_mutant_and_fault_is_tried() -> None:
+    elsewhere = {"fsync_fails_and_it_is_written", "fsync_fails_and_it_is_lost"}  # test_disk.py
+    tried = {mutant for mutant, _, _ in CASES} | {fault for trial in TRIALS for fault in trial.faults}
+    assert tried | elsewhere == set(ALL)

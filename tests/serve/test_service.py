@@ -1,0 +1,272 @@
+"""The service in process: what is acknowledged is in the log, once, and the log is all there is."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_log import N_FEATURES, K, made_items
+
+from firstclick.serve.audit import audit_served, audit_stored
+from firstclick.serve.errors import Conflict, Expired, Malformed, Overloaded, Refused, Unavailable, Unknown
+from firstclick.serve.events import Item
+from firstclick.serve.service import Receipt, Service, open_service
+from firstclick.serve.store import open_store
+from firstclick.serve.transfer import export_model, import_model
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    return str(tmp_path / "shop.db")
+
+
+@pytest.fixture
+def service(place: str) -> Iterator[Service]:
+    with open_service(place) as service:
+        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
+        yield service
+
+
+def play(service: Service, steps: int, *, name: str = "shop") -> list[tuple[str, int | None]]:
+    """Slates answered; every fourth without a click."""
+    said = [(service.recommend(name).token, None if step % 4 == 3 else step % K) for step in range(steps)]
+    for outcome in service.feedback_batch(name, said):
+        assert isinstance(outcome, Receipt)
+        assert outcome.status == "accepted"
+    return said
+
+
+def test_feedback_is_accepted_once_and_the_first_word_stays(service: Service) -> None:
+    token = service.recommend("shop").token
+    assert service.feedback("shop", token, 1) == Receipt("accepted", 2)
+    assert service.feedback("shop", token, 1) == Receipt("duplicate", 2)
+    with pytest.raises(Conflict, match="as event 2"):
+        service.feedback("shop", token, None)
+    assert service.model("shop").history.slates == 1
+    assert service.outcomes["shop"] == {"accepted": 1, "duplicate": 1, "conflict": 1}
+
+
+def test_a_recommendation_writes_nothing(service: Service, place: str) -> None:
+    before = Path(place).read_bytes(), Path(place + "-wal").read_bytes(), service.model("shop").digest()
+    for _ in range(20):
+        service.recommend("shop", exclude=["i1"], pinned={0: "i2"}, request_id="x")
+    assert (Path(place).read_bytes(), Path(place + "-wal").read_bytes()) == before[:2]
+    assert service.model("shop").digest() == before[2]
+
+
+def test_one_request_id_is_counted_once_and_gives_one_slate(service: Service) -> None:
+    first, again = (service.recommend("shop", request_id="page 7") for _ in range(2))
+    assert first.items == again.items
+    assert service.feedback("shop", first.token, 0).status == "accepted"
+    assert service.feedback("shop", again.token, 0).status == "duplicate"
+    with pytest.raises(Conflict):
+        service.feedback("shop", again.token, 1)
+    # By now another slate may be best: still one request, so its feedback is not counted beside the first.
+    later = service.recommend("shop", request_id="page 7", exclude=first.items[:1])
+    with pytest.raises(Conflict):
+        service.feedback("shop", later.token, 0)
+    assert service.model("shop").history.slates == 1
+
+
+def test_everything_is_there_after_a_restart_with_and_without_snapshots(place: str) -> None:
+    with open_service(place) as service:
+        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
+        play(service, 30)
+        service.caretaker.snapshot(service.model("shop"))
+        play(service, 30)
+        service.put_items("shop", made_items(2, first=40))
+        service.withdraw_items("shop", ["i3"])
+        play(service, 10)
+        digest, slate = service.model("shop").digest(), service.recommend("shop", request_id="a").items
+        late = service.recommend("shop").token
+    with open_service(place) as service:
+        assert service.model("shop").digest() == digest
+        assert service.recommend("shop", request_id="a").items == slate
+        assert service.feedback("shop", late, 0).status == "accepted"
+        assert audit_served(service.store, service.model("shop")).equal
+    with open_store(place, read_only=True) as store:
+        (found,) = (audit_stored(store, stored) for stored in store.models())
+        assert (found.equal, found.compared, found.seq) == (True, 1, 74)
+
+
+def test_many_threads_one_log(service: Service) -> None:
+    tokens = [service.recommend("shop").token for _ in range(200)]
+    receipts: list[Receipt] = []
+
+    def send() -> None:
+        receipts.extend(service.feedback("shop", token, 1) for token in tokens)
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(receipt.seq for receipt in receipts if receipt.status == "accepted") == list(range(2, 202))
+    assert len(receipts) == 800
+    assert service.model("shop").history.slates == 200
+    assert audit_served(service.store, service.model("shop")).equal
+    assert service.writer.commits < 800
+
+
+def test_a_batch_answers_each_entry_for_itself(service: Service) -> None:
+    good, twice = service.recommend("shop").token, service.recommend("shop").token
+    outcomes = service.feedback_batch(
+        "shop", [(good, None), ("nonsense", 0), (twice, 2), (twice, 2), (twice, 1), (good, 99)]
+    )
+    assert [outcome.status for outcome in outcomes] == [
+        "accepted", "unknown", "accepted", "duplicate", "conflict", "malformed",
+    ]  # fmt: skip
+
+
+def test_models_do_not_take_one_anothers_tokens(service: Service) -> None:
+    service.create("other", policy="cascade-ts", k=2, items=[Item(1), Item(2), Item("2")])
+    with pytest.raises(Unknown, match="another model's"):
+        service.feedback("other", service.recommend("shop").token, 0)
+    shown = service.recommend("other")
+    assert service.feedback("other", shown.token, 0).seq == 2
+    assert service.names() == ["other", "shop"]
+
+
+def test_old_slates_expire(place: str) -> None:
+    with open_service(place, token_days=1e-9) as service:
+        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
+        token = service.recommend("shop").token
+        with pytest.raises(Expired):
+            service.feedback("shop", token, 0)
+
+
+def test_a_full_queue_refuses_and_says_when_to_come_again(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_service(place, waiting_most=10, batch_most=4) as service:
+        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
+        tokens = [service.recommend("shop").token for _ in range(40)]
+        held, append = threading.Event(), service.store.append
+        monkeypatch.setattr(service.store, "append", lambda batch: (held.wait(), append(batch))[1])
+        answers: list[list[Receipt | Refused]] = []
+        for token in tokens:
+            service.send_feedback("shop", [(token, None)], answers.append)
+        refused = [answer[0] for answer in answers]
+        assert 25 <= len(refused) <= 30
+        assert all(isinstance(refusal, Overloaded) and refusal.retry_after >= 1 for refusal in refused)
+        held.set()
+        for token in tokens:
+            while isinstance(service.feedback_batch("shop", [(token, None)])[0], Overloaded):
+                pass
+        assert service.model("shop").history.slates == 40
+
+
+def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(batch: object) -> None:
+        raise Unavailable("the disk is full; free some space")
+
+    token = service.recommend("shop").token
+    digest = service.model("shop").digest()
+    with monkeypatch.context() as patch:
+        patch.setattr(service.store, "append", fail)
+        with pytest.raises(Unavailable, match="disk is full"):
+            service.feedback("shop", token, 0)
+        assert service.model("shop").digest() == digest
+        assert service.recommend("shop").items  # reads outlive the store
+    assert service.feedback("shop", token, 0).status == "accepted"
+
+
+def test_a_withdrawn_item_is_never_shown_again_and_a_changed_one_is_learned_as_shown(
+    service: Service,
+) -> None:
+    shown = service.recommend("shop", candidates=["i1", "i2", "i4"])
+    service.withdraw_items("shop", ["i1"])
+    assert all("i1" not in service.recommend("shop").items for _ in range(50))
+    assert service.feedback("shop", shown.token, shown.items.index("i1")).status == "accepted"
+    with pytest.raises(Unknown, match="'i1'"):
+        service.withdraw_items("shop", ["i1"])
+    service.put_items("shop", [made_items()[1]])
+    assert service.model("shop").shelf.is_shown("i1")
+
+
+def test_rolling_back(service: Service) -> None:
+    play(service, 5)
+    digest = service.model("shop").live.state.precision.copy()
+    play(service, 5)
+    assert service.roll_back("shop", 6) == 12
+    np.testing.assert_array_equal(service.model("shop").live.state.precision, digest)
+    assert audit_served(service.store, service.model("shop")).equal
+    with pytest.raises(Malformed, match="between 1 and 12"):
+        service.roll_back("shop", 13)
+
+
+def test_a_model_moves_between_stores(service: Service, tmp_path: Path) -> None:
+    play(service, 20)
+    service.put_items("shop", made_items(1, first=30))
+    service.roll_back("shop", 10)
+    play(service, 5)
+    (stored,) = service.store.models()
+    content = export_model(service.store, stored)
+    with open_service(str(tmp_path / "other.db")) as other:
+        other.take_up(import_model(other.store, "moved", content))
+        assert other.model("moved").digest() == service.model("shop").digest()
+        play(other, 3, name="moved")
+        assert audit_served(other.store, other.model("moved")).equal
+        with pytest.raises(Conflict):
+            import_model(other.store, "moved", content)
+        for broken in (content[:-1], b"", b"\x80\x04", content[:100] + b"x" + content[101:]):
+            with pytest.raises(Malformed, match="not an exported model"):
+                import_model(other.store, "again", broken)
+
+
+@pytest.mark.parametrize(
+    ("items", "sentence"),
+    [
+        ([], "no items"),
+        ([Item("a", features=np.ones(N_FEATURES + 1))], "has 4 features here"),
+        ([Item("a")], "must have 4 features, got 0"),
+        ([Item("a", features=np.array([1.0, np.nan, 0, 0]))], "finite"),
+        ([Item("a", features=np.full(4, 1e300))], "at most"),
+        ([Item("", features=np.ones(4))], "1 to 256 characters"),
+        ([Item("a" * 300, features=np.ones(4))], "1 to 256 characters"),
+        ([Item(2**60, features=np.ones(4))], "2\\^53"),
+        ([Item("a", "n" * 2000, features=np.ones(4))], "at most 1000"),
+        ([Item("a", "\ud800", features=np.ones(4))], "lone surrogate"),
+        ([Item("a", features=np.ones(4))] * 2, "given twice"),
+    ],
+)
+def test_bad_items_are_refused_and_change_nothing(service: Service, items: list[Item], sentence: str) -> None:
+    with pytest.raises(Malformed, match=sentence):
+        service.put_items("shop", items)
+    assert service.model("shop").seq == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"policy": "cascade-lints"}, "did you mean 'cascade-lin-ts'"),
+        ({"policy": "cascade-lin-ts:sigma=-1"}, "sigma must be above 0"),
+        ({"k": 0}, "k must be"),
+        ({"k": 256}, "k must be"),
+        ({"name": "../etc"}, "a model's name must be"),
+        ({"name": ""}, "a model's name must be"),
+        ({"items": [Item("a"), Item("b")]}, "needs features"),
+        ({"seed": -1}, "seed must be"),
+    ],
+)
+def test_bad_models_are_refused(service: Service, asked: dict, sentence: str) -> None:
+    given = {"name": "new", "policy": "cascade-lin-ts", "k": 2, "items": made_items()} | asked
+    with pytest.raises(Malformed, match=sentence):
+        service.create(given.pop("name"), **given)
+    assert service.names() == ["shop"]
+    with pytest.raises(Conflict, match="shop"):
+        service.create("shop", policy="cascade-lin-ts", k=2, items=made_items())
+
+
+def test_token_keys_rotate_and_old_tokens_stay_good_for_their_time(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = service.recommend("shop").token
+    monkeypatch.setattr("firstclick.serve.caretaker.ROTATE_DAYS", 0.0)
+    service.caretaker._rotate_token_keys()
+    assert len(service.store.token_keys()) == 2
+    assert service.recommend("shop").token[:8] != token[:8]
+    assert service.feedback("shop", token, None).status == "accepted"

@@ -1,0 +1,169 @@
+"""A process with everything imported and compiled that forks a server for each life it is asked for.
+
+Run as a script by `crash.Zygote`, which talks to it in lines of JSON. It has one thread and no connections,
+so a child begins as a fresh process would, but in milliseconds. It holds the listening sockets: whoever
+connects between two lives waits for the next one.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mutants
+from made_log import K, made_items
+
+from firstclick.serve import caretaker, steps
+from firstclick.serve.config import Settings
+from firstclick.serve.http import protocol, server
+from firstclick.serve.opening import open_for
+from firstclick.serve.service import Service
+from firstclick.serve.store import sqlite_errors, sqlite_file
+
+MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts"}
+
+
+class Life(NamedTuple):
+    """A server from its start to its death."""
+
+    url: str
+    port: int
+    log: str  # file for what it says
+    step: str = ""  # where it is killed, when it comes there for the so manieth time
+    times: int = 1
+    broken: list[str] = []  # names in `mutants.ALL`
+    file_most: int = 0  # bytes that a file may have; 0 for no limit
+    checkpoint_pages: int = 40
+    busy_seconds: float = 2.0
+    patience: float = 30.0  # seconds for a request to arrive
+    settings: dict[str, Any] = {}
+
+
+def make_models(service: Service) -> None:
+    """Those that are not there yet. Features are learned as they are, so that a log can be read off."""
+    for name, policy in MODELS.items():
+        if name not in service.names():
+            items = made_items()
+            if name == "bar":
+                items = [item._replace(features=None) for item in items]
+            service.create(name, policy=policy, k=K, items=items, seed=5, scale=False)
+
+
+def live(life: Life, listening: socket.socket) -> int:
+    """Serve until killed, or stopped; the exit code."""
+    if life.file_most:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (life.file_most, life.file_most))
+    # What a server does now and then happens all the time here.
+    caretaker.SELDOM = 0.05
+    sqlite_file.CHECKPOINT_PAGES = life.checkpoint_pages
+    sqlite_file.BUSY_SECONDS = sqlite_errors.BUSY_SECONDS = life.busy_seconds
+    protocol.PatientForAWhile.arrive_within = life.patience
+    server._bound = lambda host, port: listening
+    for name in life.broken:
+        mutants.ALL[name]()
+    steps.kill_at(life.step, life.times)
+    settings = Settings(
+        **{"store": life.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
+        | life.settings
+    )
+    service, _ = open_for(settings, lambda done, total: None)
+    make_models(service)
+    return server.run(service, settings)
+
+
+def _warm_up() -> None:
+    """Import and compile what a life will need, on a store of its own."""
+    with suppress(ImportError):
+        import firstclick.serve.store.postgresql  # noqa: F401
+    with tempfile.TemporaryDirectory() as folder:
+        service, _ = open_for(Settings(store=str(Path(folder) / "warm.db")), lambda done, total: None)
+        with service:
+            make_models(service)
+            for name in MODELS:
+                for click in (None, 0):
+                    service.feedback(name, service.recommend(name).token, click)
+                service.withdraw_items(name, ["i1"])
+                service.roll_back(name, 2)
+                service.caretaker.snapshot(service.model(name))
+        open_for(Settings(store=str(Path(folder) / "warm.db")), lambda done, total: None)[0].close()
+
+
+class _Zygote:
+    def __init__(self) -> None:
+        self._listening: dict[int, socket.socket] = {}
+        self._children: set[int] = set()
+
+    def listen(self) -> dict[str, Any]:
+        new = socket.create_server(("127.0.0.1", 0), backlog=2048)
+        port = new.getsockname()[1]
+        self._listening[port] = new
+        return {"port": port}
+
+    def hang_up(self, port: int) -> dict[str, Any]:
+        self._listening.pop(port).close()
+        return {}
+
+    def start(self, life: list[Any]) -> dict[str, Any]:
+        asked = Life(*life)
+        tasks = Path("/proc/self/task")
+        assert not tasks.is_dir() or len(list(tasks.iterdir())) == 1, "a thread would be lost by a fork"
+        child = os.fork()
+        if child:
+            self._children.add(child)
+            return {"pid": child}
+        code = 70
+        try:
+            for port, other in self._listening.items():
+                if port != asked.port:
+                    other.close()
+            log = os.open(asked.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(nothing, 0)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            code = live(asked, self._listening[asked.port])
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def wait(self, pid: int, seconds: float) -> dict[str, Any]:
+        """The exit code, -9 for SIGKILL; None when it still runs after so many seconds."""
+        until = time.monotonic() + seconds
+        while True:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                self._children.discard(pid)
+                return {"code": os.waitstatus_to_exitcode(status)}
+            if time.monotonic() > until:
+                return {"code": None}
+            time.sleep(0.002)
+
+    def close(self) -> None:
+        for child in self._children:
+            os.kill(child, signal.SIGKILL)
+
+
+def _main() -> None:
+    _warm_up()
+    zygote = _Zygote()
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        call, arguments = json.loads(line)
+        print(json.dumps(getattr(zygote, call)(*arguments)), flush=True)
+    zygote.close()
+
+
+if __name__ == "__main__":
+    _main()
