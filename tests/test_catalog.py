@@ -248,7 +248,7 @@ def test_what_was_shown_earlier_is_shown_again_and_rows_that_came_later_are_hidd
     catalog.withdraw(["a", 40])
     catalog.add(["a", "new"], [[6.0, 6.0], [7.0, 7.0]])
     catalog.show_again(["zebra"])
-    catalog.show_as(earlier)
+    catalog.show_as(earlier.hidden)
     assert catalog.hidden.tolist() == [0, 0, 0, 0, 1, 1, 1]
     assert (len(catalog), len(earlier)) == (4, 4)
     # The row that is shown stands for 'a'; when none is, the newest.
@@ -349,7 +349,7 @@ class CatalogMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def show_as(self, data):
         earlier, shown = data.draw(st.sampled_from(self.earlier))
-        self.catalog.show_as(earlier)
+        self.catalog.show_as(earlier.hidden)
         self.shown = shown + [False] * (len(self.ids) - len(shown))
 
     @invariant()

@@ -19,7 +19,7 @@ def generator():
     return module
 
 
-@pytest.mark.parametrize("name", ["policies.md", "sources.md", "command-line.md"])
+@pytest.mark.parametrize("name", ["policies.md", "sources.md", "command-line.md", "http.md"])
 def test_generated_page_is_fresh(name):
     page = generator().PAGES[name]()
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page, "run: python docs/generate.py"
@@ -53,7 +53,11 @@ def test_every_command_in_the_readme_exists():
     assert used == known, f"the README shows nothing of {known - used}"
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+# The one that needs a server is run in tests/serve/test_examples.py.
+ALONE = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name != "shop.py")
+
+
+@pytest.mark.parametrize("example", ALONE, ids=lambda path: path.name)
 def test_example_runs(example):
     done = subprocess.run([sys.executable, example], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -171,10 +171,10 @@ class Catalog:
         self.hidden[list(rows)] = 0
         self.n_hidden -= len(rows)
 
-    def show_as(self, earlier: "Catalog") -> None:
-        """Show what this catalog showed when it stood as `earlier`; rows that came later stay, hidden."""
+    def show_as(self, hidden: NDArray[np.uint8]) -> None:
+        """Show what this catalog showed when `hidden` was its own; rows that came later stay, hidden."""
         self.hidden[:] = 1
-        self.hidden[: len(earlier.items)] = earlier.hidden
+        self.hidden[: len(hidden)] = hidden
         self._find_rows()
 
     def row_of(self, item: ItemId) -> int | None:

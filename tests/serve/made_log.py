@@ -16,7 +16,7 @@ from firstclick.serve.events import (
     feedback_payload,
     packed,
 )
-from firstclick.serve.model import Model
+from firstclick.serve.model import Known, Model
 
 N_ITEMS, N_FEATURES, K = 13, 4, 3
 
@@ -59,7 +59,7 @@ class Log:
         return event
 
     def _apply(self, event: Event) -> None:
-        self.model.apply([event], self.model_at)
+        self.model.apply([event], self.known_at)
 
     def change(self, body: Body) -> None:
         self._apply(self._add(KIND_OF[type(body)], packed(body)))
@@ -90,8 +90,11 @@ class Log:
     def model_at(self, seq: int) -> Model:
         """All of the log up to there, folded in one go."""
         model = self.begin()
-        model.apply(self.events[1:seq], self.model_at)
+        model.apply(self.events[1:seq], self.known_at)
         return model
+
+    def known_at(self, seq: int) -> Known:
+        return self.model_at(seq).known()
 
     def eventful(self) -> "Log":
         """A log in which everything happens."""

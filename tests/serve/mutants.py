@@ -17,7 +17,7 @@ from firstclick.serve.errors import Refused, Unavailable
 from firstclick.serve.events import Event, Kind, NewEvent
 from firstclick.serve.recovery import recover
 from firstclick.serve.service import Service
-from firstclick.serve.shelf import Shelf
+from firstclick.serve.shelf import Shelf, Standing
 from firstclick.serve.store import migrations
 from firstclick.serve.store.sqlite import SqliteStore
 from firstclick.serve.store.sqlite_file import SqliteFile
@@ -33,9 +33,7 @@ def _places(batch: Sequence[_Waiting]) -> list[list[Appended]]:
     next_seq: dict[int, itertools.count[int]] = {}
     return [
         [
-            Appended(
-                next(next_seq.setdefault(model.id, itertools.count(model.seq + 1))), True, event.payload
-            )
+            Appended(next(next_seq.setdefault(model.id, itertools.count(model.seq + 1))), True, event.payload)
             for model, event in waiting.events
         ]
         for waiting in batch
@@ -119,9 +117,9 @@ def accepted_although_it_failed() -> None:
 def rollback_leaves_new_items_on_show() -> None:
     apply = Shelf.apply
 
-    def mutant(self: Shelf, event: Event, shelf_at: Callable[[int], Shelf]) -> None:
+    def mutant(self: Shelf, event: Event, standing_at: Callable[[int], Standing]) -> None:
         if event.kind != Kind.ROLLED_BACK:
-            apply(self, event, shelf_at)
+            apply(self, event, standing_at)
 
     Shelf.apply = mutant  # type: ignore[method-assign]
 
@@ -148,6 +146,19 @@ def snapshot_believed_unseen() -> None:
         return read(content[:-32] + hashlib.sha256(content[:-32]).digest())
 
     model_module.read_snapshot = mutant
+
+
+def two_halves_of_a_request() -> None:
+    change = Service.change_items
+
+    def mutant(self: Service, name: str, *, put: Any = (), withdraw: Any = ()) -> int:
+        if not put or not withdraw:
+            return change(self, name, put=put, withdraw=withdraw)
+        change(self, name, put=put)
+        time.sleep(0.02)
+        return change(self, name, withdraw=withdraw)
+
+    Service.change_items = mutant  # type: ignore[method-assign]
 
 
 def conflict_told_as_duplicate() -> None:
@@ -223,6 +234,7 @@ ALL: dict[str, Callable[[], None]] = {
         rollback_leaves_new_items_on_show,
         rollback_deletes_events,
         snapshot_believed_unseen,
+        two_halves_of_a_request,
         conflict_told_as_duplicate,
         appending_fails,
         answer_of_append_is_lost,

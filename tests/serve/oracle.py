@@ -7,8 +7,8 @@ code of its own process: a broken server does not judge itself.
 import base64
 import threading
 from collections import Counter
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from firstclick.serve.audit import audit_stored
@@ -68,6 +68,7 @@ class Ledger:
         self.slates: dict[str, Slate] = {}
         self.changes_sent: list[Change] = []
         self.changes_done: list[Change] = []
+        self.followers: dict[tuple[str, tuple[Any, ...]], tuple[Any, ...]] = {}
         self.served: list[Served] = []
         self.statuses: Counter[str] = Counter()
 
@@ -81,13 +82,20 @@ class Ledger:
             self.statuses[status] += 1
             self.slates[token].answers.append(Answer(click, status, seq))
 
-    def send_change(self, change: Change) -> None:
+    def send_changes(self, changes: Sequence[Change]) -> None:
+        """Changes of one request: they come together, one after the other, or not at all."""
         with self._lock:
-            self.changes_sent.append(change)
+            self.changes_sent += changes
+            self.followers |= {
+                (first.model, first.said): then.said for first, then in pairwise(changes)
+            }  # What is put has a name of its own, so that this is it and no other.
 
-    def hear_change(self, change: Change, seq: int) -> None:
+    def hear_changes(self, changes: Sequence[Change], seq: int) -> None:
+        """The last of them was acknowledged as event `seq`."""
         with self._lock:
-            self.changes_done.append(change._replace(seq=seq))
+            self.changes_done += [
+                change._replace(seq=seq - back) for back, change in enumerate(reversed(changes))
+            ]
 
 
 class Verdict(NamedTuple):
@@ -163,10 +171,17 @@ def _judge_changes(stored: StoredModel, events: list[Event], ledger: Ledger) -> 
     for said, n in Counter(logged.values()).items():
         if n > sent[said]:
             wrong.append(f"{stored.name}: {said[:2]} is {n} times in the log and was sent {sent[said]} times")
-    for change in ledger.changes_done:
-        if change.model == stored.name and logged.get(change.seq or 0) != change.said:
-            wrong.append(f"{stored.name}: event {change.seq} is not {change.said[:2]}, acknowledged as such")
-    return wrong
+    for seq, said in logged.items():
+        then = ledger.followers.get((stored.name, said))
+        if then is not None and logged.get(seq + 1) != then:
+            wrong.append(
+                f"{stored.name}: event {seq} is one half of a request, and the other does not follow"
+            )
+    return wrong + [
+        f"{stored.name}: event {change.seq} is not {change.said[:2]}, acknowledged as such"
+        for change in ledger.changes_done
+        if change.model == stored.name and logged.get(change.seq or 0) != change.said
+    ]
 
 
 def _said(event: Event) -> tuple[Any, ...]:

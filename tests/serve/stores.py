@@ -3,7 +3,9 @@
 import atexit
 import itertools
 import shutil
+import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +29,12 @@ class Server:
             self._pgserver = pytest.importorskip("pgserver", reason="pgserver is not installed here")
         # Short, because the name of a socket is; in the open, because as root it runs as another user.
         self._folder = Path(tempfile.mkdtemp(prefix="fc-pg-"))
-        self._server = self._pgserver.get_server(self._folder, cleanup_mode=None)
+        get = self._pgserver.get_server
+        try:
+            self._server = get(self._folder, cleanup_mode=None)
+        except subprocess.TimeoutExpired:
+            self._server = get(self._folder, cleanup_mode=None)
+            self.start()
 
     def new_database(self) -> str:
         """An address where no tables are: a schema of its own, which is made faster than a database."""
@@ -50,16 +57,22 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        self._server.ensure_postgres_running()
+        """Wait longer than the ten seconds of pgserver: the machine may be busy."""
+        for _ in range(12):
+            try:
+                self._server.ensure_postgres_running()
+                return
+            except (subprocess.SubprocessError, AssertionError):
+                time.sleep(1)
+        raise TimeoutError("PostgreSQL does not start")
 
-    def stop(self) -> None:
-        """At once, without asking anybody."""
+    def stop(self, how: str = "fast") -> None:
         from pgserver._commands import pg_ctl
 
-        pg_ctl(["-w", "-m", "immediate", "stop"], pgdata=self._folder, user=self._server.system_user)
+        pg_ctl(["-w", "-m", how, "stop"], pgdata=self._folder, user=self._server.system_user)
 
     def close(self) -> None:
-        self.stop()
+        self.stop("immediate")
         self._server.cleanup()
         atexit.unregister(self._server._cleanup)
         shutil.rmtree(self._folder, ignore_errors=True)

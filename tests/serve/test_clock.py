@@ -66,6 +66,17 @@ def test_the_year_1970(service: Service, clock: Clock) -> None:
     assert audit_served(service.store, model).equal
 
 
+@pytest.mark.parametrize("jump", [DAY, -DAY])
+def test_a_jump_is_told(
+    service: Service, clock: Clock, jump: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    service.caretaker.look()
+    assert "jumped" not in caplog.text
+    clock.ahead = jump
+    service.caretaker.look()
+    assert "the clock of this machine jumped by" in caplog.text
+
+
 def test_a_slate_is_answered_across_a_jump_of_a_day_forward(service: Service, clock: Clock) -> None:
     token = service.recommend("shop").token
     clock.ahead = DAY
@@ -73,7 +84,9 @@ def test_a_slate_is_answered_across_a_jump_of_a_day_forward(service: Service, cl
     assert service.feedback("shop", token, 0).status == "accepted"
 
 
-def test_a_slate_that_comes_from_the_future_is_not_taken_for_an_old_one(service: Service, clock: Clock) -> None:
+def test_a_slate_that_comes_from_the_future_is_not_taken_for_an_old_one(
+    service: Service, clock: Clock
+) -> None:
     """The clock was a day ahead when it was recommended, and is right now: the sentence names the clock."""
     clock.ahead = DAY
     token = service.recommend("shop").token
@@ -120,7 +133,9 @@ def test_a_jump_over_the_life_of_a_key_leaves_outstanding_slates_good(service: S
 def test_a_restart_with_a_clock_that_went_back(tmp_path: Path, clock: Clock) -> None:
     place = str(tmp_path / "shop.db")
     with open_service(place) as service:
-        service.create("shop", policy="cascade-ts", k=K, items=[i._replace(features=None) for i in made_items()])
+        service.create(
+            "shop", policy="cascade-ts", k=K, items=[i._replace(features=None) for i in made_items()]
+        )
         answer(service)
         digest = service.model("shop").digest()
     clock.ahead = -300 * DAY

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from crash import Caller, Crowd, Stage, Zygote
+from clients import Caller, Crowd
+from crash import Stage, Zygote
 from oracle import Ledger
 
 from firstclick.errors import InvalidInput

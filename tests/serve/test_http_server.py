@@ -1,5 +1,6 @@
 """A real server: slow and silent clients, bad bytes, signals, exit codes."""
 
+import contextlib
 import json
 import os
 import signal
@@ -102,11 +103,11 @@ def test_a_client_that_comes_in_pieces_in_time_is_answered(server: Server) -> No
         assert b"200 OK" in everything(connection)
 
 
-def test_headers_without_end_are_refused(server: Server) -> None:
-    with connected(server) as connection:
-        connection.sendall(HEAD + b"x-long: " + b"a" * (2 * MOST_HEAD))
-        told = everything(connection)
-    assert told == b"" or told.startswith(b"HTTP/1.1 431")
+def test_headers_without_end_are_refused(tmp_path: Path) -> None:
+    # A few bytes too many, so that none is left unread: the answer would be lost with the connection.
+    with a_server(tmp_path) as server, connected(server) as connection:
+        connection.sendall(HEAD + b"x-long: " + b"a" * MOST_HEAD)
+        assert connection.recv(100).startswith(b"HTTP/1.1 431")
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,8 @@ def test_too_many_connections_are_not_kept(tmp_path: Path, monkeypatch: pytest.M
         for connection in held:
             connection.sendall(b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert connection.recv(20).startswith(b"HTTP/1.1 200")
-        with connected(server) as one_more:
+        with connected(server) as one_more, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            one_more.sendall(b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n")
             assert is_cut_off(one_more)
         for connection in held:
             connection.close()

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from crash import Crowd, Stage, Zygote
+from clients import Crowd
+from crash import Stage, Zygote
 from oracle import Ledger, Verdict
 from stores import Server
 
@@ -33,7 +34,9 @@ def killed(stage: Stage, n: int, *, seed: int, checkpoints: bool) -> tuple[Verdi
         stage.die(step, times)
         died[step] += 1
     with Crowd([stage.port], ledger, seed=seed) as crowd:
-        for number, (step, times) in enumerate(steps_to_die_at(n - len(BIRTH), draw, checkpoints=checkpoints)):
+        for number, (step, times) in enumerate(
+            steps_to_die_at(n - len(BIRTH), draw, checkpoints=checkpoints)
+        ):
             if number % 10 == 9:
                 stage.die_some_time(draw.uniform(0.05, 0.3))
                 died["anywhere"] += 1

@@ -36,7 +36,7 @@ def test_a_snapshot_at_any_event_goes_on_as_if_nothing_had_been(policy: str) -> 
         assert at == seq
         model = restored(log, content)
         assert model.digest() == log.model_at(seq).digest()
-        model.apply(log.events[seq:], log.model_at)
+        model.apply(log.events[seq:], log.known_at)
         assert model.digest() == log.model.digest()
 
 
@@ -199,8 +199,8 @@ def test_events_come_in_order_or_not_at_all() -> None:
     model = log.model_at(10)
     before = model.digest()
     with pytest.raises(WorkFailed, match="event 11 comes next in the log, got 12"):
-        model.apply(log.events[11:], log.model_at)
-    model.apply(log.events[5:10], log.model_at)  # folded already
+        model.apply(log.events[11:], log.known_at)
+    model.apply(log.events[5:10], log.known_at)  # folded already
     assert model.digest() == before
-    model.apply(log.events[7:], log.model_at)
+    model.apply(log.events[7:], log.known_at)
     assert model.digest() == log.model.digest()

@@ -1,4 +1,4 @@
-"""Three servers on one PostgreSQL: one log, one count, one model, whichever of them is asked, stopped or killed."""
+"""Three servers on one PostgreSQL: one log, one count, one model, whichever is asked, stopped or killed."""
 
 import os
 import random
@@ -11,7 +11,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from crash import MODELS, Caller, Crowd, Stage, Zygote
+from clients import MODELS, Caller, Crowd
+from crash import Stage, Zygote
 from oracle import Ledger
 from stores import Server
 

@@ -104,7 +104,9 @@ class Folded:
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_broken_snapshot_is_passed_over(place: str, damage: Damage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_snapshot_is_passed_over(
+    place: str, damage: Damage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with open_service(place) as service:
         wanted = service.model("shop").digest()
     kept = snapshots(place)

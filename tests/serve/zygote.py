@@ -12,8 +12,10 @@ import socket
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import mutants
@@ -35,14 +37,14 @@ class Life(NamedTuple):
     url: str
     port: int
     log: str  # file for what it says
-    step: str = ""  # where it is killed, when it comes there for the so manieth time
+    step: str = ""  # where it is killed, when it has come there so many times
     times: int = 1
-    broken: list[str] = []  # names in `mutants.ALL`
+    broken: Sequence[str] = ()  # names in `mutants.ALL`
     file_most: int = 0  # bytes that a file may have; 0 for no limit
     checkpoint_pages: int = 40
     busy_seconds: float = 2.0
     patience: float = 30.0  # seconds for a request to arrive
-    settings: dict[str, Any] = {}
+    settings: Mapping[str, Any] = MappingProxyType({})
 
 
 def make_models(service: Service) -> None:
@@ -72,7 +74,7 @@ def live(life: Life, listening: socket.socket) -> int:
     steps.kill_at(life.step, life.times)
     settings = Settings(
         **{"store": life.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
-        | life.settings
+        | dict(life.settings)
     )
     service, _ = open_for(settings, lambda done, total: None)
     make_models(service)

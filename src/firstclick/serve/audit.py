@@ -8,7 +8,7 @@ from typing import NamedTuple
 from firstclick.errors import FirstclickError
 from firstclick.serve.events import Created, unpacked
 from firstclick.serve.model import Model
-from firstclick.serve.recovery import catch_up, recover, shelf_at
+from firstclick.serve.recovery import Memory, catch_up, recover, shelf_at
 from firstclick.serve.snapshot import BadSnapshot
 from firstclick.serve.store.store import Store, StoredModel
 
@@ -54,9 +54,16 @@ def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
     created = unpacked(changes[0], Created)
     model = Model(stored.id, stored.name, created)
 
+    memory = Memory(changes)
+
     def go_on(upto: int) -> None:
         catch_up(
-            store, model, upto, use_snapshots=False, progress=lambda done, _: progress(done, stored.head)
+            store,
+            model,
+            upto,
+            use_snapshots=False,
+            progress=lambda done, _: progress(done, stored.head),
+            memory=memory,
         )
 
     compared, differing = 0, []

@@ -24,6 +24,8 @@ DAY = 86_400
 ROTATE_DAYS = 30.0
 # Where nobody else appends there is nothing to follow.
 SELDOM = 1.0
+# Seconds that a clock may be set by without a word.
+JUMP = 60.0
 
 
 class Caretaker:
@@ -43,6 +45,7 @@ class Caretaker:
         self.api_keys: tuple[ApiKey, ...] = tuple(self._store.api_keys())
         self._replicas: list[tuple[str, float, dict[int, int]]] = []
         self._heard = 0.0
+        self._clock = time.time() - time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="firstclick-caretaker", daemon=True)
         self._thread.start()
@@ -64,6 +67,7 @@ class Caretaker:
     def look(self) -> None:
         """Do what is due."""
         now = time.monotonic()
+        self._watch_clock(now)
         for stored in self._store.models():
             model = self._service.take_up(stored)
             if stored.head > model.seq:
@@ -79,6 +83,16 @@ class Caretaker:
             seqs = {model.id: model.seq for model in map(self._service.model, self._service.names())}
             self._store.note_replica(self._service.name, seqs, time.time())
             self._replicas = self._store.replicas()
+
+    def _watch_clock(self, now: float) -> None:
+        """Tokens expire by the clock: that many do at once because it was set must not go unnoticed."""
+        offset = time.time() - now
+        if abs(offset - self._clock) > JUMP:
+            log.warning(
+                "the clock of this machine jumped by %.0f s: tokens of slates seem older or younger by that",
+                offset - self._clock,
+            )
+        self._clock = offset
 
     def reload_api_keys(self) -> None:
         """Take the keys that the store has now."""
@@ -114,7 +128,8 @@ class Caretaker:
         return self._snapshots.get(name, (0, 0.0))[0]
 
     def _snapshot_if_due(self, model: Model, now: float) -> None:
-        seq, made = self._snapshots.setdefault(model.name, (model.seq, now))
+        # What was folded at the start counts: whoever restarts often must not fold it again and again.
+        seq, made = self._snapshots.setdefault(model.name, (model.restored_from, now))
         new = model.seq - seq
         if new >= self._snapshot_events or (new > 0 and now - made >= self._snapshot_seconds):
             self.snapshot(model)

@@ -13,8 +13,8 @@ from firstclick.streams import stream
 
 # How often a slate of SLATE items is clicked: one drawn by chance, and the best one.
 SLATE = 6
-BY_CHANCE = 0.25
-AT_BEST = 0.75
+BY_CHANCE = 0.12
+AT_BEST = 0.6
 
 # How much two things, drawn among those that fewer items than RARE have, are liked.
 LIKINGS = (1.0, 0.8)
@@ -41,7 +41,7 @@ class Crowd:
 
     They love two things and do not care for the rest; which, is drawn with the seed. An item's attraction
     is linear in its features, but for a little of its own and never less than LEAST; it is sized so that
-    one slate in four is clicked if it is drawn by chance, and three in four if it is the best.
+    one slate in eight is clicked if it is drawn by chance, and three in five if it is the best.
     """
 
     def __init__(self, seed: int) -> None:

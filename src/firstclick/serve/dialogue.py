@@ -6,7 +6,6 @@ what was heard: an answer, or the error in place of one. How to wait is for the 
 
 import secrets
 import time
-import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -114,7 +113,7 @@ class Dialogue:
         pinned: Mapping[int, ItemId] | None,
         request_id: str | None,
     ) -> Steps[Shown]:
-        asked: dict[str, Any] = {"request_id": request_id or uuid.uuid4().hex}
+        asked: dict[str, Any] = {} if request_id is None else {"request_id": request_id}
         if k is not None:
             asked["k"] = k
         if candidates is not None:

@@ -69,6 +69,10 @@ class FeatureScale(NamedTuple):
         with np.errstate(over="ignore"):
             return rows / self.divisor
 
+    def undo(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The features as people wrote them, but for rounding in the last digit."""
+        return rows[:, 1 if self.intercept else 0 :] * self.divisor
+
     def in_words(self) -> str:
         """What is done to features, for those who send some later."""
         put = "a constant is put before the features and all are" if self.intercept else "features are"

@@ -1,13 +1,15 @@
 """What an item and a model's name must be like, checked at the door."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from firstclick.catalog import ItemId
 from firstclick.errors import FirstclickError
 from firstclick.protocol import check_features
-from firstclick.serve.errors import Malformed, Refused
+from firstclick.serve.errors import Malformed, Refused, Unknown
 from firstclick.serve.events import Item, ItemsPut
 from firstclick.serve.feature_scale import FeatureScale
 from firstclick.serve.model import Model
@@ -92,7 +94,8 @@ def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
     """The items as the model's log has them, with scaled features; Malformed if they do not fit it."""
     scale = model.created.feature_scale
     try:
-        checked = scaled(check_items(items, None), FeatureScale.from_json(scale) if scale else None)
+        checked = check_items(items, model.n_given_features)
+        checked = scaled(checked, FeatureScale.from_json(scale) if scale else None)
         body = ItemsPut.of(check_items(checked, model.created.n_features))
         if (table := body.table()) is not None:
             model.live.policy.admit(model.live.numbers, table)
@@ -101,3 +104,22 @@ def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
     except FirstclickError as error:
         raise Malformed(str(error)) from None
     return body
+
+
+def check_withdrawn(model: Model, ids: Sequence[ItemId], put: Container[ItemId]) -> None:
+    """Items to withdraw must have been there; one that is gone already, as in a repeated call, is fine."""
+    for item in ids:
+        if item in put:
+            raise Malformed(f"item {item!r} is both put and withdrawn; decide for one")
+        if model.shelf.catalog.row_of(item) is None:
+            raise Unknown(f"no item {item!r} in model {model.name!r}")
+
+
+def features_as_given(model: Model, rows: NDArray[np.int64]) -> list[list[float] | None]:
+    """The features of these rows as people sent them, but for rounding; None where there are none."""
+    features, scale = model.shelf.catalog.features, model.created.feature_scale
+    if features is None:
+        return [None] * len(rows)
+    table = features[rows]
+    given: list[list[float] | None] = (FeatureScale.from_json(scale).undo(table) if scale else table).tolist()
+    return given

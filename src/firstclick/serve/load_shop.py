@@ -37,7 +37,7 @@ N_ITEMS, N_FEATURES, K = 10_000, 32, 10
 SEED = 1
 # Slates that the untaught learner recommends; each is answered many times, under a new nonce each time.
 N_SLATES = 1000
-# Events in one transaction while a long log is made, and bytes of a 32-bit row.
+# Events in one transaction while a long log is made.
 TOGETHER = 5000
 
 
@@ -63,18 +63,19 @@ class Shop:
             self._service: Service = service
             self._model = service.model(MODEL)
         self._draw = stream(SEED, "load", "clicks")
-        self._slates = [self._model.recommend(number).rows for number in range(N_SLATES)]
-        self._attraction: NDArray[np.float64] = np.maximum(features @ world.theta, 0.0)  # type: ignore[attr-defined]
+        slates = np.array([self._model.recommend(number).rows for number in range(N_SLATES)])
+        self._slates = [rows.astype("<u4").tobytes() for rows in slates]
+        attraction: NDArray[np.float64] = np.maximum(features @ world.theta, 0.0)  # type: ignore[attr-defined]
+        self._attraction = attraction[slates]
 
     def slates(self) -> Iterator[tuple[bytes, int | None]]:
         """Rows of a recommended slate, and the position that somebody clicked first: none, mostly."""
         while True:
             chosen = self._draw.integers(0, N_SLATES, TOGETHER)
-            luck = self._draw.random((TOGETHER, len(self._slates[0])))
-            for slate, chances in zip(chosen.tolist(), luck, strict=True):
-                rows = self._slates[slate]
-                attracted = np.flatnonzero(chances[: len(rows)] < self._attraction[rows])
-                yield rows.astype("<u4").tobytes(), int(attracted[0]) if len(attracted) else None
+            attracted = self._draw.random((TOGETHER, self._attraction.shape[1])) < self._attraction[chosen]
+            first = np.where(attracted.any(axis=1), attracted.argmax(axis=1), -1)
+            for slate, click in zip(chosen.tolist(), first.tolist(), strict=True):
+                yield self._slates[slate], None if click < 0 else click
 
     def tokens(self, n: int) -> list[Answered]:
         """Fresh tokens for slates that were recommended in this process, signed as the service signs them."""

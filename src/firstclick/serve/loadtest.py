@@ -35,6 +35,7 @@ from firstclick.serve.load_shop import MODEL, Recovered, Shop, recovered, served
 BATCH_MOST = 512  # events in one commit, as `firstclick serve` has it
 TAIL = 10_000  # events after the last snapshot, as `firstclick serve` makes them
 MILLION = 1_000_000
+TRIES = 3  # of a recovery with a snapshot, which is short
 
 Rates = Mapping[str, float]
 
@@ -180,7 +181,7 @@ def _recover(shop: Shop, events: int, progress: Progress) -> list[Demand]:
     progress("recovery without a snapshot", 0, 0)
     without = [recovered(shop.path, min(TAIL, events))]
     progress("recovery with a snapshot", 0, 0)
-    return recovery(events, [recovered(shop.path) for _ in range(3)], without)
+    return recovery(events, [recovered(shop.path) for _ in range(TRIES)], without)
 
 
 def running_server(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from firstclick.catalog import ItemId
 from firstclick.errors import FirstclickError, WorkFailed
 from firstclick.live import LivePolicy
+from firstclick.protocol import State
 from firstclick.registry import policy_class
 from firstclick.serve.errors import Malformed
 from firstclick.serve.events import (
@@ -28,7 +29,7 @@ from firstclick.serve.events import (
 )
 from firstclick.serve.fold import fold
 from firstclick.serve.history import History
-from firstclick.serve.shelf import Shelf
+from firstclick.serve.shelf import Shelf, Standing
 from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.source_code import code_hash
 from firstclick.streams import stream_key
@@ -45,6 +46,13 @@ class Ranked(NamedTuple):
     items: list[ItemId]
     scores: list[float | None]
     seq: int
+
+
+class Known(NamedTuple):
+    """What a model knew after some event: all that a rollback brings back."""
+
+    state: State
+    standing: Standing
 
 
 class Model:
@@ -64,6 +72,7 @@ class Model:
         self.history = History()
         self.recent: deque[tuple[float, Feedback]] = deque(maxlen=RECENT)  # for people to look at
         self.seq = 1
+        self.restored_from = 0  # the event after which the snapshot was made that this came from
         self.lock = threading.RLock()
         self._key = stream_key(created.seed, "model", policy.label, created.k)
 
@@ -72,22 +81,31 @@ class Model:
         return self.created.k
 
     @property
+    def n_given_features(self) -> int:
+        """The features that people give for an item; the learner may have a constant more."""
+        scale = self.created.feature_scale
+        return len(scale["names"]) if scale else self.created.n_features
+
+    @property
     def policy(self) -> str:
         return self.live.policy.label
 
-    def apply(self, events: Sequence[Event], model_at: Callable[[int], "Model"]) -> None:
+    def apply(
+        self, events: Sequence[Event], known_at: Callable[[int], Known], *, together: int = TOGETHER
+    ) -> None:
         """Fold the next events, in order; those that are folded already are passed over.
 
-        `model_at` gives the model as it was after an earlier event, for rollbacks.
+        `known_at` tells what was known after an earlier event, for rollbacks. At most `together` pieces of
+        feedback are learned while others wait.
         """
         for is_feedback, run in groupby(events, lambda event: event.kind == Kind.FEEDBACK):
             run_events = list(run)
             if is_feedback:
-                for start in range(0, len(run_events), TOGETHER):
-                    self._learn(run_events[start : start + TOGETHER])
+                for start in range(0, len(run_events), together):
+                    self._learn(run_events[start : start + together])
             else:
                 for event in run_events:
-                    self._change(event, model_at)
+                    self._change(event, known_at)
 
     def _learn(self, events: list[Event]) -> None:
         with self.lock:
@@ -100,20 +118,26 @@ class Model:
             self.recent.extend((event.received, read_feedback(event.payload)) for event in fresh[-RECENT:])
             self.seq = fresh[-1].seq
 
-    def _change(self, event: Event, model_at: Callable[[int], "Model"]) -> None:
+    def _change(self, event: Event, known_at: Callable[[int], Known]) -> None:
         earlier = None
         if event.kind == Kind.ROLLED_BACK:
-            # Reads the log, which takes its time: before the lock.
-            earlier = model_at(unpacked(event, RolledBack).to)
+            # May read the log, which takes its time: before the lock.
+            earlier = known_at(unpacked(event, RolledBack).to)
         with self.lock:
             if event.seq <= self.seq:
                 return
             self._expect(event)
-            self.shelf.apply(event, lambda seq: earlier.shelf if earlier else self.shelf)
+            self.shelf.apply(event, lambda seq: earlier.standing if earlier else self.shelf.standing())
             if earlier is not None:
-                self.live.state = self.live.policy.grow(earlier.live.state, len(self.shelf.catalog.items))
+                state = _copied(earlier.state)
+                self.live.state = self.live.policy.grow(state, len(self.shelf.catalog.items))
             self.live.follow_catalog()
             self.seq = event.seq
+
+    def known(self) -> Known:
+        """What is known now, to go back to later."""
+        with self.lock:
+            return Known(_copied(self.live.state), self.shelf.standing())
 
     def _expect(self, event: Event) -> None:
         if event.seq != self.seq + 1:
@@ -221,11 +245,12 @@ class Model:
             model.history = History.from_json(page["history"])
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
-        model.seq = seq
+        model.seq = model.restored_from = seq
         return model
 
     def warm_up(self) -> None:
-        """Have every kernel compiled that feedback will need; nothing is learned."""
+        """Have every kernel compiled that users would wait for; nothing is learned."""
+        self.recommend(0)
         with self.lock:
             blank = LivePolicy.restored(
                 self.live.policy,
@@ -245,7 +270,7 @@ class Model:
                 "policy": self.policy,
                 "k": self.k,
                 "seed": self.created.seed,
-                "n_features": catalog.n_features or 0,
+                "n_features": self.n_given_features,
                 "items": len(catalog),
                 "withdrawn": sum(not self.shelf.is_shown(item) for item in self.shelf.names)
                 if catalog.n_hidden
@@ -254,6 +279,10 @@ class Model:
                 "slates": self.history.slates,
                 "clicks": self.history.clicks,
             }
+
+
+def _copied(state: State) -> State:
+    return type(state)(*(array.copy() for array in state))
 
 
 def _first_features(created: Created) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from firstclick.serve.model import Model
 from firstclick.serve.service import Service
 from firstclick.serve.store import open_store
 
-DEMO_SEED = 1
+DEMO_SEED = 2
 # Slates that the crowd looks at, so many at once, so often: thirty a second, so that learning can be watched.
 AT_ONCE = 3
 PAUSE = 0.1
@@ -42,12 +42,11 @@ def open_for(settings: Settings, progress: Callable[[int, int], None]) -> tuple[
         store.close()
         raise
     try:
-        notes = list(getattr(store, "notes", ()))
+        notes = list(store.notes)
         if settings.demo:
             notes += _follow(service, settings, demo_catalog(scale=False))
         elif settings.catalog is not None:
             notes += _follow(service, settings, read_catalog(settings.catalog, scale=False))
-        _warm_up(service)
     except BaseException:
         service.close()
         raise
@@ -103,14 +102,6 @@ def _differs(model: Model, item: Item) -> bool:
     features = model.shelf.catalog.features
     learned = items_as_learned(model, [item]).table()
     return learned is not None and not np.array_equal(learned[0], features[row])  # type: ignore[index]
-
-
-def _warm_up(service: Service) -> None:
-    """Have the kernels compiled now, not while the first users wait; nothing is written."""
-    for name in service.names():
-        model = service.model(name)
-        model.recommend(0)
-        model.warm_up()
 
 
 class ClickingCrowd(threading.Thread):

@@ -1,15 +1,18 @@
 """A model from its log: with the newest snapshot that is whole, or without any."""
 
 import logging
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 from firstclick.catalog import ItemId
-from firstclick.serve.events import Created, Event, Kind, unpacked
-from firstclick.serve.model import Model
-from firstclick.serve.shelf import Shelf
+from firstclick.serve.events import Created, Event, Kind, RolledBack, unpacked
+from firstclick.serve.model import TOGETHER, Known, Model
+from firstclick.serve.shelf import Shelf, Standing
 from firstclick.serve.snapshot import BadSnapshot
 from firstclick.serve.store.store import Store, StoredModel
+
+AT_ONCE = 10_000
 
 log = logging.getLogger("firstclick.serve")
 
@@ -28,8 +31,62 @@ def recover(
     if model is None:
         first = next(chain.from_iterable(store.events(stored.id, 0, 1)))
         model = Model(stored.id, stored.name, unpacked(first, Created))
-    catch_up(store, model, last, use_snapshots=use_snapshots, progress=progress)
+    changes = list(chain.from_iterable(store.events(stored.id, model.seq, last, feedback=False)))
+    # Nobody uses it yet, so nobody waits while much is learned in one go.
+    catch_up(
+        store,
+        model,
+        last,
+        use_snapshots=use_snapshots,
+        progress=progress,
+        together=AT_ONCE,
+        memory=Memory(changes),
+    )
     return model
+
+
+class Memory:
+    """What a model knew after those events that its log goes back to later.
+
+    It is kept while the log is folded. Folding the log anew for each rollback, which may go back to a time
+    after another, would take twice as long with each of them.
+    """
+
+    def __init__(self, changes: Iterable[Event]) -> None:
+        """For a log, or the rest of one, of which these are the events that are not feedback."""
+        self._uses = Counter(
+            unpacked(event, RolledBack).to for event in changes if event.kind == Kind.ROLLED_BACK
+        )
+        self._kept: dict[int, Known] = {}
+
+    def fold(
+        self,
+        model: Model,
+        events: list[Event],
+        known_at: Callable[[int], Known],
+        *,
+        together: int = AT_ONCE,
+    ) -> None:
+        """The next events; `known_at` is asked for what was known before the first that we saw."""
+
+        def known(seq: int) -> Known:
+            if seq not in self._kept:
+                return known_at(seq)
+            self._uses[seq] -= 1
+            return self._kept[seq] if self._uses[seq] else self._kept.pop(seq)
+
+        self._keep(model)
+        start = 0
+        for end, event in enumerate(events, 1):
+            if event.seq in self._uses:
+                model.apply(events[start:end], known, together=together)
+                self._keep(model)
+                start = end
+        model.apply(events[start:], known, together=together)
+
+    def _keep(self, model: Model) -> None:
+        if self._uses[model.seq]:
+            self._kept[model.seq] = model.known()
 
 
 def catch_up(
@@ -39,15 +96,25 @@ def catch_up(
     *,
     use_snapshots: bool = True,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    together: int = TOGETHER,
+    memory: Memory | None = None,
 ) -> None:
     """Fold what the log has after the model's last event."""
-
-    def model_at(seq: int) -> Model:
-        return recover(store, StoredModel(model.id, model.name, seq), upto=seq, use_snapshots=use_snapshots)
-
+    memory = memory or Memory([])
     for events in store.events(model.id, model.seq, upto):
-        model.apply(events, model_at)
+        memory.fold(
+            model,
+            events,
+            lambda seq: known_after(store, model, seq, use_snapshots=use_snapshots),
+            together=together,
+        )
         progress(model.seq, upto or model.seq)
+
+
+def known_after(store: Store, model: Model, seq: int, *, use_snapshots: bool = True) -> Known:
+    """What the model knew after an earlier event."""
+    stored = StoredModel(model.id, model.name, seq)
+    return recover(store, stored, upto=seq, use_snapshots=use_snapshots).known()
 
 
 def _from_snapshot(store: Store, stored: StoredModel, upto: int) -> Model | None:
@@ -75,7 +142,12 @@ def items_of_rows(store: Store, stored: StoredModel) -> list[ItemId]:
 def shelf_at(seq: int, changes: list[Event], created: Created) -> Shelf:
     """The items after event `seq`, from all events that are not feedback."""
     shelf = Shelf(created)
-    for event in changes:
-        if event.kind != Kind.CREATED and event.seq <= seq:
-            shelf.apply(event, lambda earlier: shelf_at(earlier, changes, created))
+    past = [event for event in changes if event.kind != Kind.CREATED and event.seq <= seq]
+    wanted = {unpacked(event, RolledBack).to for event in past if event.kind == Kind.ROLLED_BACK}
+    waiting = deque(sorted(wanted))
+    stood: dict[int, Standing] = {}
+    for event in past:
+        while waiting and waiting[0] < event.seq:
+            stood[waiting.popleft()] = shelf.standing()
+        shelf.apply(event, stood.__getitem__)
     return shelf

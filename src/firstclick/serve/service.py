@@ -8,6 +8,7 @@ with open_service("shop.db") as service:
 
 import os
 import secrets
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,18 +16,15 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from firstclick.catalog import ItemId
-from firstclick.errors import FirstclickError
 from firstclick.protocol import Policy
-from firstclick.registry import make_policy
+from firstclick.serve.beginning import beginning
 from firstclick.serve.caretaker import Caretaker
 from firstclick.serve.errors import Conflict, Malformed, Refused, Unknown
 from firstclick.serve.events import (
     KIND_OF,
     Body,
-    Created,
     Event,
     Item,
-    ItemsPut,
     ItemsWithdrawn,
     Kind,
     NewEvent,
@@ -36,14 +34,13 @@ from firstclick.serve.events import (
     says_the_same,
 )
 from firstclick.serve.exploring import Exploring
-from firstclick.serve.item_rules import check_items, check_name, fitted_scale, items_as_learned, scaled
+from firstclick.serve.item_rules import check_withdrawn, items_as_learned
 from firstclick.serve.model import Model
-from firstclick.serve.recovery import catch_up, recover
+from firstclick.serve.recovery import catch_up, known_after, recover
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
-from firstclick.serve.token import MOST_ROWS, SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request
+from firstclick.serve.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request
 from firstclick.serve.writer import Writer
-from firstclick.whole_number import whole_number
 
 
 class Shown(NamedTuple):
@@ -88,6 +85,8 @@ class Service:
         self.recommended: Counter[str] = Counter()
         self.exploring: dict[str, Exploring] = {}
         self._models: dict[str, Model] = {}
+        self._admitting = threading.Lock()
+        self._counting = threading.Lock()
         if not store.token_keys():
             store.add_token_key(secrets.token_bytes(SECRET_SIZE), time.time())
         self.keys = KeyRing(store.token_keys(), store.token_keys)
@@ -143,36 +142,22 @@ class Service:
         Features, here and in `put_items`, are as people have them: to fit the learner's prior, a constant is
         put before them and all are divided by one number (`FeatureScale`), unless `scale` is False.
         """
-        check_name(name)
-        try:
-            chosen = make_policy(policy)
-            places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
-            checked = check_items(items, None)
-            fitted = fitted_scale(checked, feature_names) if scale else None
-            checked = check_items(scaled(checked, fitted), None)
-            body = Created(
-                policy=chosen.name,
-                settings=chosen.settings,
-                k=places,
-                seed=secrets.randbits(32) if seed is None else whole_number("seed", seed, at_least=0),
-                n_features=0 if checked[0].features is None else len(checked[0].features),
-                items=ItemsPut.of(checked),
-                feature_scale=fitted and fitted.as_json(),
-            )
-            Model(0, name, body)  # Refuses what the policy cannot work with, before anything is written.
-        except Refused:
-            raise
-        except FirstclickError as error:
-            raise Malformed(str(error)) from None
+        body = beginning(
+            name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale
+        )
         return self.take_up(self.store.create(name, [_event(body)]))
 
     def take_up(self, stored: StoredModel) -> Model:
         """The model that is in the store, ready to work."""
-        if stored.name not in self._models:
-            self._admit(recover(self.store, stored))
-        return self._models[stored.name]
+        # Two threads may find a new model at once; it must not become two.
+        with self._admitting:
+            if stored.name not in self._models:
+                self._admit(recover(self.store, stored))
+            return self._models[stored.name]
 
     def _admit(self, model: Model) -> None:
+        # Kernels are compiled now, not while the first users wait.
+        model.warm_up()
         self.outcomes[model.name] = Counter()
         self.exploring[model.name] = Exploring()
         self._models[model.name] = model
@@ -238,7 +223,7 @@ class Service:
                     outcomes.append(appended)
                 else:
                     outcomes.append(_receipt(entry, next(places)))
-            self.outcomes[name].update(outcome.status for outcome in outcomes)
+            self.count(name, *(outcome.status for outcome in outcomes))
             done(outcomes)
 
         if not events:
@@ -248,6 +233,11 @@ class Service:
             self.writer.submit(events, settle)
         except Refused as refusal:
             settle(refusal)
+
+    def count(self, name: str, *statuses: str) -> None:
+        """Feedback with these outcomes; several threads count."""
+        with self._counting:
+            self.outcomes[name].update(statuses)
 
     def _read_feedback(self, model: Model, text: str, click: int | None) -> NewEvent | Refused:
         try:
@@ -267,16 +257,22 @@ class Service:
 
     def put_items(self, name: str, items: Sequence[Item]) -> int:
         """Add or change items; the place in the log of the change. Equal features keep what was learned."""
-        model = self.model(name)
-        return self._write(model, items_as_learned(model, items))
+        return self.change_items(name, put=items)
 
     def withdraw_items(self, name: str, ids: Sequence[ItemId]) -> int:
-        """Show these items no longer; Unknown if one is not there."""
+        """Show these items no longer; Unknown if one was never there."""
+        return self.change_items(name, withdraw=ids)
+
+    def change_items(self, name: str, *, put: Sequence[Item] = (), withdraw: Sequence[ItemId] = ()) -> int:
+        """Put and withdraw, all of it or nothing; the place in the log of the last change."""
         model = self.model(name)
-        for item in ids:
-            if not model.shelf.is_shown(item):
-                raise Unknown(f"no item {item!r} in model {name!r}, or it is withdrawn already")
-        return self._write(model, ItemsWithdrawn(list(ids)))
+        if not put and not withdraw:
+            raise Malformed("no items given; give at least one to put or to withdraw")
+        bodies: list[Body] = [items_as_learned(model, put)] if put else []
+        if withdraw:
+            check_withdrawn(model, withdraw, {item.id for item in put})
+            bodies.append(ItemsWithdrawn(list(dict.fromkeys(withdraw))))
+        return self._write(model, *bodies)
 
     def roll_back(self, name: str, seq: int) -> int:
         """Know again what was known after event `seq`; the log keeps all that came since."""
@@ -285,19 +281,20 @@ class Service:
             raise Malformed(f"seq must lie between 1 and {model.seq}, the last event, got {seq}")
         return self._write(model, RolledBack(seq))
 
-    def _write(self, model: Model, body: Body) -> int:
+    def _write(self, model: Model, *bodies: Body) -> int:
         answer: Future[Sequence[Appended] | Refused] = Future()
-        self.writer.submit([(model, _event(body))], answer.set_result)
+        self.writer.submit([(model, _event(body)) for body in bodies], answer.set_result)
         appended = answer.result()
         if isinstance(appended, Refused):
             raise appended
-        return appended[0].seq
+        return appended[-1].seq
 
-    def _fold(self, model: Model, events: Sequence[Event]) -> None:
-        """Learn from events that are in the log now; those of other processes that came between, first."""
-        if events[0].seq > model.seq + 1:
+    def _fold(self, model: Model, events: Sequence[Event], last: int) -> None:
+        """Learn from events that are in the log now, and from all others up to `last`."""
+        if events:
             catch_up(self.store, model, events[0].seq - 1)
-        model.apply(events, lambda seq: recover(self.store, StoredModel(model.id, model.name, seq), upto=seq))
+            model.apply(events, lambda seq: known_after(self.store, model, seq))
+        catch_up(self.store, model, last)
 
 
 def _event(body: Body) -> NewEvent:

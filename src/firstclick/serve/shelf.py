@@ -1,11 +1,21 @@
 """A model's items as its log says: which rows there are, which are shown, and how they are called."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firstclick.catalog import Catalog, ItemId
 from firstclick.serve.events import Created, Event, ItemsPut, ItemsWithdrawn, Kind, RolledBack, unpacked
+
+
+class Standing(NamedTuple):
+    """How a shelf stood: which rows were hidden, and how items were called."""
+
+    hidden: NDArray[np.uint8]
+    names: dict[ItemId, str]
+    groups: dict[ItemId, str]
 
 
 class Shelf:
@@ -17,8 +27,12 @@ class Shelf:
         self.names = dict(zip(items.ids, items.names, strict=True))
         self.groups = dict(zip(items.ids, items.groups, strict=True))
 
-    def apply(self, event: Event, shelf_at: Callable[[int], "Shelf"]) -> None:
-        """One event that is neither feedback nor the creation; `shelf_at` knows how things stood earlier."""
+    def standing(self) -> Standing:
+        """How things stand now, to go back to later."""
+        return Standing(self.catalog.hidden.copy(), dict(self.names), dict(self.groups))
+
+    def apply(self, event: Event, standing_at: Callable[[int], Standing]) -> None:
+        """One event that is neither feedback nor the creation; `standing_at` knows how things stood once."""
         if event.kind == Kind.ITEMS_PUT:
             self._put(unpacked(event, ItemsPut))
         elif event.kind == Kind.ITEMS_WITHDRAWN:
@@ -26,8 +40,8 @@ class Shelf:
             # Two processes may withdraw one item: the second finds it gone already.
             self.catalog.withdraw(dict.fromkeys(item for item in ids if self.is_shown(item)))
         else:
-            earlier = shelf_at(unpacked(event, RolledBack).to)
-            self.catalog.show_as(earlier.catalog)
+            earlier = standing_at(unpacked(event, RolledBack).to)
+            self.catalog.show_as(earlier.hidden)
             self.names |= earlier.names
             self.groups |= earlier.groups
 

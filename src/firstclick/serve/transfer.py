@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.errors import FirstclickError
+from firstclick.errors import FirstclickError, WorkFailed
 from firstclick.serve.errors import Conflict, Malformed
 from firstclick.serve.events import BODY_OF, NONCE_SIZE, Created, Event, Kind, NewEvent, RolledBack, unpacked
 from firstclick.serve.item_rules import check_name
-from firstclick.serve.model import Model
-from firstclick.serve.recovery import recover
+from firstclick.serve.model import Known, Model
+from firstclick.serve.recovery import Memory, recover
 from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.serve.store.store import Store, StoredModel
 
@@ -49,7 +49,7 @@ def import_model(store: Store, name: str, content: bytes) -> StoredModel:
     page, events = _read(content)
     try:
         model = Model(0, name, unpacked(events[0], Created))
-        model.apply(events[1:], lambda seq: _model_at(name, events, seq))
+        Memory(events).fold(model, events[1:], _not_reached)
     except (FirstclickError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise Malformed(f"the file's events cannot be folded: {error}") from None
     if model.digest() != page.get("digest"):
@@ -60,10 +60,9 @@ def import_model(store: Store, name: str, content: bytes) -> StoredModel:
     return store.create(name, [NewEvent(*event[1:]) for event in events])
 
 
-def _model_at(name: str, events: list[Event], seq: int) -> Model:
-    model = Model(0, name, unpacked(events[0], Created))
-    model.apply(events[1:seq], lambda earlier: _model_at(name, events, earlier))
-    return model
+def _not_reached(seq: int) -> Known:
+    """Every event that a log goes back to was folded before; `_read` has seen to that."""
+    raise WorkFailed(f"event {seq} has not been folded yet")
 
 
 def _read(content: bytes) -> tuple[dict[str, Any], list[Event]]:

@@ -34,7 +34,7 @@ class Writer:
     def __init__(
         self,
         store: Store,
-        fold: Callable[[Model, Sequence[Event]], None],
+        fold: Callable[[Model, Sequence[Event], int], None],
         *,
         batch_most: int = 512,
         waiting_most: int = 10_000,
@@ -137,18 +137,20 @@ class Writer:
             return self._store.append(batch)
 
     def _learn(self, events: NewEvents, appended: Sequence[Appended]) -> None:
-        by_model: dict[int, tuple[Model, list[Event]]] = {}
+        new: dict[Model, list[Event]] = {}
+        last: dict[Model, int] = {}
         for (model, event), place in zip(events, appended, strict=True):
+            fresh = new.setdefault(model, [])
             if place.new:
-                by_model.setdefault(model.id, (model, []))[1].append(
-                    Event(place.seq, event.kind, event.nonce, event.payload, event.received)
-                )
-        for model, new in by_model.values():
+                fresh.append(Event(place.seq, event.kind, event.nonce, event.payload, event.received))
+            # One that is not new may still have to be learned: from another process, or from a first try.
+            last[model] = max(last.get(model, 0), place.seq)
+        for model, fresh in new.items():
             try:
-                self._fold(model, new)
+                self._fold(model, fresh, last[model])
             except Exception:
                 # They are in the log, so they are acknowledged; the model is behind, and `ready` says so.
-                log.exception("%s: events up to %d are in the log but not learned", model.name, new[-1].seq)
+                log.exception("%s: events up to %d are in the log but not learned", model.name, last[model])
 
     @staticmethod
     def _answer(batch: list[_Waiting], refusal: Refused) -> None:

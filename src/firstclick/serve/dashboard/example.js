@@ -42,7 +42,8 @@ async function readNames() {
 let open = null; // the token of the slate on the page while nobody has answered it
 
 async function showSlate() {
-  const response = await post("/recommend", {});
+  const response = await post("/recommend", {}).catch(() => null);
+  if (response === null) return say("The shop does not answer; reload the page in a moment.");
   const answer = await response.json();
   if (!response.ok) return say(answer.error.message);
   open = answer.token;

@@ -134,7 +134,9 @@ function inWords({ totals, clickthrough: buckets, now, since }, points) {
   if (points.length === 0) return "No slate was answered in this time.";
   const first = points[0], last = points[points.length - 1];
   const share = (point) => percent(point.clicks / point.slates);
-  const trend = `From ${share(first)} to ${share(last)} in ${duration(last.to - first.from)}. `;
+  // A bucket may begin before the first answer, and the newest one ends after now.
+  const took = Math.min(last.to, now) - Math.max(first.from, since ?? 0);
+  const trend = `From ${share(first)} to ${share(last)} in ${duration(took)}. `;
   const all = `In all ${counted(totals.slates, "slate")} with ${counted(totals.clicks, "click")}`;
   const lately = buckets.slice(-15, -1); // the newest bucket is not over yet
   const seconds = lately.reduce((sum, bucket) => sum + bucket.width, 0);

@@ -137,7 +137,7 @@ class App:
             most = self._bulk_body_most if route.bulk else self._body_most
             _check_media(headers, OCTETS if route.body is bytes else JSON)
             body = await _read(headers, receive, most)
-            asked.body = body if route.decoder is None else decode(route.decoder, body)
+            asked.body = body if route.decoder is None else decode(route.decoder, body, route.required)
         if route.query:
             asked.query = _query(route, scope["query_string"])
         if route.awaited:
@@ -168,10 +168,9 @@ class App:
         return key
 
     def _refused(self, refusal: Refused, route: Route | None, path: tuple[str, ...]) -> Answer:
-        if route is not None and route.counts:
-            counts = self._service.outcomes.get(path[0])
-            if counts is not None and refusal.status in OUTCOMES:
-                counts.update((refusal.status,))
+        counts = route is not None and route.counts and path[0] in self._service.outcomes
+        if counts and refusal.status in OUTCOMES:
+            self._service.count(path[0], refusal.status)
         code, content, headers = as_answer(refusal)
         return Answer(content, code, headers)
 

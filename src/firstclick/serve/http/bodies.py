@@ -70,11 +70,15 @@ class Feedback(Request):
     click: Number | None
 
 
-class Receipt(Struct):
-    """Feedback that is in the log, as event `seq`."""
+Durability = Literal["full", "relaxed"]
+
+
+class Receipt(Struct, omit_defaults=True):
+    """Feedback that is in the log, as event `seq`; `relaxed` if a power cut may still take it."""
 
     status: Literal["accepted", "duplicate"]
     seq: int
+    durability: Durability = "full"
 
 
 class FeedbackBatch(Request):
@@ -89,6 +93,7 @@ class Outcome(Struct, omit_defaults=True):
     status: str
     seq: int | None = None
     message: str | None = None
+    durability: Durability = "full"
 
 
 class Outcomes(Struct):
@@ -229,4 +234,4 @@ class Ready(Struct):
     """Requests can be sent here."""
 
     status: Literal["ready"]
-    durability: Literal["full", "relaxed"]
+    durability: Durability

@@ -29,16 +29,19 @@ IN_WORDS = {
 LONGEST_QUOTE = 60
 
 
-def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
-    """The body, or Malformed: what, by which rule, and what was found."""
+def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, required: int = 0) -> T:
+    """The body, or Malformed: what, by which rule, and what was found.
+
+    `required` is the number of fields that an object of this kind must have.
+    """
     try:
         decoded = decoder.decode(body)
     except msgspec.ValidationError as error:
         raise Malformed(_in_words(str(error), body)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(_not_json(error, body)) from None
-    # One key, or none: nothing can be there twice.
-    if body.count(b":") > 1:
+    # As many colons as fields that are needed, or a single one: nothing can be there twice.
+    if body.count(b":") > max(1, required):
         _refuse_twins(body)
     if b"\\u0000" in body and _NUL.search(body):
         raise Malformed("the body holds a NUL character (\\u0000) in a text; leave it out")

@@ -19,6 +19,7 @@ from firstclick.serve.http.exchange import Answer, Asked
 from firstclick.serve.http.refusals import as_answer
 from firstclick.serve.http.static import HEADERS as PAGE_HEADERS
 from firstclick.serve.http.static import pages
+from firstclick.serve.item_rules import features_as_given
 from firstclick.serve.model import Model
 from firstclick.serve.service import ACCEPTED, Receipt
 from firstclick.serve.store.store import StoredModel
@@ -71,9 +72,10 @@ async def feedback(asked: Asked) -> Answer:
         # Not raised: what is raised is counted at the door, and the service has counted this one.
         code, content, headers = as_answer(outcome)
         return Answer(content, code, headers)
+    durability = _durability(asked)
     if outcome.status == ACCEPTED:
-        return Answer(encode(bodies.Receipt("accepted", outcome.seq)), 201)
-    return Answer(encode(bodies.Receipt("duplicate", outcome.seq)))
+        return Answer(encode(bodies.Receipt("accepted", outcome.seq, durability)), 201)
+    return Answer(encode(bodies.Receipt("duplicate", outcome.seq, durability)))
 
 
 async def feedback_batch(asked: Asked) -> bodies.Outcomes:
@@ -83,14 +85,19 @@ async def feedback_batch(asked: Asked) -> bodies.Outcomes:
     if not entries:
         asked.service.model(asked.path[0])
         return bodies.Outcomes([])
+    durability = _durability(asked)
     return bodies.Outcomes(
         [
             bodies.Outcome(outcome.status, message=str(outcome))
             if isinstance(outcome, Refused)
-            else bodies.Outcome(outcome.status, outcome.seq)
+            else bodies.Outcome(outcome.status, outcome.seq, durability=durability)
             for outcome in await _outcomes(asked, entries)
         ]
     )
+
+
+def _durability(asked: Asked) -> bodies.Durability:
+    return "relaxed" if asked.site.settings.durability == "relaxed" else "full"
 
 
 # Items
@@ -110,22 +117,10 @@ def withdraw_item(asked: Asked) -> bodies.Changed:
 
 
 def change_items(asked: Asked) -> bodies.Changed:
-    (name,) = asked.path
     body: bodies.ItemChanges = asked.body
-    model = asked.service.model(name)
-    if not body.put and not body.withdraw:
-        raise Malformed("there is nothing to change; give items in put or ids in withdraw")
-    put = {item.id for item in body.put}
-    for item in body.withdraw:
-        if item in put:
-            raise Malformed(f"item {item!r} is both put and withdrawn; decide for one")
-        # Before anything is written: what is put must not stay when the rest is refused.
-        if not model.shelf.is_shown(item):
-            raise Unknown(f"no item {item!r} in model {name!r}, or it is withdrawn already")
-    seq = asked.service.put_items(name, _items(body.put)) if body.put else 0
-    if body.withdraw:
-        seq = asked.service.withdraw_items(name, list(dict.fromkeys(body.withdraw)))
-    return bodies.Changed(seq)
+    return bodies.Changed(
+        asked.service.change_items(asked.path[0], put=_items(body.put), withdraw=body.withdraw)
+    )
 
 
 def list_items(asked: Asked) -> bodies.ListedItems:
@@ -135,15 +130,11 @@ def list_items(asked: Asked) -> bodies.ListedItems:
     with model.lock:
         catalog, names, groups = model.shelf.catalog, model.shelf.names, model.shelf.groups
         rows = np.flatnonzero(catalog.hidden[after + 1 :] == 0)[: limit + 1] + after + 1
+        items = [catalog.items[row] for row in rows[:limit].tolist()]
+        features = features_as_given(model, rows[:limit])
         listed = [
-            bodies.ListedItem(
-                item,
-                names.get(item, ""),
-                groups.get(item, ""),
-                None if catalog.features is None else catalog.features[row].tolist(),
-            )
-            for row in rows[:limit].tolist()
-            for item in (catalog.items[row],)
+            bodies.ListedItem(item, names.get(item, ""), groups.get(item, ""), row)
+            for item, row in zip(items, features, strict=True)
         ]
     return bodies.ListedItems(listed, int(rows[limit - 1]) if len(rows) > limit else None)
 
@@ -289,7 +280,7 @@ def ready(asked: Asked) -> bodies.Ready:
                 f"model {name!r} is {lag:.1f} s behind its log, and may be {settings.lag_most:g} s; "
                 "ask another replica"
             )
-    return bodies.Ready("ready", "relaxed" if settings.durability == "relaxed" else "full")
+    return bodies.Ready("ready", _durability(asked))
 
 
 def metrics(asked: Asked) -> Answer:

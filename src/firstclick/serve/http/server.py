@@ -1,13 +1,13 @@
 """Uvicorn around the application: bind, serve, and stop without losing an answer."""
 
 import asyncio
-import contextlib
 import errno
 import logging
 import signal
 import socket
+import sys
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from types import FrameType, TracebackType
 
 import uvicorn
@@ -27,6 +27,7 @@ FINISH_WITHIN = 10
 BACKLOG = 2048
 # Files that are open beside connections.
 OTHER_FILES = 64
+SWITCH_EVERY = 0.0005
 # Exit codes: stopped as asked; and, for a supervisor that restarts what failed, the store must not be
 # written to any more (EX_IOERR of sysexits.h).
 STOPPED = 0
@@ -37,21 +38,8 @@ LOOK_EVERY = 0.5
 class _Uvicorn(uvicorn.Server):
     """Uvicorn that ends with a signal as it ends without one: everything is closed, then we return."""
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {
-            number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # Not kept for later: uvicorn would raise it again at its end, and we would die of it.
         # A second Ctrl-C does not wait for those who are being answered.
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
@@ -78,7 +66,7 @@ class Server:
                 lifespan="off",
                 access_log=False,
                 log_config=None,
-                log_level=logging.WARNING,
+                log_level=logging.ERROR,  # what strangers send is no news
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE,
@@ -92,9 +80,14 @@ class Server:
 
     def run(self) -> int:
         """Serve until SIGTERM, SIGINT or `stop`; the exit code. The service is left open."""
+        # The writer takes the interpreter's lock many times in a commit, and would wait for a busy event loop
+        # the usual 5 ms each time.
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_EVERY)
         try:
             _run_in_loop(self._serve(), self._uvicorn)
         finally:
+            sys.setswitchinterval(usual)
             self._socket.close()
             self._app.close()
         return STORE_BROKEN if self._service.writer.broken is not None else STOPPED

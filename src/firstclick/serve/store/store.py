@@ -54,6 +54,8 @@ class Store(ABC):
     kind: ClassVar[str]
     # Whether other processes may append to the same logs.
     shared: ClassVar[bool]
+    # What its owner should know, a sentence each.
+    notes: tuple[str, ...] = ()
 
     @abstractmethod
     def models(self) -> list[StoredModel]:

@@ -1,0 +1,49 @@
+"""The first event of a model, checked so that nothing is written which could not work."""
+
+import secrets
+from collections.abc import Sequence
+
+from firstclick.errors import FirstclickError
+from firstclick.protocol import Policy
+from firstclick.registry import make_policy
+from firstclick.serve.errors import Malformed, Refused
+from firstclick.serve.events import Created, Item, ItemsPut
+from firstclick.serve.item_rules import check_items, check_name, fitted_scale, scaled
+from firstclick.serve.model import Model
+from firstclick.serve.token import MOST_ROWS
+from firstclick.whole_number import whole_number
+
+
+def beginning(
+    name: str,
+    *,
+    policy: Policy | str,
+    k: int,
+    items: Sequence[Item],
+    seed: int | None,
+    feature_names: Sequence[str],
+    scale: bool,
+) -> Created:
+    """How a model of this policy and these items begins, or Malformed."""
+    check_name(name)
+    try:
+        chosen = make_policy(policy)
+        places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
+        checked = check_items(items, None)
+        fitted = fitted_scale(checked, feature_names) if scale else None
+        checked = check_items(scaled(checked, fitted), None)
+        body = Created(
+            policy=chosen.name,
+            settings=chosen.settings,
+            k=places,
+            seed=secrets.randbits(32) if seed is None else whole_number("seed", seed, at_least=0),
+            n_features=0 if checked[0].features is None else len(checked[0].features),
+            items=ItemsPut.of(checked),
+            feature_scale=fitted and fitted.as_json(),
+        )
+        Model(0, name, body)  # What the policy cannot work with it refuses now.
+    except Refused:
+        raise
+    except FirstclickError as error:
+        raise Malformed(str(error)) from None
+    return body

@@ -1,0 +1,180 @@
+"""Too many, too slow and too silly clients: others are served, refusals are honest, memory does not grow."""
+
+import json
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from clients import Caller, Crowd
+from crash import Stage, Zygote
+from oracle import Ledger
+
+RECOMMEND = "/v1/models/shop/recommend"
+HEAD = b"POST /v1/models/shop/recommend HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+
+@pytest.fixture
+def stage(zygote: Zygote, tmp_path: Path) -> Iterator[Stage]:
+    with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as made:
+        yield made
+
+
+def connected(stage: Stage, n: int, opened: ExitStack) -> list[socket.socket]:
+    return [
+        opened.enter_context(socket.create_connection(("127.0.0.1", stage.port), timeout=30))
+        for _ in range(n)
+    ]
+
+
+def drip(connections: list[socket.socket], piece: bytes) -> int:
+    """Send a little on each; how many are still open."""
+    left = 0
+    for connection in connections:
+        try:
+            connection.sendall(piece)
+            left += 1
+        except OSError:
+            pass
+    return left
+
+
+def served(stage: Stage, ledger: Ledger) -> None:
+    """Ordinary clients get ordinary answers now."""
+    with Crowd([stage.port], ledger, clients=4) as crowd:
+        time.sleep(0.3)
+    assert crowd.codes <= {200, 201, 404, 409, 422}, crowd.codes
+
+
+@pytest.mark.parametrize(
+    ("begun", "piece"),
+    [(HEAD, b"x-slow: 1\r\n"), (HEAD + b"Content-Length: 100000\r\n\r\n", b" ")],
+    ids=["headers", "body"],
+)
+def test_hundreds_of_dripping_clients_are_cut_off(stage: Stage, begun: bytes, piece: bytes) -> None:
+    ledger = Ledger()
+    pid = stage.start(patience=1.0)
+    stage.wait_until(200)
+    with ExitStack() as opened:
+        slow = connected(stage, 200, opened)
+        assert drip(slow, begun) == 200
+        served(stage, ledger)
+        until = time.monotonic() + 20
+        while drip(slow, piece):
+            assert time.monotonic() < until, "dripping must not keep a connection"
+            time.sleep(0.1)
+        served(stage, ledger)
+    stage.audit(ledger)
+    assert stage.stop(pid) == 0
+    assert not stage.judge(ledger).complaints
+
+
+def test_idle_connections_do_not_stop_others(stage: Stage) -> None:
+    ledger = Ledger()
+    pid = stage.start()
+    stage.wait_until(200)
+    with ExitStack() as opened:
+        idle = connected(stage, 500, opened)
+        served(stage, ledger)
+        # They are connections still: each may ask.
+        idle[-1].sendall(HEAD + b"Content-Length: 2\r\n\r\n{}")
+        assert idle[-1].recv(100).startswith(b"HTTP/1.1 200")
+    stage.audit(ledger)
+    assert stage.stop(pid) == 0
+    assert not stage.judge(ledger).complaints
+
+
+# So little that a few clients are too many: requests at once, or events that wait.
+@pytest.mark.parametrize(
+    "most", [{"requests_at_once": 6}, {"waiting_most": 4, "batch_most": 2}], ids=["requests", "events"]
+)
+def test_more_than_it_can_take_is_refused_and_all_is_well_at_once_afterwards(
+    stage: Stage, most: dict[str, int]
+) -> None:
+    ledger = Ledger()
+    pid = stage.start(settings=most)
+    stage.wait_until(200)
+    with Crowd([stage.port], ledger, clients=24, changes=False) as crowd:
+        time.sleep(2.0)
+    assert crowd.codes <= {200, 201, 409, 429, 503}, crowd.codes
+    assert 429 in crowd.codes
+    reply = stage.ask("POST", RECOMMEND, {})
+    assert reply.code == 200
+    said = {"token": reply.body["token"], "click": None}
+    ledger.send("shop", said["token"], None)
+    reply = stage.ask("POST", "/v1/models/shop/feedback", said)
+    assert reply.code == 201
+    ledger.hear(said["token"], None, "accepted", reply.body["seq"])
+    assert stage.ask("GET", "/health/ready").code == 200
+    stage.audit(ledger)
+    assert stage.stop(pid) == 0
+    found = stage.judge(ledger)
+    assert not found.complaints, str(found)
+    assert ledger.statuses["overloaded"] > 20
+    assert found.acked > 50
+
+
+def test_a_refusal_says_when_to_come_again(stage: Stage) -> None:
+    pid = stage.start(settings={"requests_per_second": 2.0})
+    replies = [stage.ask("POST", RECOMMEND, {}) for _ in range(8)]
+    refused = [reply for reply in replies if reply.code == 429]
+    assert len(refused) >= 4
+    assert {reply.code for reply in replies} <= {200, 429}
+    for reply in refused:
+        assert 0 < int(reply.headers["retry-after"]) <= 2
+        assert reply.body["error"]["status"] == "overloaded"
+    stage.stop(pid)
+
+
+def bad_requests(stage: Stage, n: int, seed: int) -> None:
+    """All kinds of them, none like another."""
+    draw = random.Random(seed)
+    caller = Caller(stage.port)
+    for number in range(n):
+        odd = "".join(draw.choices("abcdefghij0123456789", k=30))
+        match number % 8:
+            case 0:
+                caller.post("/v1/models/shop/feedback", {"token": odd * 4, "click": 0})
+            case 1:
+                caller.post(f"/v1/models/{odd}/feedback", {"token": odd, "click": 0})
+            case 2:
+                caller.ask("GET", f"/{odd}/{odd}")
+            case 3:
+                caller.post(RECOMMEND, {odd: number})
+            case 4:
+                caller.post(RECOMMEND, {"candidates": [odd] * 50})
+            case 5:
+                caller.ask("DELETE", f"/v1/models/shop/items/{odd}")
+            case 6:
+                caller.ask(odd.upper()[:8], RECOMMEND)
+            case 7:
+                with socket.create_connection(("127.0.0.1", stage.port), timeout=30) as raw:
+                    raw.sendall(HEAD + f"X-{odd}: {odd * 20}\r\n".encode() + b"Content-Length: 500\r\n\r\n{")
+    caller.close()
+
+
+def memory(pid: int) -> int:
+    """Bytes of a process."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        pytest.skip("how much memory a process has is told by /proc alone")
+    (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
+    return 1024 * int(line.split()[1])
+
+
+def test_bad_requests_leave_no_memory_behind(stage: Stage) -> None:
+    pid = stage.start(settings={"requests_per_second": 1e6})
+    stage.wait_until(200)
+    bad_requests(stage, 1000, seed=1)
+    before = memory(pid)
+    bad_requests(stage, 4000, seed=2)
+    grown = memory(pid) - before
+    # A kilobyte kept of each would be four megabytes.
+    assert grown < 3_000_000, grown
+    told = stage.ask("GET", "/v1/models/shop/view").body
+    assert json.dumps(told).count("unknown") == 1
+    assert stage.stop(pid) == 0
+    assert "Traceback" not in stage.said()
