@@ -12,7 +12,7 @@ from firstclick.errors import InvalidInput
 from firstclick.whole_number import whole_number
 
 if TYPE_CHECKING:
-    from firstclick.serve.loadtest import LoadTest
+    from firstclick.serve.load.loadtest import LoadTest
 
 SECONDS_BETWEEN_LINES = 15.0
 MOST_SECONDS, MOST_ROUNDS, MOST_EVENTS = 600.0, 100, 10**8
@@ -75,7 +75,7 @@ def loadtest(
     if folder is not None and not folder.is_dir():
         raise InvalidInput(f"--folder {folder} is not there; name a folder that is")
     # Imported late: no other command needs the server.
-    from firstclick.serve.loadtest import own_server, running_server
+    from firstclick.serve.load.loadtest import own_server, running_server
 
     how: dict[str, Any] = {"seconds": seconds, "rounds": rounds, "share": share, "rate": rate}
     with progress_bar(every=SECONDS_BETWEEN_LINES) as bar:

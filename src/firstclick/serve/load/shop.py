@@ -1,7 +1,7 @@
 """The load test's own shop: made-up items in a temporary store, served by a child process.
 
-python -m firstclick.serve.load_shop serve STORE BATCH_MOST      # says its address, ends with its stdin
-python -m firstclick.serve.load_shop recover STORE [TAIL]        # says how long it took
+python -m firstclick.serve.load.shop serve STORE BATCH_MOST      # says its address, ends with its stdin
+python -m firstclick.serve.load.shop recover STORE [TAIL]        # says how long it took
 """
 
 import itertools
@@ -24,7 +24,7 @@ from firstclick.registry import make_world
 from firstclick.serve.config import Settings
 from firstclick.serve.events import Item, Kind, NewEvent, feedback_payload
 from firstclick.serve.http.server import Server
-from firstclick.serve.load_generator import Target
+from firstclick.serve.load.generator import Target
 from firstclick.serve.recovery import catch_up, recover
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
@@ -111,7 +111,7 @@ class Shop:
 
 def _child(*arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "firstclick.serve.load_shop", *arguments],
+        [sys.executable, "-m", "firstclick.serve.load.shop", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

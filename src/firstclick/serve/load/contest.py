@@ -1,7 +1,7 @@
 """Contestants of a load test: kinds of requests, each measured in turn with the others.
 
 Machines are noisy, and neighbours come and go: so all run in turn, for several rounds. Throughput is measured
-in a closed loop, latency in an open one at a part of that throughput (`load_generator` says why).
+in a closed loop, latency in an open one at a part of that throughput (`generator` says why).
 """
 
 import itertools
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firstclick.errors import WorkFailed
-from firstclick.serve.load_generator import ClosedLoop, OpenLoop, Sample, Target, load, run
-from firstclick.serve.load_shop import Answered
+from firstclick.serve.load.generator import ClosedLoop, OpenLoop, Sample, Target, load, run
+from firstclick.serve.load.shop import Answered
 
 EMPTY, RECOMMEND, FEEDBACK = "empty", "recommend", "feedback"
 SINGLE, BATCH = "feedback, commit batch 1", "feedback, batch call"

@@ -1,7 +1,7 @@
 """A load test: what the service does in a second, how long answers take, and how that compares.
 
-Everything is compared with an empty request to the same server in the same run. The best of some rounds
-counts, and the spread is told.
+Everything is compared with an empty request to the same server in the same run. Of rates the best of some
+rounds is told, of ratios the median, and the spread of both.
 """
 
 import os
@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.http.access import is_loopback
-from firstclick.serve.load_contest import (
+from firstclick.serve.load.contest import (
     BATCH,
     EMPTY,
     FEEDBACK,
@@ -29,8 +30,8 @@ from firstclick.serve.load_contest import (
     reading,
     writing,
 )
-from firstclick.serve.load_generator import Target
-from firstclick.serve.load_shop import MODEL, Recovered, Shop, recovered, served
+from firstclick.serve.load.generator import Target
+from firstclick.serve.load.shop import MODEL, Recovered, Shop, recovered, served
 
 BATCH_MOST = 512  # events in one commit, as `firstclick serve` has it
 TAIL = 10_000  # events after the last snapshot, as `firstclick serve` makes them
@@ -115,17 +116,20 @@ RATIOS = (
 
 
 def demands(contestants: Sequence[Contestant]) -> list[Demand]:
-    """The ratios that can be told from these contestants: of their best rounds, and of each round."""
-    best = {one.name: one.rate for one in contestants}
+    """The ratios that can be told from these contestants: of each round, and the median of these.
+
+    Not of the best rounds: neighbours that come and go would favour one contestant and then another.
+    """
+    names = [one.name for one in contestants]
     rounds = [
-        dict(zip(best, (sample.rate for sample in samples), strict=True))
+        dict(zip(names, (sample.rate for sample in samples), strict=True))
         for samples in zip(*(one.closed for one in contestants), strict=True)
     ]
     told = []
     for ratio in RATIOS:
-        if ratio.needs <= best.keys():
+        if ratio.needs <= set(names):
             paired = [ratio.value(rates) for rates in rounds]
-            told.append(Demand(ratio.name, ratio.value(best), (min(paired), max(paired)), ratio.at_least))
+            told.append(Demand(ratio.name, median(paired), (min(paired), max(paired)), ratio.at_least))
     return told
 
 
