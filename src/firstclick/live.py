@@ -1,5 +1,6 @@
 """A policy at work on a catalog, in rows: what the `Ranker` and the service have in common."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,19 +16,23 @@ from firstclick.registry import make_policy
 from firstclick.whole_number import whole_number
 
 
-def recommend_once(  # type: ignore[no-untyped-def]
-    numbers, state, catalog, request, stream_key, number, noise, slate, means, deviations
+def recommend_some(  # type: ignore[no-untyped-def]
+    numbers, state, catalog, request, stream_key, asked, noise, slates, found, means, deviations
 ):
-    """The recommendation of this number, which alone decides its noise and its ties.
+    """The recommendations of the numbers in `asked`, each of which alone decides its noise and its ties.
 
-    What is held for the attraction of each item goes into `means` and `deviations`, unless they are empty.
+    One row of `slates` for each, and how many items it has in `found`. What is held for the attraction of
+    each item goes into `means`, unless that has no columns. Handing over a catalog takes as long as finding a
+    slate in it: many are found in one call.
     """
-    key = mix(stream_key, np.uint64(number))
-    fill_normal(key, noise)
-    n = recommend(numbers, state, catalog, request, key, noise, slate)
-    if len(means) > 0:
-        estimate(numbers, state, catalog, slate[:n], means[:n], deviations[:n])
-    return n
+    for i in range(len(asked)):
+        key = mix(stream_key, np.uint64(asked[i]))
+        fill_normal(key, noise)
+        slate = slates[i]
+        n = recommend(numbers, state, catalog, request, key, noise, slate)
+        found[i] = n
+        if means.shape[1] > 0:
+            estimate(numbers, state, catalog, slate[:n], means[i, :n], deviations[:n])
 
 
 def learn_once(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
@@ -38,9 +43,6 @@ def learn_once(numbers, state, catalog, slate, examined, clicks):  # type: ignor
 def estimate_once(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
     """What is held for the attraction of each row."""
     estimate(numbers, state, catalog, rows, means, deviations)
-
-
-NOTHING = np.empty(0)
 
 
 class LivePolicy:
@@ -66,7 +68,7 @@ class LivePolicy:
         return self.policy.initial_state(self._n_rows, arrays.features.shape[1], self.k)
 
     def _compile(self) -> None:
-        self._recommend = compiled(recommend_once, type(self.policy))
+        self._recommend = compiled(recommend_some, type(self.policy))
         self._learn = compiled(learn_once, type(self.policy))
         self._estimate = compiled(estimate_once, type(self.policy))
         self._noise = np.empty(self.policy.noise_size(self.k, self.catalog.arrays.features.shape[1]))
@@ -136,29 +138,41 @@ class LivePolicy:
         n: int,
         candidates: NDArray[np.int64] | None = None,
         excluded: list[int] | None = None,
-        *,
-        means: NDArray[np.float64] = NOTHING,
     ) -> NDArray[np.int64]:
         """The best n rows that are shown, among `candidates` if given, fewer where fewer are left.
 
-        The key and the number decide what is explored. What is held for the attraction of each row goes into
-        `means`, if it has room for n.
+        The key and the number decide what is explored.
         """
+        ((rows, _),) = self.recommend_many(key, [number], n, candidates, excluded, scored=False)
+        return rows
+
+    def recommend_many(
+        self,
+        key: np.uint64,
+        numbers: Sequence[int],
+        n: int,
+        candidates: NDArray[np.int64] | None = None,
+        excluded: list[int] | None = None,
+        *,
+        scored: bool = True,
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """For each number the rows that it recommends, and what is held for the attraction of each."""
         self.follow_catalog()
-        slate = np.empty(n, np.int64)
+        many = len(numbers)
+        slates, found = np.empty((many, n), np.int64), np.zeros(many, np.int64)
+        means = np.empty((many, n if scored else 0))
         # An empty array of candidates means "all" to a kernel, and none at all to the caller.
-        if n == 0 or (candidates is not None and not len(candidates)):
-            return slate[:0]
-        hidden = self.catalog.hidden if self.catalog.n_hidden else EVERYTHING.hidden
-        if excluded:
-            hidden = self.catalog.hidden.copy()
-            hidden[excluded] = 1
-        asked = EVERYTHING.candidates if candidates is None else candidates
-        found = self._recommend(
-            self.numbers, self.state, self.arrays(), Request(asked, hidden),
-            key, number, self._noise, slate, means, np.empty(len(means)),
-        )  # fmt: skip
-        return slate[:found]
+        if n and (candidates is None or len(candidates)):
+            hidden = self.catalog.hidden if self.catalog.n_hidden else EVERYTHING.hidden
+            if excluded:
+                hidden = self.catalog.hidden.copy()
+                hidden[excluded] = 1
+            asked = EVERYTHING.candidates if candidates is None else candidates
+            self._recommend(
+                self.numbers, self.state, self.arrays(), Request(asked, hidden),
+                key, np.array(numbers, np.int64), self._noise, slates, found, means, np.empty(n),
+            )  # fmt: skip
+        return [(slates[i, :m], means[i, :m]) for i, m in enumerate(found.tolist())]
 
     def learn_rows(self, rows: NDArray[np.int64], click: int | None) -> None:
         """Learn that position `click` of these rows was the first clicked, or none."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.catalog import Catalog
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.ranking import Request
-from firstclick.live import NOTHING, estimate_once, learn_once, recommend_once
+from firstclick.live import estimate_once, learn_once, recommend_some
 from firstclick.protocol import EVERYTHING, Policy, State, catalog_arrays
 from firstclick.ranker import Ranker
 from firstclick.registry import make_policy
@@ -56,12 +56,12 @@ class Driver:
 
     def recommend(self, number: int = 0, request: Request = EVERYTHING) -> list[int]:
         """The slate under the noise of this number."""
-        slate = np.full(self.k, -1, np.int64)
-        n = compiled(recommend_once, type(self.policy))(
-            self.numbers, self.state, self.catalog, request, self._key, number, self._noise, slate,
-            NOTHING, NOTHING,
+        slates, found = np.full((1, self.k), -1, np.int64), np.zeros(1, np.int64)
+        compiled(recommend_some, type(self.policy))(
+            self.numbers, self.state, self.catalog, request, self._key, np.array([number]), self._noise,
+            slates, found, np.empty((1, 0)), np.empty(0),
         )  # fmt: skip
-        return [int(item) for item in slate[:n]]
+        return [int(item) for item in slates[0, : found[0]]]
 
     def learn(self, slate: Sequence[int], click: int | None) -> None:
         """Learn that position `click` of the slate was the first clicked, or none."""

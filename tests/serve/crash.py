@@ -140,7 +140,8 @@ class Stage:
         """Have the server that lives now say what it serves."""
         for model in MODELS:
             code, body, _ = self.ask("GET", f"/v1/models/{model}/audit")
-            assert code == 200, (body, self.said())
+            if code != 200:
+                body = {"seq": 0, "digest": str(body), "equal": False}  # Not even that it could say.
             ledger.served.append(Served(model, body["seq"], body["digest"], body["equal"]))
 
     def judge(self, ledger: Ledger) -> Verdict:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
+from firstclick.errors import FirstclickError
 from firstclick.serve.audit import audit_stored
 from firstclick.serve.events import BODY_OF, Event, ItemsPut, ItemsWithdrawn, Kind, feedback_payload, unpacked
 from firstclick.serve.recovery import recover
@@ -123,7 +124,16 @@ def judge(store: Store, ledger: Ledger) -> Verdict:
     for stored in store.models():
         events = list(chain.from_iterable(store.events(stored.id, 0)))
         found = _judge_log(stored, events, ledger)
-        complaints += found.complaints + _judge_models(store, stored, events, ledger.served)
+        served = [said for said in ledger.served if said.model == stored.name]
+        complaints += found.complaints + [
+            f"{stored.name}: the server's own audit at {said.seq} found {said.digest}"
+            for said in served
+            if not said.equal
+        ]
+        try:
+            complaints += _judge_models(store, stored, events, served)
+        except FirstclickError as error:
+            complaints.append(f"{stored.name}: its log cannot be folded: {error}")
         total = Verdict(complaints, *(a + b for a, b in zip(total[1:], found[1:], strict=True)))
     return total
 
@@ -217,12 +227,10 @@ def _judge_models(
     if recover(store, stored).digest() != model.digest():
         wrong.append(f"{stored.name}: a restart with snapshots comes to another model than the log")
     for said in served:
-        if said.model != stored.name:
-            continue
-        if not said.equal:
-            wrong.append(f"{stored.name}: the server's own audit at {said.seq} found a difference")
         if said.seq > stored.head:
             wrong.append(f"{stored.name}: event {said.seq} was served, and the log ends at {stored.head}")
-        elif recover(store, stored, upto=said.seq, use_snapshots=False).digest() != said.digest:
+        elif (
+            said.equal and recover(store, stored, upto=said.seq, use_snapshots=False).digest() != said.digest
+        ):
             wrong.append(f"{stored.name}: the model served at {said.seq} is not what the log comes to")
     return wrong

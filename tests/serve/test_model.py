@@ -130,6 +130,33 @@ def test_the_request_decides_the_slate() -> None:
     assert model.recommend(0, k=1, candidates=[]).items == []
 
 
+def test_slates_made_ahead_are_what_their_numbers_recommend_and_none_outlives_an_event() -> None:
+    log = Log().eventful()
+    model = log.model
+    seen: set[int] = set()
+    for event in range(6):
+        for _ in range(40):
+            number, ranked = model.next_slate()
+            assert number not in seen
+            seen.add(number)
+            again = model.recommend(number)
+            assert (ranked.items, ranked.scores, ranked.seq) == (again.items, again.scores, model.seq)
+            assert ranked.rows.tolist() == again.rows.tolist()
+        assert model._at_once > 1  # so some were really made ahead
+        if event % 2:
+            log.withdraw(ranked.items[0])
+            assert all(ranked.items[0] not in model.next_slate()[1].items for _ in range(30))
+        else:
+            log.feedback(ranked.rows.tolist(), 0)
+
+
+def test_what_is_made_ahead_is_little_where_feedback_comes_after_every_slate() -> None:
+    log = Log()
+    for _ in range(30):
+        log.feedback(log.model.next_slate()[1].rows.tolist(), None)
+    assert log.model._at_once == 1
+
+
 def test_pinned_items_stand_where_they_were_asked_for() -> None:
     model = Log().eventful().model
     for number in range(20):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ from firstclick.serve.events import (
 )
 from firstclick.serve.fold import fold
 from firstclick.serve.history import History
+from firstclick.serve.pinned import pinned_rows, with_pinned
 from firstclick.serve.shelf import Shelf, Standing
 from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.source_code import code_hash
@@ -37,6 +39,10 @@ from firstclick.streams import stream_key
 # Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.
 TOGETHER = 64
 RECENT = 8
+# Slates made in one call at most.
+MOST_READY = 16
+# Kernels are compiled for a number with a sign.
+LARGEST_NUMBER = 2**63 - 1
 
 
 class Ranked(NamedTuple):
@@ -74,6 +80,9 @@ class Model:
         self.seq = 1
         self.restored_from = 0  # the event after which the snapshot was made that this came from
         self.lock = threading.RLock()
+        self._ready: list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]] = []
+        self._ready_seq = 0
+        self._at_once = 1
         self._key = stream_key(created.seed, "model", policy.label, created.k)
 
     @property
@@ -161,34 +170,42 @@ class Model:
             try:
                 asked = None if candidates is None else catalog.rows(candidates)
                 excluded = catalog.known_rows(exclude)
-                held = self._pinned_rows(pinned, n) if pinned else {}
+                held = pinned_rows(self.shelf, pinned, n) if pinned else {}
             except FirstclickError as error:
                 raise Malformed(str(error)) from None
             excluded += held.values()
-            means = np.empty(n - len(held))
-            rows = self.live.recommend_rows(self._key, number, len(means), asked, excluded, means=means)
+            ((rows, means),) = self.live.recommend_many(self._key, [number], n - len(held), asked, excluded)
             if held:
-                rows = _with_pinned(rows, held)
+                rows = with_pinned(rows, held)
                 means, _ = self.live.estimates(rows)
-            return Ranked(
-                rows,
-                [catalog.items[row] for row in rows.tolist()],
-                [None if mean != mean else mean for mean in means[: len(rows)].tolist()],
-                self.seq,
-            )
+            return self._ranked(rows, means)
 
-    def _pinned_rows(self, pinned: Mapping[int, ItemId], n: int) -> dict[int, int]:
-        held: dict[int, int] = {}
-        for position, item in sorted(pinned.items()):
-            if not 0 <= position < n:
-                raise Malformed(f"pinned: a position must lie between 0 and {n - 1}, got {position}")
-            row = self.shelf.catalog.row_of(item)
-            if row is None or not self.shelf.catalog.is_shown(row):
-                raise Malformed(f"pinned: item {item!r} is not in the catalog, or withdrawn")
-            if row in held.values():
-                raise Malformed(f"pinned: item {item!r} has two positions; give it one")
-            held[position] = row
-        return held
+    def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
+        items = self.shelf.catalog.items
+        return Ranked(
+            rows,
+            [items[row] for row in rows.tolist()],
+            [None if mean != mean else mean for mean in means.tolist()],
+            self.seq,
+        )
+
+    def next_slate(self) -> tuple[int, Ranked]:
+        """A number drawn by chance, and `recommend(number)`.
+
+        Where requests come faster than feedback, several are made in one call and wait for their turn; none
+        outlives the next event.
+        """
+        with self.lock:
+            if not self._ready or self._ready_seq != self.seq:
+                # As many as were asked for since the last event, roughly: what is left over is thrown away.
+                used_up = not self._ready and self._ready_seq == self.seq
+                self._at_once = min(2 * self._at_once, MOST_READY) if used_up else max(self._at_once // 2, 1)
+                numbers = np.frombuffer(os.urandom(8 * self._at_once), np.int64) & LARGEST_NUMBER
+                slates = self.live.recommend_many(self._key, numbers.tolist(), self.k)
+                self._ready = list(zip(numbers.tolist(), slates, strict=True))
+                self._ready_seq = self.seq
+            number, (rows, means) = self._ready.pop()
+            return number, self._ranked(rows, means)
 
     def best_rows(self, n: int) -> NDArray[np.int64]:
         """The slate without exploration: the shown rows of the highest estimates; none if nothing is held."""
@@ -288,16 +305,3 @@ def _copied(state: State) -> State:
 def _first_features(created: Created) -> NDArray[np.float64]:
     table = created.items.table()
     return np.empty((len(created.items.ids), 0)) if table is None else table
-
-
-def _with_pinned(free: NDArray[np.int64], held: Mapping[int, int]) -> NDArray[np.int64]:
-    """Free rows in the places that no pinned row has; where they run out, pinned ones move up."""
-    rows: list[int] = []
-    waiting = iter(free.tolist())
-    for position in range(len(free) + len(held)):
-        if position in held:
-            rows.append(held[position])
-        elif (row := next(waiting, None)) is not None:
-            rows.append(row)
-    rows += [row for position, row in sorted(held.items()) if position >= len(free) + len(held)]
-    return np.array(rows, np.int64)

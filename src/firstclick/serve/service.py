@@ -39,7 +39,7 @@ from firstclick.serve.model import Model
 from firstclick.serve.recovery import catch_up, known_after, recover
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
-from firstclick.serve.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request
+from firstclick.serve.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
 from firstclick.serve.writer import Writer
 
 
@@ -177,13 +177,18 @@ class Service:
         """A slate and its token; nothing is written. The log so far and the request id decide the slate."""
         model = self.model(name)
         issued_ms = int(time.time() * 1000)
-        nonce = new_nonce(issued_ms) if request_id is None else nonce_of_request(request_id)
-        # 63 bits: kernels are compiled for a number with a sign.
-        number = int.from_bytes(nonce[8:], "little") >> 1
-        ranked = model.recommend(number, k=k, candidates=candidates, exclude=exclude, pinned=pinned)
+        plain = k is None and candidates is None and not exclude and not pinned
+        if plain and request_id is None:
+            number, ranked = model.next_slate()
+            nonce = new_nonce(issued_ms, number)
+        else:
+            nonce = new_nonce(issued_ms) if request_id is None else nonce_of_request(request_id)
+            ranked = model.recommend(
+                number_in(nonce), k=k, candidates=candidates, exclude=exclude, pinned=pinned
+            )
         token = Token(model.id, issued_ms, nonce, ranked.rows.astype("<u4").tobytes())
         self.recommended[name] += 1
-        if k is None and candidates is None and not exclude and not pinned:
+        if plain:
             self.exploring[name].note(model, ranked.rows)
         return Shown(ranked.items, ranked.scores, self.keys.sign(token), ranked.seq)
 

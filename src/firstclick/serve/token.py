@@ -47,9 +47,19 @@ class Token(NamedTuple):
         return len(self.rows) // ROW_SIZE
 
 
-def new_nonce(issued_ms: int) -> bytes:
-    """A nonce that nobody else will draw. It begins with the time: an index of them grows at its end."""
-    return issued_ms.to_bytes(6, "big") + os.urandom(NONCE_SIZE - 6)
+def new_nonce(issued_ms: int, number: int | None = None) -> bytes:
+    """A nonce that nobody else will draw. It begins with the time: an index of them grows at its end.
+
+    It ends with the number that decided the slate, if that was drawn before.
+    """
+    if number is None:
+        return issued_ms.to_bytes(6, "big") + os.urandom(NONCE_SIZE - 6)
+    return issued_ms.to_bytes(6, "big") + os.urandom(NONCE_SIZE - 14) + number.to_bytes(8, "little")
+
+
+def number_in(nonce: bytes) -> int:
+    """The number that decides the slate of this nonce: 63 bits, for kernels know a sign."""
+    return int.from_bytes(nonce[8:], "little") & (2**63 - 1)
 
 
 def nonce_of_request(request_id: str) -> bytes:
