@@ -77,8 +77,9 @@ def verdict(zygote: Zygote, folder: Path, trial: Trial, mutant: Iterable[str] = 
                 damage_newest_snapshots(stage.url)
             pid = stage.start(**life)
             stage.wait_until(200)
-            stage.audit(ledger)
-            time.sleep(0.7)
+            for _ in range(5):
+                stage.audit(ledger)
+                time.sleep(0.15)
         stage.audit(ledger)
         stage.stop(pid)
         return stage.judge(ledger)
