@@ -18,7 +18,7 @@ def clicked(attractions: np.ndarray) -> float:
 def test_the_cafe_has_names_groups_and_features_that_fit_a_learner():
     items = demo_items()
     assert len({item.id for item in items}) == len({item.name for item in items}) == len(items) == 60
-    assert len({item.group for item in items}) == 7
+    assert len({item.group for item in items}) == 8
     rows = np.array([item.features for item in items])
     assert rows.shape == (60, 10)
     assert np.linalg.norm(rows, axis=1).max() == pytest.approx(1)

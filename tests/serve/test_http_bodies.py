@@ -109,7 +109,7 @@ def test_wrong_recommendations_are_refused_with_a_sentence(
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ({"features": [1.0]}, "2 features here (f1, f2), got 1"),
+        ({"features": [1.0]}, "must have 2 features, got 1"),
         ({}, "features, got 0"),
         ({"features": [1.0, "a"]}, 'features[1] must be a number, got "a"'),
         ({"features": [0.0] * 2000}, "features must be a list of at most 1024, got a list of 2000"),
