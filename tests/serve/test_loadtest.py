@@ -194,7 +194,8 @@ def test_demands_are_medians_of_the_ratios_of_each_round() -> None:
         one.name: one
         for one in demands(
             [contestant(EMPTY, 1000, 900, 800), contestant(RECOMMEND, 400, 540, 400),
-             contestant(FEEDBACK, 300, 200, 200), contestant(SINGLE, 100, 50, 50), contestant(BATCH, 999, 450, 450)]
+             contestant(FEEDBACK, 300, 200, 200), contestant(SINGLE, 100, 50, 50),
+             contestant(BATCH, 999, 450, 450)]
         )
     }  # fmt: skip
     recommend = told["recommend / empty"]

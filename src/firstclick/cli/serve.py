@@ -1,6 +1,7 @@
 """`firstclick serve`: a catalog becomes a recommender behind HTTP."""
 
 import inspect
+import logging
 import os
 import sys
 import tempfile
@@ -51,6 +52,7 @@ def _serve(settings: Settings, stack: ExitStack) -> None:
     from firstclick.serve.http.server import Server
     from firstclick.serve.opening import ClickingCrowd, open_for
 
+    logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     if sys.stderr.isatty():
         talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
     with bar("folding the log", TaskProgressColumn()) as progress:
