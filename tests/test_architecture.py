@@ -61,8 +61,8 @@ def test_simulate_and_serve_do_not_know_one_another() -> None:
 def test_importing_firstclick_compiles_nothing_and_leaves_the_heavy_libraries_alone() -> None:
     code = (
         "import sys, firstclick; from firstclick.kernels import ranking, posterior; "
-        "heavy = {'matplotlib', 'jinja2', 'typer', 'rich', 'pandas', 'scipy.sparse.linalg', 'uvicorn', 'httpx', "
-        "'msgspec'}; "
+        "heavy = {'matplotlib', 'jinja2', 'typer', 'rich', 'pandas', 'scipy.sparse.linalg', 'uvicorn', "
+        "'httpx', 'msgspec'}; "
         "print(sorted(heavy & set(sys.modules)), len(posterior.observe.signatures))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
