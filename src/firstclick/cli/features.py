@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import print_json, progress_bar, talk
 from firstclick.cli.experiments import SECONDS_BETWEEN_LINES
 from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
-from firstclick.cli.wording import count, number
+from firstclick.cli.wording import count
 from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
 from firstclick.data.gathering import GROUP_SEPARATOR
 from firstclick.data.logs import PARQUET
@@ -41,25 +42,16 @@ def features(
     item_column: Annotated[
         str | None, Option(metavar="COLUMN", help="Column of the item: a name, or a number; 1 by default.")
     ] = None,
-    value_column: Annotated[
-        str | None,
-        Option(metavar="COLUMN", help="Column of a value, such as a rating; without it every row attracts."),
-    ] = None,
-    above: Annotated[
-        float | None, number("A row attracts if its value is above this; 0 if not given.")
-    ] = None,
+    value_column: ValueColumn = None,
+    above: Above = None,
     name_column: Annotated[
         str | None, Option(metavar="COLUMN", help="Column of what people call the item.")
     ] = None,
     group_column: Annotated[
         str | None, Option(metavar="COLUMN", help="Column of the item's group; '|' separates several.")
     ] = None,
-    separator: Annotated[
-        str | None, Option(metavar="TEXT", help="Separator of columns, if not found by itself.")
-    ] = None,
-    header: Annotated[
-        bool, Option("--header", help="Line 1 names columns, though columns are given as numbers.")
-    ] = False,
+    separator: Separator = None,
+    header: Header = False,
     encoding: Annotated[
         str | None, Option(metavar="NAME", help="Encoding of a text file; utf-8-sig if not given.")
     ] = None,

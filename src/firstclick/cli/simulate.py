@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typer import Context, Option
 
+from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import check_output, drawn_seed, hand_over, processes, progress_bar
-from firstclick.cli.wording import count, number
+from firstclick.cli.wording import count
 from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
 from firstclick.errors import InvalidInput
 from firstclick.protocol import Policy, Scenario, World, WorldSpec
@@ -51,19 +52,10 @@ def simulate(
     item_column: Annotated[
         str, Option(metavar="COLUMN", help="Column of the item: a name, or a number from 0.")
     ] = "1",
-    value_column: Annotated[
-        str | None,
-        Option(metavar="COLUMN", help="Column of a value, such as a rating; without it every row attracts."),
-    ] = None,
-    above: Annotated[
-        float | None, number("A row attracts if its value is above this; 0 if not given.")
-    ] = None,
-    separator: Annotated[
-        str | None, Option(metavar="TEXT", help="Separator of columns, if not found by itself.")
-    ] = None,
-    header: Annotated[
-        bool, Option("--header", help="Line 1 names columns, though columns are given as numbers.")
-    ] = False,
+    value_column: ValueColumn = None,
+    above: Above = None,
+    separator: Separator = None,
+    header: Header = False,
     encoding: Annotated[str, Option(metavar="NAME", help="Encoding of text files.")] = "utf-8-sig",
     items: Annotated[int | None, count("Keep this many items; all by default.")] = None,
     pick: Annotated[Pick, Option(help="Which items to keep.")] = Pick.popular,
