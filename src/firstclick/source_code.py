@@ -10,12 +10,12 @@ DECISIVE = ("kernels", "policies", "worlds", "data", "simulate", "protocol.py", 
 
 
 @cache
-def code_hash(*classes: type) -> str:
-    """Twelve digits that change with our decisive sources and with the files the classes come from."""
+def code_hash(*classes: type, parts: tuple[str, ...] = DECISIVE) -> str:
+    """Twelve digits that change with the sources in `parts` and with the files the classes come from."""
     package = Path(__file__).parent
     files = {
         file
-        for part in DECISIVE
+        for part in parts
         for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))
     }
     content = hashlib.sha256()

@@ -15,7 +15,6 @@ from firstclick.serve import model as model_module
 from firstclick.serve import service as service_module
 from firstclick.serve.errors import Refused, Unavailable
 from firstclick.serve.events import Event, Kind, NewEvent
-from firstclick.serve.recovery import recover
 from firstclick.serve.service import Service
 from firstclick.serve.shelf import Shelf, Standing
 from firstclick.serve.store import migrations
@@ -133,7 +132,7 @@ def rollback_deletes_events() -> None:
             connection.execute("UPDATE model SET head = ? WHERE id = ?", (seq, model.id))
             connection.execute("DELETE FROM snapshot WHERE model = ? AND seq > ?", (model.id, seq))
         (stored,) = (stored for stored in self.store.models() if stored.id == model.id)
-        self._models[name] = recover(self.store, stored)
+        self.models.start_again(stored)
         return seq
 
     Service.roll_back = mutant  # type: ignore[method-assign]

@@ -20,8 +20,9 @@ from firstclick.serve.client import AsyncClient, Client
 from firstclick.serve.dialogue import KIND_OF, Patience, Unexpected
 from firstclick.serve.errors import Conflict, Overloaded, Refused, Unavailable
 from firstclick.serve.events import Item
+from firstclick.serve.feedback import Receipt
 from firstclick.serve.http.bodies import MOST_ENTRIES
-from firstclick.serve.service import Receipt, Shown
+from firstclick.serve.service import Shown
 
 URL = "http://127.0.0.1:8000"
 ACCEPTED = httpx.Response(201, json={"status": "accepted", "seq": 9})

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from made_log import K, Log, made_items
 
-from firstclick.errors import InvalidInput, WorkFailed
+from firstclick.errors import WorkFailed
 from firstclick.live import LivePolicy
 from firstclick.registry import policy_classes
 from firstclick.serve.errors import Malformed
 from firstclick.serve.events import feedback_payload, read_feedback
-from firstclick.serve.fold import fold
+from firstclick.serve.fold import SKIPPED, fold
 from firstclick.serve.model import Model
 from firstclick.serve.recovery import shelf_at
 from firstclick.serve.snapshot import BadSnapshot
@@ -112,12 +112,23 @@ def rows_of(*rows: int) -> bytes:
         b"\x00",
     ],
 )
-def test_a_damaged_payload_is_refused_before_anything_is_learned(payload: bytes) -> None:
-    log = Log()
+def test_feedback_that_cannot_be_is_passed_over_and_what_comes_after_it_is_learned(payload: bytes) -> None:
+    log, plain = Log(), Log()
     good = feedback_payload(0, 0, rows_of(0, 1))
-    with pytest.raises(InvalidInput, match="feedback 2 of 3"):
-        fold(log.model.live, [good, payload, good])
-    assert log.model.live.state.observations[0] == 0
+    assert fold(log.model.live, [good, payload, good]).tolist() == [0, SKIPPED, 0]
+    assert fold(plain.model.live, [good, good]).tolist() == [0, 0]
+    for mine, its in zip(log.model.live.state, plain.model.live.state, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_a_log_with_feedback_that_cannot_be_is_the_same_for_all_who_fold_it() -> None:
+    log = Log()
+    log.feedback([0, 1, 2], 1)
+    log.feedback([0, 99], 1)
+    log.feedback([2, 1, 0], None)
+    assert (log.model.seq, log.model.history.slates, log.model.history.skipped) == (4, 2, 1)
+    assert log.model_at(4).digest() == log.model.digest()
+    assert restored(log, log.model.snapshot()[1]).digest() == log.model.digest()
 
 
 def test_the_request_decides_the_slate() -> None:

@@ -20,7 +20,7 @@ from firstclick.serve.events import Event, Item
 from firstclick.serve.model import Model
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.shelf import Shelf
-from firstclick.serve.transfer import export_model, import_model
+from firstclick.serve.transfer import export_model
 
 STEPS = 120
 
@@ -102,7 +102,7 @@ def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pyt
         (stored,) = service.store.models()
         assert audit_stored(service.store, stored).equal
         content = export_model(service.store, stored)
-        assert service.take_up(import_model(service.store, "again", content)).seq == stored.head
+        assert service.import_model("again", content).seq == stored.head
     with open_service(place) as service:
         assert service.model("shop").digest() == wanted
     assert len(changes) < 20 * stored.head

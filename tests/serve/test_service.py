@@ -11,7 +11,8 @@ from made_log import N_FEATURES, K, made_items
 from firstclick.serve.audit import audit_served, audit_stored
 from firstclick.serve.errors import Conflict, Expired, Malformed, Overloaded, Refused, Unavailable, Unknown
 from firstclick.serve.events import Item
-from firstclick.serve.service import Receipt, Service, open_service
+from firstclick.serve.feedback import Receipt
+from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.serve.transfer import export_model, import_model
 
@@ -208,7 +209,7 @@ def test_a_model_moves_between_stores(service: Service, tmp_path: Path) -> None:
     (stored,) = service.store.models()
     content = export_model(service.store, stored)
     with open_service(str(tmp_path / "other.db")) as other:
-        other.take_up(import_model(other.store, "moved", content))
+        other.import_model("moved", content)
         assert other.model("moved").digest() == service.model("shop").digest()
         play(other, 3, name="moved")
         assert audit_served(other.store, other.model("moved")).equal
@@ -271,7 +272,7 @@ def test_token_keys_rotate_and_old_tokens_stay_good_for_their_time(
 ) -> None:
     token = service.recommend("shop").token
     monkeypatch.setattr("firstclick.serve.caretaker.ROTATE_DAYS", 0.0)
-    service.caretaker._rotate_token_keys()
+    service.caretaker._follow_token_keys()
     assert len(service.store.token_keys()) == 2
     assert service.recommend("shop").token[:8] != token[:8]
     assert service.feedback("shop", token, None).status == "accepted"

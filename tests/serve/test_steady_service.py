@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from made_log import K, made_items
 
-from firstclick.serve import service as service_module
+from firstclick.serve import models as models_module
 from firstclick.serve.audit import audit_served
 from firstclick.serve.errors import Refused, Unavailable
 from firstclick.serve.events import NewEvent
+from firstclick.serve.feedback import Receipt
 from firstclick.serve.model import Model
 from firstclick.serve.recovery import recover
-from firstclick.serve.service import Receipt, Service, open_service
+from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Appended, Store, StoredModel
 
 
@@ -81,9 +82,11 @@ def test_a_model_that_two_threads_find_at_once_is_one(
 
     (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)
     stored = service.store.create("new", [NewEvent(*first[1:])])
-    monkeypatch.setattr(service_module, "recover", slow)
+    monkeypatch.setattr(models_module, "recover", slow)
     found: list[Model] = []
-    threads = [threading.Thread(target=lambda: found.append(service.take_up(stored))) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: found.append(service.models.take_up(stored))) for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -86,6 +86,9 @@ def list_keys(
 def revoke(
     key: Annotated[int, count("Number of the key, as `firstclick keys list` shows it.", "--id")],
     store: StoreOption = OWN_STORE,
+    force: Annotated[
+        bool, Option("--force", help="Even the last one: the server is open to this machine then.")
+    ] = False,
 ) -> None:
     """Revoke a key. Servers that share a PostgreSQL store learn of it within seconds.
 
@@ -94,6 +97,11 @@ def revoke(
       firstclick keys revoke --id 3 --store shop.db
     """
     with opened(store, read_only=False) as there:
+        if [one.id for one in there.api_keys()] == [key] and not force:
+            raise InvalidInput(
+                f"key {key} is the last one, and a server without keys is open to whoever reaches it on this "
+                "machine; make another first, or say --force"
+            )
         if not there.revoke_api_key(key):
             raise UnknownName(f"no key {key} in the store; `firstclick keys list` shows what there is")
     talk.print(f"key {key} is revoked")

@@ -3,7 +3,6 @@
 import inspect
 import logging
 import os
-import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -53,9 +52,8 @@ def _serve(settings: Settings, stack: ExitStack) -> None:
     from firstclick.serve.opening import ClickingCrowd, open_for
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
-    if sys.stderr.isatty():
-        talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
-    with bar("folding the log", TaskProgressColumn()) as progress:
+    talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
+    with bar("starting", TaskProgressColumn()) as progress:
         service, notes = open_for(settings, progress)
     stack.callback(service.close)
     server = Server(service, settings)

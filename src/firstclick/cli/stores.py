@@ -2,6 +2,7 @@
 
 import json as json_module
 import sys
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -44,7 +45,10 @@ def opened(store: str, *, read_only: bool = True) -> Iterator["Store"]:
 
     if read_only and "://" not in store and not Path(store.removeprefix("sqlite:")).exists():
         raise InvalidInput(f"no store {store}; name the one of your server with --store")
+    new = "://" not in store and not Path(store.removeprefix("sqlite:")).exists()
     with open_store(store, read_only=read_only) as there:
+        if new:
+            talk.print(f"note: {store} is a new store")
         yield there
 
 
@@ -170,23 +174,28 @@ def log(
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if out is not None:
+        if out.suffix not in (".jsonl", ".parquet"):
+            raise InvalidInput(f"--out {out} must end in .jsonl or .parquet")
         refuse_existing(out, overwrite=overwrite)
     wanted = None if kind is None else Kind[kind.upper().replace("-", "_")]
     with opened(store) as there:
         stored = find_model(there, model)
-        start = max(after, stored.head - last if last else 0)
         items = items_of_rows(there, stored)
         feedback = wanted is None or wanted == Kind.FEEDBACK
-        events = chain.from_iterable(there.events(stored.id, start, stored.head, feedback=feedback))
+        events = chain.from_iterable(there.events(stored.id, after, stored.head, feedback=feedback))
         chosen = (event for event in events if wanted is None or event.kind == wanted)
+        if last:
+            chosen = iter(deque(chosen, maxlen=last))
         if out is not None and out.suffix == ".parquet":
             _write_parquet(chosen, items, out)
+            talk.print(f"{out} is written")
             return
         lines = (json_module.dumps(as_json(event, items), ensure_ascii=False) + "\n" for event in chosen)
         if out is None:
             sys.stdout.writelines(lines)
         else:
             write_whole(out, "".join(lines).encode())
+            talk.print(f"{out} is written")
 
 
 def _write_parquet(events: Iterator["Event"], items: list[ItemId], out: Path) -> None:

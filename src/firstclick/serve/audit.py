@@ -12,6 +12,9 @@ from firstclick.serve.recovery import Memory, catch_up, recover, shelf_at
 from firstclick.serve.snapshot import BadSnapshot
 from firstclick.serve.store.store import Store, StoredModel
 
+# Seconds for which a served model may be behind its log while it is audited.
+BEHIND_AT_MOST = 5.0
+
 Progress = Callable[[int, int], None]
 
 
@@ -33,11 +36,17 @@ class Audit(NamedTuple):
 def audit_served(store: Store, model: Model) -> Audit:
     """Compare a model that is being served with its log, as of now."""
     started = time.monotonic()
+    head = next(stored.head for stored in store.models() if stored.id == model.id)
+    # Events may be in the log a moment before they are folded, not longer.
+    while model.seq < head and time.monotonic() - started < BEHIND_AT_MOST:
+        time.sleep(0.01)
     with model.lock:
         seq, served = model.seq, model.digest()
     digest = recover(store, StoredModel(model.id, model.name, seq), use_snapshots=False).digest()
-    differing = () if served == digest else (f"the served model has digest {served}, its log {digest}",)
-    return Audit(model.name, seq, digest, 1, differing, time.monotonic() - started)
+    differing = [] if served == digest else [f"the served model has digest {served}, its log {digest}"]
+    if seq < head:
+        differing.append(f"the served model stands at event {seq}, its log at event {head}")
+    return Audit(model.name, seq, digest, 1, tuple(differing), time.monotonic() - started)
 
 
 def audit_stored(store: Store, stored: StoredModel, progress: Progress = lambda done, total: None) -> Audit:

@@ -30,6 +30,11 @@ def beginning(
         chosen = make_policy(policy)
         places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
         checked = check_items(items, None)
+        if chosen.needs_features and checked[0].features is None:
+            raise Malformed(
+                f"{chosen.name} needs features, and the items have none: add columns of numbers, take a "
+                "policy that needs none, such as cascade-ts, or learn features with `firstclick features`"
+            )
         fitted = fitted_scale(checked, feature_names) if scale else None
         checked = check_items(scaled(checked, fitted), None)
         body = Created(

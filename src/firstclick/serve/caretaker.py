@@ -11,7 +11,7 @@ from firstclick.serve.errors import Refused
 from firstclick.serve.model import Model
 from firstclick.serve.recovery import catch_up
 from firstclick.serve.steps import step
-from firstclick.serve.store.store import ApiKey
+from firstclick.serve.store.store import ApiKey, StoredModel
 from firstclick.serve.token import SECRET_SIZE
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ ROTATE_DAYS = 30.0
 SELDOM = 1.0
 # Seconds that a clock may be set by without a word.
 JUMP = 60.0
+# Seconds in which every process has heard of a new key for tokens.
+HEARD_WITHIN = 3600.0
 
 
 class Caretaker:
@@ -45,6 +47,9 @@ class Caretaker:
         self.api_keys: tuple[ApiKey, ...] = tuple(self._store.api_keys())
         self._replicas: list[tuple[str, float, dict[int, int]]] = []
         self._heard = 0.0
+        self._in_trouble = False
+        self._taking_up: set[str] = set()
+        self._reading_keys = threading.Lock()
         self._clock = time.time() - time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="firstclick-caretaker", daemon=True)
@@ -59,8 +64,14 @@ class Caretaker:
         while not self._stop.wait(self._pause):
             try:
                 self.look()
+                if self._in_trouble:
+                    log.warning("the store answers again")
+                self._in_trouble = False
             except Refused as refusal:
-                log.warning("%s", refusal)
+                # Said once, not five times a second.
+                if not self._in_trouble:
+                    log.warning("the store does not answer; what is known is served meanwhile: %s", refusal)
+                self._in_trouble = True
             except Exception:
                 log.exception("looking after the models failed; trying again")
 
@@ -68,21 +79,57 @@ class Caretaker:
         """Do what is due."""
         now = time.monotonic()
         self._watch_clock(now)
+        # Before the logs: a revoked key must not stay good because a model is in trouble.
+        if now - self._heard >= SELDOM:
+            self._heard = now
+            self.reload_api_keys()
+            self._follow_token_keys()
+            self._tell_others()
+        models = self._service.models
+        before = {name: models.find(name).seq for name in models.names()}
         for stored in self._store.models():
-            model = self._service.take_up(stored)
+            if stored.name in before:
+                self._follow(stored, before[stored.name], now)
+            elif stored.name not in self._taking_up:
+                # Its log may be long, and the others must not wait for it.
+                self._taking_up.add(stored.name)
+                threading.Thread(target=self._take_up, args=(stored,), daemon=True).start()
+        self._last_contact = time.monotonic()
+
+    def _take_up(self, stored: StoredModel) -> None:
+        try:
+            self._service.models.take_up(stored)
+        except Refused as refusal:
+            log.warning("%s: %s", stored.name, refusal)
+        finally:
+            self._taking_up.discard(stored.name)
+
+    def _follow(self, stored: StoredModel, before: int, now: float) -> None:
+        """Bring one model to the head of its log; what goes wrong with it is its own affair."""
+        try:
+            if stored.head < before:
+                log.critical(
+                    "%s: the log ends at event %d, and event %d was folded already: the store was set back "
+                    "and acknowledged events are gone; starting from the log as it is",
+                    stored.name, stored.head, before,
+                )  # fmt: skip
+                self._service.models.start_again(stored)
+                return
+            model = self._service.model(stored.name)
             if stored.head > model.seq:
                 self._behind_since.setdefault(model.name, now)
                 catch_up(self._store, model, stored.head)
             self._behind_since.pop(model.name, None)
             self._snapshot_if_due(model, now)
-        self._last_contact = time.monotonic()
-        if now - self._heard >= SELDOM:
-            self._heard = now
-            self.reload_api_keys()
-            self._rotate_token_keys()
-            seqs = {model.id: model.seq for model in map(self._service.model, self._service.names())}
-            self._store.note_replica(self._service.name, seqs, time.time())
-            self._replicas = self._store.replicas()
+        except Refused:
+            raise
+        except Exception:
+            log.exception("%s: following its log failed; trying again", stored.name)
+
+    def _tell_others(self) -> None:
+        models = map(self._service.model, self._service.names())
+        self._store.note_replica(self._service.name, {model.id: model.seq for model in models}, time.time())
+        self._replicas = self._store.replicas()
 
     def _watch_clock(self, now: float) -> None:
         """Tokens expire by the clock: that many do at once because it was set must not go unnoticed."""
@@ -96,7 +143,9 @@ class Caretaker:
 
     def reload_api_keys(self) -> None:
         """Take the keys that the store has now."""
-        self.api_keys = tuple(self._store.api_keys())
+        # Read and kept by one thread at a time: an older list must not take the place of a newer one.
+        with self._reading_keys:
+            self.api_keys = tuple(self._store.api_keys())
 
     def lag(self, name: str) -> float:
         """For how many seconds the log has had events that the model has not learned, as far as we know."""
@@ -141,17 +190,18 @@ class Caretaker:
         self._store.save_snapshot(model.id, seq, content)
         self._snapshots[model.name] = seq, time.monotonic()
 
-    def _rotate_token_keys(self) -> None:
+    def _follow_token_keys(self) -> None:
         keys = self._store.token_keys()
         now = time.time()
         if now - keys[-1].created >= ROTATE_DAYS * DAY:
-            self._store.add_token_key(secrets.token_bytes(SECRET_SIZE), now)
-            self._service.keys.refresh()
-            keys = self._store.token_keys()
-        # A key is done when the key after it is older than any token may be.
+            keys.append(self._store.add_token_key(secrets.token_bytes(SECRET_SIZE), now))
+        # A key is done when the key after it is older than any token may be, and all have heard of it.
         done = [
-            key.id for key, after in pairwise(keys) if now - after.created > self._service.token_days * DAY
+            key.id
+            for key, after in pairwise(keys)
+            if now - after.created > self._service.token_days * DAY + HEARD_WITHIN
         ]
         if done:
             self._store.drop_token_keys(max(done) + 1)
-            self._service.keys.refresh()
+            keys = [key for key in keys if key.id > max(done)]
+        self._service.keys.follow(keys)

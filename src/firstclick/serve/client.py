@@ -29,7 +29,8 @@ from firstclick.errors import InvalidInput
 from firstclick.serve.dialogue import JSON, Call, Dialogue, Heard, NothingHeard, Patience, Steps
 from firstclick.serve.errors import Refused
 from firstclick.serve.events import Item
-from firstclick.serve.service import Receipt, Shown
+from firstclick.serve.feedback import Receipt
+from firstclick.serve.service import Shown
 
 TIMEOUT = 10.0
 ATTEMPTS = 8
@@ -289,10 +290,11 @@ def _headers(key: str | None) -> dict[str, str]:
 
 
 def _content(call: Call) -> dict[str, Any]:
-    if call.body is None:
-        return {}
-    content = msgspec.json.encode(call.body, enc_hook=_plain)
-    return {"content": content, "headers": {"Content-Type": JSON}}
+    told: dict[str, Any] = {} if call.timeout is None else {"timeout": call.timeout}
+    if call.body is not None:
+        content = msgspec.json.encode(call.body, enc_hook=_plain)
+        told |= {"content": content, "headers": {"Content-Type": JSON}}
+    return told
 
 
 def _plain(value: object) -> object:

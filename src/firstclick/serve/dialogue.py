@@ -18,8 +18,9 @@ from firstclick.errors import InvalidInput
 from firstclick.serve import errors
 from firstclick.serve.errors import Overloaded, Refused, Unavailable
 from firstclick.serve.events import Item
+from firstclick.serve.feedback import ACCEPTED, DUPLICATE, Receipt
 from firstclick.serve.http.bodies import MOST_ENTRIES, Changed, Models, Outcome, Outcomes, Recommended
-from firstclick.serve.service import ACCEPTED, DUPLICATE, Receipt, Shown
+from firstclick.serve.service import Shown
 
 JSON = "application/json"
 # What a proxy says for a server that it cannot reach is as good as not reaching it.
@@ -40,6 +41,9 @@ class Unexpected(Refused):
     status, code = "unexpected", 500
 
 
+CREATE_TIMEOUT = 180.0  # seconds
+
+
 class Call(NamedTuple):
     """A request, and whether sending it twice does what sending it once does."""
 
@@ -47,6 +51,7 @@ class Call(NamedTuple):
     path: str
     body: Any = None
     again: bool = True
+    timeout: float | None = None  # seconds, if it may take longer than others
 
 
 class Heard(NamedTuple):
@@ -183,6 +188,8 @@ class Dialogue:
         self.path()
         body = {"name": self.model, "policy": policy, "k": k, "items": [as_json(item) for item in items]}
         call = Call("POST", "/v1/models", body if seed is None else body | {"seed": seed}, again=False)
+        # A learner that is new to the server is compiled first.
+        call = call._replace(timeout=CREATE_TIMEOUT)
         heard = yield from self._ask(call)
         return _read(heard, dict[str, Any])
 

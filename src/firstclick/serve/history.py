@@ -34,6 +34,7 @@ class History:
         self.day_slates = 0
         self.day_clicks = 0
         self.positions: list[int] = []
+        self.skipped = 0  # feedback that could not be learned, because the model never had such a slate
 
     def add(self, received: NDArray[np.float64], clicks: NDArray[np.int64]) -> None:
         """Feedback that came at these times, in the order of the log; a click of -1 is none."""

@@ -17,6 +17,7 @@ from firstclick.serve.model import Model
 LONGEST_ID = 256
 LONGEST_NAME = 1000
 LARGEST_ID = 2**53
+MOST_FEATURES = 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -47,6 +48,8 @@ def check_items(items: Sequence[Item], n_features: int | None) -> list[Item]:
             has = f"{wanted} features" if wanted else "no features"
             way_out = "; a model with other features is a new model" if n_features is not None else ""
             raise Malformed(f"item {item.id!r}: every item must have {has}, got {size}{way_out}")
+    if wanted > MOST_FEATURES:
+        raise Malformed(f"an item may have {MOST_FEATURES} features, got {wanted}")
     if wanted:
         try:
             check_features(np.array([item.features for item in items]), len(items))

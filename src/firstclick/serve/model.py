@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,13 +29,21 @@ from firstclick.serve.events import (
     read_feedback,
     unpacked,
 )
-from firstclick.serve.fold import fold
+from firstclick.serve.fold import SKIPPED, fold
 from firstclick.serve.history import History
 from firstclick.serve.pinned import pinned_rows, with_pinned
 from firstclick.serve.shelf import Shelf, Standing
 from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.source_code import code_hash
 from firstclick.streams import stream_key
+
+log = logging.getLogger("firstclick.serve")
+
+# Sources that decide what a log comes to: a snapshot of other ones is not believed.
+FOLDING = (
+    "kernels", "policies", "protocol.py", "streams.py", "theory.py", "index.py", "catalog.py", "live.py",
+    "serve/events.py", "serve/fold.py", "serve/history.py", "serve/model.py", "serve/shelf.py",
+)  # fmt: skip
 
 # Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.
 TOGETHER = 64
@@ -78,6 +87,7 @@ class Model:
         self.history = History()
         self.recent: deque[tuple[float, Feedback]] = deque(maxlen=RECENT)  # for people to look at
         self.seq = 1
+        self.nonce = b""  # of the last event, unless that is the creation
         self.restored_from = 0  # the event after which the snapshot was made that this came from
         self.lock = threading.RLock()
         self._ready: list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]] = []
@@ -123,13 +133,18 @@ class Model:
                 return
             self._expect(fresh[0])
             clicks = fold(self.live, [event.payload for event in fresh])
-            self.history.add(np.array([event.received for event in fresh]), clicks)
+            self.seq, self.nonce = fresh[-1].seq, fresh[-1].nonce
+            learned = clicks != SKIPPED
+            if not learned.all():
+                log.error("%s: %d pieces of feedback show what it never had", self.name, (~learned).sum())
+                self.history.skipped += int((~learned).sum())
+                fresh = list(compress(fresh, learned.tolist()))
+            self.history.add(np.array([event.received for event in fresh]), clicks[learned])
             self.recent.extend((event.received, read_feedback(event.payload)) for event in fresh[-RECENT:])
-            self.seq = fresh[-1].seq
 
     def _change(self, event: Event, known_at: Callable[[int], Known]) -> None:
         earlier = None
-        if event.kind == Kind.ROLLED_BACK:
+        if event.kind == Kind.ROLLED_BACK and event.seq > self.seq:
             # May read the log, which takes its time: before the lock.
             earlier = known_at(unpacked(event, RolledBack).to)
         with self.lock:
@@ -141,7 +156,7 @@ class Model:
                 state = _copied(earlier.state)
                 self.live.state = self.live.policy.grow(state, len(self.shelf.catalog.items))
             self.live.follow_catalog()
-            self.seq = event.seq
+            self.seq, self.nonce = event.seq, event.nonce
 
     def known(self) -> Known:
         """What is known now, to go back to later."""
@@ -222,26 +237,25 @@ class Model:
     def digest(self) -> str:
         """SHA-256 of all that is known: equal for all who folded the same events."""
         with self.lock:
-            catalog = self.shelf.catalog
-            page = {
-                "seq": self.seq,
-                "items": catalog.items,
-                "names": sorted((str(item), name) for item, name in self.shelf.names.items()),
-                "groups": sorted((str(item), group) for item, group in self.shelf.groups.items()),
-                "history": self.history.as_json(),
-            }
-            digest = hashlib.sha256(json.dumps(page).encode())
-            for array in (*self.live.state, catalog.hidden, catalog.arrays.features):
-                digest.update(f"{array.dtype.str}{array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).tobytes())
-            return digest.hexdigest()
+            # Copied now and hashed later: nobody waits for the digest of a large catalog.
+            catalog, names, groups = self.shelf.catalog, dict(self.shelf.names), dict(self.shelf.groups)
+            arrays = [*_copied(self.live.state), catalog.hidden.copy(), catalog.arrays.features]
+            page = {"seq": self.seq, "items": catalog.items.copy(), "history": self.history.as_json()}
+        page["names"] = sorted((str(item), name) for item, name in names.items())
+        page["groups"] = sorted((str(item), group) for item, group in groups.items())
+        digest = hashlib.sha256(json.dumps(page).encode())
+        for array in arrays:
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     def snapshot(self) -> tuple[int, bytes]:
         """The last event, and what is known after it, as bytes."""
         with self.lock:
             page = {
                 "seq": self.seq,
-                "code": code_hash(type(self.live.policy)),
+                "nonce": self.nonce.hex(),
+                "code": code_hash(type(self.live.policy), parts=FOLDING),
                 "history": self.history.as_json(),
             }
             return self.seq, write_snapshot(page, self.live.state._asdict())
@@ -255,11 +269,12 @@ class Model:
         try:
             seq = int(page["seq"])
             model = cls(id, name, created, shelf_at(seq))
-            if page["code"] != code_hash(type(model.live.policy)):
+            if page["code"] != code_hash(type(model.live.policy), parts=FOLDING):
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
             live = model.live
             model.live = LivePolicy.restored(live.policy, live.numbers, live.catalog, live.k, arrays)
             model.history = History.from_json(page["history"])
+            model.nonce = bytes.fromhex(page["nonce"])
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
         model.seq = model.restored_from = seq
@@ -268,6 +283,7 @@ class Model:
     def warm_up(self) -> None:
         """Have every kernel compiled that users would wait for; nothing is learned."""
         self.recommend(0)
+        self.best_rows(1)
         with self.lock:
             blank = LivePolicy.restored(
                 self.live.policy,
@@ -289,9 +305,7 @@ class Model:
                 "seed": self.created.seed,
                 "n_features": self.n_given_features,
                 "items": len(catalog),
-                "withdrawn": sum(not self.shelf.is_shown(item) for item in self.shelf.names)
-                if catalog.n_hidden
-                else 0,
+                "withdrawn": len(self.shelf.names) - len(catalog),
                 "seq": self.seq,
                 "slates": self.history.slates,
                 "clicks": self.history.clicks,

@@ -13,6 +13,7 @@ from firstclick.serve.config import Settings
 from firstclick.serve.crowd import Crowd, demo_catalog
 from firstclick.serve.errors import Refused
 from firstclick.serve.events import Item
+from firstclick.serve.feature_scale import note_of_small_columns
 from firstclick.serve.item_rules import items_as_learned
 from firstclick.serve.model import Model
 from firstclick.serve.service import Service
@@ -64,16 +65,23 @@ def _follow(service: Service, settings: Settings, file: CatalogFile) -> list[str
             seed=settings.seed,
             feature_names=file.feature_names,
         )
-        return list(file.notes)
+        return _notes_of_size(file)
     model = service.model(settings.name)
     _check_same(model, settings)
-    changed = [item for item in file.items if _differs(model, item)]
-    listed = {item.id for item in file.items}
+    listed = {item.id: item for item in file.items}
+    # What was withdrawn while the server ran stays withdrawn: it may be a product that was recalled.
+    withdrawn = {item for item in listed if item in model.shelf.names and not model.shelf.is_shown(item)}
+    changed = [item for item in file.items if item.id not in withdrawn and _differs(model, item)]
     others = [item for item in model.shelf.names if item not in listed and model.shelf.is_shown(item)]
     notes = []
     if changed:
         service.put_items(settings.name, changed)
         notes.append(f"{len(changed)} of {len(listed)} items of the catalog are new or changed, and were put")
+    if withdrawn:
+        notes.append(
+            f"{len(withdrawn)} items of the catalog were withdrawn and stay so; put what you want back by "
+            f"PUT /v1/models/{settings.name}/items/ID"
+        )
     if others:
         notes.append(
             f"{len(others)} items of model {settings.name!r} are not in the catalog file and stay, "
@@ -81,6 +89,14 @@ def _follow(service: Service, settings: Settings, file: CatalogFile) -> list[str
             f"/v1/models/{settings.name}/items/ID"
         )
     return notes
+
+
+def _notes_of_size(file: CatalogFile) -> list[str]:
+    """What to say of features whose units are of very different size."""
+    if not file.feature_names:
+        return []
+    small = note_of_small_columns(file.feature_names, np.array([item.features for item in file.items]))
+    return [f"ATTENTION: {small}"] if small else []
 
 
 def _check_same(model: Model, settings: Settings) -> None:
@@ -94,7 +110,7 @@ def _check_same(model: Model, settings: Settings) -> None:
 
 
 def _differs(model: Model, item: Item) -> bool:
-    if not model.shelf.is_shown(item.id):
+    if item.id not in model.shelf.names:
         return True
     if (item.name, item.group) != (model.shelf.names[item.id], model.shelf.groups[item.id]):
         return True

@@ -125,12 +125,21 @@ def _from_snapshot(store: Store, stored: StoredModel, upto: int) -> Model | None
     created = unpacked(changes[0], Created)
     for seq, content in snapshots:
         try:
-            return Model.restored(
+            model = Model.restored(
                 stored.id, stored.name, created, content, lambda seq: shelf_at(seq, changes, created)
             )
+            _check_past(store, model)
+            return model
         except BadSnapshot as error:
             log.warning("%s: snapshot at %d is not used: %s", stored.name, seq, error)
     return None
+
+
+def _check_past(store: Store, model: Model) -> None:
+    """A store that was set back may go on otherwise, with snapshots of what it has lost."""
+    last = list(chain.from_iterable(store.events(model.id, model.seq - 1, model.seq)))
+    if model.nonce and [event.nonce for event in last] != [model.nonce]:
+        raise BadSnapshot("the log has another event in the place of its last one")
 
 
 def items_of_rows(store: Store, stored: StoredModel) -> list[ItemId]:

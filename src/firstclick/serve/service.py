@@ -17,29 +17,30 @@ from typing import Any, NamedTuple
 
 from firstclick.catalog import ItemId
 from firstclick.protocol import Policy
+from firstclick.serve.audit import Audit, audit_served
 from firstclick.serve.beginning import beginning
 from firstclick.serve.caretaker import Caretaker
-from firstclick.serve.errors import Conflict, Malformed, Refused, Unknown
+from firstclick.serve.errors import Malformed, Refused, Unavailable
 from firstclick.serve.events import (
     KIND_OF,
     Body,
     Event,
     Item,
     ItemsWithdrawn,
-    Kind,
     NewEvent,
     RolledBack,
-    feedback_payload,
     packed,
-    says_the_same,
 )
 from firstclick.serve.exploring import Exploring
+from firstclick.serve.feedback import Receipt, feedback_event, has_rows, receipt
 from firstclick.serve.item_rules import check_withdrawn, items_as_learned
-from firstclick.serve.model import Model
-from firstclick.serve.recovery import catch_up, known_after, recover
+from firstclick.serve.model import Known, Model
+from firstclick.serve.models import Models
+from firstclick.serve.recovery import catch_up, known_after
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
+from firstclick.serve.transfer import export_model, import_model
 from firstclick.serve.writer import Writer
 
 
@@ -50,16 +51,6 @@ class Shown(NamedTuple):
     scores: list[float | None]
     token: str
     seq: int
-
-
-class Receipt(NamedTuple):
-    """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there."""
-
-    status: str
-    seq: int
-
-
-ACCEPTED, DUPLICATE = "accepted", "duplicate"
 
 
 class Service:
@@ -84,14 +75,15 @@ class Service:
         self.outcomes: dict[str, Counter[str]] = {}
         self.recommended: Counter[str] = Counter()
         self.exploring: dict[str, Exploring] = {}
-        self._models: dict[str, Model] = {}
-        self._admitting = threading.Lock()
         self._counting = threading.Lock()
+        # What a rollback goes back to, from when it is asked for until it is in the log.
+        self._recalled: dict[tuple[int, int], Known] = {}
+        self.models = Models(store, self._admit)
         if not store.token_keys():
             store.add_token_key(secrets.token_bytes(SECRET_SIZE), time.time())
         self.keys = KeyRing(store.token_keys(), store.token_keys)
         for stored in store.models():
-            self._admit(recover(store, stored, progress=progress))
+            self.models.take_up(stored, progress)
         self.writer = Writer(store, self._fold, batch_most=batch_most, waiting_most=waiting_most)
         self.caretaker = Caretaker(
             self,
@@ -116,15 +108,11 @@ class Service:
 
     def names(self) -> list[str]:
         """The names of the models."""
-        return sorted(self._models)
+        return self.models.names()
 
     def model(self, name: str) -> Model:
-        """The model of this name, or Unknown."""
-        model = self._models.get(name)
-        if model is None:
-            known = ", ".join(map(repr, self.names())) or "none yet"
-            raise Unknown(f"no model {name!r}; there are: {known}")
-        return model
+        """The model of this name; Unknown, or Unavailable if its log cannot be folded."""
+        return self.models.find(name)
 
     def create(
         self,
@@ -145,22 +133,26 @@ class Service:
         body = beginning(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale
         )
-        return self.take_up(self.store.create(name, [_event(body)]))
+        self.models.take_up(self.store.create(name, [_event(body)]))
+        return self.model(name)
 
-    def take_up(self, stored: StoredModel) -> Model:
-        """The model that is in the store, ready to work."""
-        # Two threads may find a new model at once; it must not become two.
-        with self._admitting:
-            if stored.name not in self._models:
-                self._admit(recover(self.store, stored))
-            return self._models[stored.name]
+    def audit(self, name: str) -> Audit:
+        """Fold the model's log again from its first event, and compare with what is served."""
+        return audit_served(self.store, self.model(name))
+
+    def export(self, name: str) -> bytes:
+        """The model's whole log as a file, for `import_model` here or elsewhere."""
+        model = self.model(name)
+        return export_model(self.store, StoredModel(model.id, name, model.seq))
+
+    def import_model(self, name: str, content: bytes) -> Model:
+        """A new model from an exported file; Malformed if it is none, Conflict if the name is taken."""
+        self.models.take_up(import_model(self.store, name, content))
+        return self.model(name)
 
     def _admit(self, model: Model) -> None:
-        # Kernels are compiled now, not while the first users wait.
-        model.warm_up()
         self.outcomes[model.name] = Counter()
         self.exploring[model.name] = Exploring()
-        self._models[model.name] = model
 
     # Recommendations
 
@@ -177,14 +169,15 @@ class Service:
         """A slate and its token; nothing is written. The log so far and the request id decide the slate."""
         model = self.model(name)
         issued_ms = int(time.time() * 1000)
-        plain = k is None and candidates is None and not exclude and not pinned
+        excluded = list(exclude)
+        plain = k is None and candidates is None and not excluded and not pinned
         if plain and request_id is None:
             number, ranked = model.next_slate()
             nonce = new_nonce(issued_ms, number)
         else:
             nonce = new_nonce(issued_ms) if request_id is None else nonce_of_request(request_id)
             ranked = model.recommend(
-                number_in(nonce), k=k, candidates=candidates, exclude=exclude, pinned=pinned
+                number_in(nonce), k=k, candidates=candidates, exclude=excluded, pinned=pinned
             )
         token = Token(model.id, issued_ms, nonce, ranked.rows.astype("<u4").tobytes())
         self.recommended[name] += 1
@@ -227,7 +220,7 @@ class Service:
                 elif isinstance(appended, Refused):
                     outcomes.append(appended)
                 else:
-                    outcomes.append(_receipt(entry, next(places)))
+                    outcomes.append(receipt(entry, next(places)))
             self.count(name, *(outcome.status for outcome in outcomes))
             done(outcomes)
 
@@ -244,19 +237,15 @@ class Service:
         with self._counting:
             self.outcomes[name].update(statuses)
 
-    def _read_feedback(self, model: Model, text: str, click: int | None) -> NewEvent | Refused:
+    def _read_feedback(self, model: Model, token: str, click: int | None) -> NewEvent | Refused:
         try:
-            token = self.keys.read(text, model.id, days=self.token_days)
+            read = self.keys.read(token, model.id, days=self.token_days)
+            # Another process may have put an item just now, and shown it.
+            if self.store.shared and not has_rows(model, read):
+                catch_up(self.store, model)
+            return feedback_event(model, read, click)
         except Refused as refusal:
             return refusal
-        if click is not None and not 0 <= click < token.size:
-            return Malformed(
-                f"click must be null or a position of the slate, 0 to {token.size - 1}, got {click}"
-                if token.size
-                else f"the slate was empty, so click must be null, got {click}"
-            )
-        payload = feedback_payload(click, token.issued_ms, token.rows)
-        return NewEvent(Kind.FEEDBACK, token.nonce, payload, time.time())
 
     # Changes
 
@@ -284,7 +273,12 @@ class Service:
         model = self.model(name)
         if not 1 <= seq <= model.seq:
             raise Malformed(f"seq must lie between 1 and {model.seq}, the last event, got {seq}")
-        return self._write(model, RolledBack(seq))
+        # Folded here and not by the writer, for whom everybody waits.
+        self._recalled[model.id, seq] = known_after(self.store, model, seq)
+        try:
+            return self._write(model, RolledBack(seq))
+        finally:
+            self._recalled.pop((model.id, seq), None)
 
     def _write(self, model: Model, *bodies: Body) -> int:
         answer: Future[Sequence[Appended] | Refused] = Future()
@@ -292,30 +286,27 @@ class Service:
         appended = answer.result()
         if isinstance(appended, Refused):
             raise appended
+        if model.seq < appended[-1].seq:
+            raise Unavailable(
+                f"the change is in the log as event {appended[-1].seq}, but model {model.name!r} has not "
+                "followed yet: what it shows is older; send the same again"
+            )
         return appended[-1].seq
 
     def _fold(self, model: Model, events: Sequence[Event], last: int) -> None:
         """Learn from events that are in the log now, and from all others up to `last`."""
         if events:
             catch_up(self.store, model, events[0].seq - 1)
-            model.apply(events, lambda seq: known_after(self.store, model, seq))
+            model.apply(events, lambda seq: self._known(model, seq))
         catch_up(self.store, model, last)
+
+    def _known(self, model: Model, seq: int) -> Known:
+        return self._recalled.get((model.id, seq)) or known_after(self.store, model, seq)
 
 
 def _event(body: Body) -> NewEvent:
     now = time.time()
     return NewEvent(KIND_OF[type(body)], new_nonce(int(now * 1000)), packed(body), now)
-
-
-def _receipt(event: NewEvent, place: Appended) -> Receipt | Refused:
-    if place.new:
-        return Receipt(ACCEPTED, place.seq)
-    if says_the_same(place.payload, event.payload):
-        return Receipt(DUPLICATE, place.seq)
-    return Conflict(
-        f"other feedback for this slate came before, as event {place.seq}, and stays; "
-        "send one piece of feedback for each slate"
-    )
 
 
 def open_service(store: str, **settings: Any) -> Service:

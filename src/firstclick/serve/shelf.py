@@ -54,19 +54,16 @@ class Shelf:
         table = items.table()
         catalog = self.catalog
         features = catalog.features
-        again: list[ItemId] = []
-        new: list[int] = []
-        for i, item in enumerate(items.ids):
-            row = catalog.row_of(item)
-            # Equal features: the same item, with all that was learned about it.
-            same = row is not None and (
-                table is None or features is None or np.array_equal(features[row], table[i])
-            )
-            if same:
-                again.append(item)
-            else:
-                new.append(i)
-        ids = [items.ids[i] for i in new]
+        rows = [catalog.row_of(item) for item in items.ids]
+        # Equal features: the same item, with all that was learned about it.
+        same = np.array([row is not None for row in rows])
+        if table is not None and features is not None:
+            known = np.flatnonzero(same)
+            held = np.array([rows[i] for i in known.tolist()], np.int64)
+            same[known] = (features[held] == table[known]).all(axis=1)
+        new = np.flatnonzero(~same)
+        again = [items.ids[i] for i in np.flatnonzero(same).tolist()]
+        ids = [items.ids[i] for i in new.tolist()]
         if again:
             catalog.show_again(again)
         if ids:

@@ -42,6 +42,8 @@ def read_snapshot(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any
         (length,) = _LENGTH.unpack_from(body, len(MAGIC))
         at = len(MAGIC) + _LENGTH.size + length
         page = json.loads(body[len(MAGIC) + _LENGTH.size : at])
+        if not isinstance(page, dict):
+            raise TypeError(page)
         arrays = {}
         for name, dtype, shape in page.pop("arrays"):
             if np.dtype(dtype).hasobject:
@@ -52,6 +54,6 @@ def read_snapshot(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any
             at += size
         if at != len(body):
             raise ValueError("bytes left over")
-    except (KeyError, TypeError, ValueError, struct.error):
+    except (KeyError, TypeError, ValueError, RecursionError, struct.error):
         raise BadSnapshot("the snapshot's page and arrays do not fit together") from None
     return page, arrays

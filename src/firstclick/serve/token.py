@@ -46,6 +46,10 @@ class Token(NamedTuple):
     def size(self) -> int:
         return len(self.rows) // ROW_SIZE
 
+    def row_numbers(self) -> tuple[int, ...]:
+        """The rows as numbers."""
+        return struct.unpack(f"<{self.size}I", self.rows)
+
 
 def new_nonce(issued_ms: int, number: int | None = None) -> bytes:
     """A nonce that nobody else will draw. It begins with the time: an index of them grows at its end.
@@ -80,16 +84,16 @@ class KeyRing:
         self._macs = {key.id: hmac.new(key.secret, digestmod="sha256") for key in keys}
         self.newest = max(self._macs)
 
-    def refresh(self) -> None:
-        """Take the keys that the store has now."""
-        if keys := self._reload():
+    def follow(self, keys: Sequence[TokenKey]) -> None:
+        """Take the keys that the store has now; who goes on signing with an old one is soon not believed."""
+        if keys and {key.id for key in keys} != self._macs.keys():
             self._take(keys)
 
     def sign(self, token: Token) -> str:
         """The token as text."""
-        content = HEAD.pack(VERSION, self.newest, token.model, token.issued_ms, token.nonce, token.size)
-        content += token.rows
-        return base64.urlsafe_b64encode(content + self._mac(self.newest, content)).rstrip(b"=").decode()
+        key = self.newest
+        content = HEAD.pack(VERSION, key, token.model, token.issued_ms, token.nonce, token.size) + token.rows
+        return base64.urlsafe_b64encode(content + self._mac(key, content)).rstrip(b"=").decode()
 
     def _mac(self, key: int, content: bytes) -> bytes:
         mac = self._macs[key].copy()
@@ -125,7 +129,7 @@ class KeyRing:
         now = time.monotonic()
         if key > self.newest and now - self._looked >= 1.0:
             self._looked = now
-            self.refresh()
+            self.follow(self._reload())
         if key not in self._macs:
             raise _unknown("its key is not known here, or is no longer believed")
 

@@ -6,14 +6,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.errors import FirstclickError, WorkFailed
+from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
 from firstclick.serve.errors import Conflict, Malformed
-from firstclick.serve.events import BODY_OF, NONCE_SIZE, Created, Event, Kind, NewEvent, RolledBack, unpacked
-from firstclick.serve.item_rules import check_name
+from firstclick.serve.events import (
+    BODY_OF,
+    NONCE_SIZE,
+    Created,
+    Event,
+    Item,
+    ItemsPut,
+    Kind,
+    NewEvent,
+    RolledBack,
+    unpacked,
+)
+from firstclick.serve.feature_scale import FeatureScale
+from firstclick.serve.item_rules import check_items, check_name
 from firstclick.serve.model import Known, Model
 from firstclick.serve.recovery import Memory, recover
 from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.serve.store.store import Store, StoredModel
+from firstclick.serve.token import MOST_ROWS
+from firstclick.whole_number import whole_number
 
 FORMAT = "firstclick model 1"
 
@@ -48,16 +62,42 @@ def import_model(store: Store, name: str, content: bytes) -> StoredModel:
         raise Conflict(f"there is a model {name!r} already; import it under another name")
     page, events = _read(content)
     try:
+        _check_doors(events)
         model = Model(0, name, unpacked(events[0], Created))
         Memory(events).fold(model, events[1:], _not_reached)
-    except (FirstclickError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+    except (FirstclickError, ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise Malformed(f"the file's events cannot be folded: {error}") from None
     if model.digest() != page.get("digest"):
         raise Malformed(
             "the file's events do not come to the digest that it was exported with: it was changed, "
             "or exported by a version of firstclick that learns otherwise"
         )
-    return store.create(name, [NewEvent(*event[1:]) for event in events])
+    stored = store.create(name, [NewEvent(*event[1:]) for event in events])
+    # So that nobody who takes it up has to fold all of it again.
+    seq, snapshot = model.snapshot()
+    store.save_snapshot(stored.id, seq, snapshot)
+    return stored
+
+
+def _check_doors(events: list[Event]) -> None:
+    """What a file says must have been able to come through the doors that others come through."""
+    created = unpacked(events[0], Created)
+    whole_number("k", created.k, at_least=1, at_most=MOST_ROWS)
+    whole_number("seed", created.seed, at_least=0)
+    if created.feature_scale is not None:
+        scale = FeatureScale.from_json(created.feature_scale)
+        if scale.n_features != created.n_features or not scale.divisor > 0:
+            raise InvalidInput("the scale of features does not fit them")
+    check_items(_items(created.items), created.n_features)
+    for event in events:
+        if event.kind == Kind.ITEMS_PUT:
+            check_items(_items(unpacked(event, ItemsPut)), created.n_features)
+
+
+def _items(body: ItemsPut) -> list[Item]:
+    table = body.table()
+    rows = [None] * len(body.ids) if table is None else table
+    return [Item(*parts) for parts in zip(body.ids, body.names, body.groups, rows, strict=True)]
 
 
 def _not_reached(seq: int) -> Known:

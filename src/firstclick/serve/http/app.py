@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -34,6 +35,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 # Threads for what is slow or waits for the store.
 POOL_SIZE = 8
+LONG_POOL_SIZE = 2
 OCTETS = b"application/octet-stream"
 ALWAYS_SENT = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
 EXPOSED = b"firstclick-seq, firstclick-age, retry-after"
@@ -68,12 +70,14 @@ class App:
         self._bulk_body_most = settings.bulk_body_most
         self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
         self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
+        self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
         self._durations = {route: Durations() for route in ROUTES if route.timed}
         self._metrics.durations = {route.path: found for route, found in self._durations.items()}
 
     def close(self) -> None:
         """Let go of the threads."""
         self._pool.shutdown()
+        self._long_pool.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -137,16 +141,24 @@ class App:
             most = self._bulk_body_most if route.bulk else self._body_most
             _check_media(headers, OCTETS if route.body is bytes else JSON)
             body = await _read(headers, receive, most)
-            asked.body = body if route.decoder is None else decode(route.decoder, body, route.required)
+            if route.bulk and route.in_pool:
+                # So much JSON that others would wait for it.
+                asked.body = await self._in_pool(route, partial(_decoded, route, body))
+            else:
+                asked.body = _decoded(route, body)
         if route.query:
             asked.query = _query(route, scope["query_string"])
         if route.awaited:
             told = await route.handler(asked)
         elif route.in_pool:
-            told = await asyncio.get_running_loop().run_in_executor(self._pool, route.handler, asked)
+            told = await self._in_pool(route, partial(route.handler, asked))
         else:
             told = route.handler(asked)
         return told if type(told) is Answer else Answer(encode(told))
+
+    async def _in_pool(self, route: Route, work: Callable[[], Any]) -> Any:
+        pool = self._long_pool if route.long else self._pool
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
 
     def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> ApiKey | None:
         """The key that was sent, if any; a Refused for those who may not come in, or not now."""
@@ -201,6 +213,10 @@ class App:
                 (b"access-control-max-age", b"600"),
             ],
         )
+
+
+def _decoded(route: Route, body: bytes) -> Any:
+    return body if route.decoder is None else decode(route.decoder, body, route.required)
 
 
 def _raw_path(scope: Scope) -> str:

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from firstclick.catalog import ItemId
-from firstclick.serve.audit import audit_served
 from firstclick.serve.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
 from firstclick.serve.events import Item
+from firstclick.serve.feedback import ACCEPTED, Receipt
 from firstclick.serve.http import bodies
 from firstclick.serve.http.access import new_key
 from firstclick.serve.http.bodies import MOST_ENTRIES, MOST_ITEMS_LISTED
@@ -21,9 +21,6 @@ from firstclick.serve.http.static import HEADERS as PAGE_HEADERS
 from firstclick.serve.http.static import pages
 from firstclick.serve.item_rules import features_as_given
 from firstclick.serve.model import Model
-from firstclick.serve.service import ACCEPTED, Receipt
-from firstclick.serve.store.store import StoredModel
-from firstclick.serve.transfer import export_model, import_model
 from firstclick.serve.view import View
 
 FILE = b"application/octet-stream"
@@ -144,7 +141,8 @@ def _item_meant(model: Model, text: str) -> ItemId:
     catalog = model.shelf.catalog
     if catalog.row_of(text) is None and text.isascii() and text.lstrip("-").isdigit() and len(text) < 18:
         number = int(text)
-        if str(number) == text and catalog.row_of(number) is not None:
+        # Where items are numbered, a new one is meant to be numbered too.
+        if str(number) == text and (catalog.row_of(number) is not None or isinstance(catalog.items[0], int)):
             return number
     return text
 
@@ -194,22 +192,21 @@ def view_model(asked: Asked) -> View:
 
 
 def audit_model(asked: Asked) -> bodies.AuditAnswer:
-    audit = audit_served(asked.service.store, asked.service.model(asked.path[0]))
+    audit = asked.service.audit(asked.path[0])
     return bodies.AuditAnswer(
         audit.name, audit.seq, audit.digest, audit.equal, list(audit.differing), audit.seconds
     )
 
 
 def export(asked: Asked) -> Answer:
-    model = asked.service.model(asked.path[0])
-    content = export_model(asked.service.store, StoredModel(model.id, model.name, model.seq))
-    name = f'attachment; filename="{model.name}.firstclick"'.encode()
-    return Answer(content, 200, [(b"content-disposition", name)], FILE)
+    (name,) = asked.path
+    content = asked.service.export(name)
+    disposition = f'attachment; filename="{name}.firstclick"'.encode()
+    return Answer(content, 200, [(b"content-disposition", disposition)], FILE)
 
 
 def import_(asked: Asked) -> Answer:
-    stored = import_model(asked.service.store, asked.path[0], asked.body)
-    return Answer(encode(_facts(asked.service.take_up(stored))), 201)
+    return Answer(encode(_facts(asked.service.import_model(asked.path[0], asked.body))), 201)
 
 
 def roll_back(asked: Asked) -> bodies.Changed:
@@ -274,6 +271,8 @@ def ready(asked: Asked) -> bodies.Ready:
         raise Unavailable(
             f"the store has not answered for {silence:.1f} s; what was learned is served meanwhile"
         )
+    for name, why in service.models.broken.items():
+        raise Unavailable(f"model {name!r} cannot be served: {why}")
     for name in service.names():
         if (lag := service.caretaker.lag(name)) > settings.lag_most:
             raise Unavailable(

@@ -46,6 +46,7 @@ class Route:
     query: dict[str, Query] = field(default_factory=dict)
     bulk: bool = False  # takes large bodies
     in_pool: bool = False  # slow, or waits for the store: not on the event loop
+    long: bool = False  # may read a whole log: few of these at a time, so that others find a free thread
     always: bool = False  # answered however much is going on
     counts: bool = False  # feedback, every outcome of which is counted for its model
     timed: bool = False
@@ -80,7 +81,7 @@ ROUTES: list[Route] = [
     Route(
         "POST", f"{MODEL}/recommend", WRITE, handlers.recommend,
         "A slate of items, best first, and the token to send back with the click. Writes nothing.",
-        body=bodies.Recommend, answer=bodies.Recommended, refused=(404,), timed=True,
+        body=bodies.Recommend, answer=bodies.Recommended, refused=(404, 503), timed=True,
         example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
     ),
     Route(
@@ -93,7 +94,7 @@ ROUTES: list[Route] = [
     Route(
         "POST", f"{MODEL}/feedback:batch", WRITE, handlers.feedback_batch,
         f"Up to {bodies.MOST_ENTRIES} pieces of feedback, each with its own outcome.",
-        body=bodies.FeedbackBatch, answer=bodies.Outcomes, refused=(404,), bulk=True, counts=True,
+        body=bodies.FeedbackBatch, answer=bodies.Outcomes, refused=(404, 503), bulk=True, counts=True,
         example={"feedback": [{"token": TOKEN, "click": None}]},
     ),
     Route(
@@ -116,7 +117,7 @@ ROUTES: list[Route] = [
     Route(
         "GET", f"{MODEL}/items", READ, handlers.list_items,
         "The items that can be shown, some at a time.",
-        answer=bodies.ListedItems, refused=(404,), in_pool=True,
+        answer=bodies.ListedItems, refused=(404, 503), in_pool=True,
         query={
             "after": Query(summary="`next` of the answer before", at_least=-1, at_most=2**53, default=-1),
             "limit": Query(summary="at most", at_least=1, at_most=bodies.MOST_ITEMS_LISTED, default=100),
@@ -127,34 +128,36 @@ ROUTES: list[Route] = [
         "POST", "/v1/models", ADMIN, handlers.create_model,
         "A new model.",
         body=bodies.NewModel, answer=bodies.ModelFacts, codes=(201,), refused=(409, 503),
-        bulk=True, in_pool=True,
+        bulk=True, in_pool=True, long=True,
         example={"name": "shop", "policy": "cascade-lin-ts", "k": 1, "items": [ITEM]},
     ),
     Route(
         "GET", MODEL, READ, handlers.describe_model, "A model in words and numbers.",
-        answer=bodies.ModelFacts, refused=(404,),
+        answer=bodies.ModelFacts, refused=(404, 503),
     ),
     Route(
         "GET", f"{MODEL}/view", READ, handlers.view_model, "What the dashboard shows of a model.",
-        answer=View, refused=(404,), in_pool=True,
+        answer=View, refused=(404, 503), in_pool=True,
     ),
     Route(
         "GET", f"{MODEL}/audit", ADMIN, handlers.audit_model,
         "Fold the log again from its first event, and compare with what is served.",
-        answer=bodies.AuditAnswer, refused=(404, 503), in_pool=True,
+        answer=bodies.AuditAnswer, refused=(404, 503), in_pool=True, long=True,
     ),
     Route(
         "GET", f"{MODEL}/export", ADMIN, handlers.export, "The whole log of a model as a file.",
-        answer_media="application/octet-stream", refused=(404, 503), in_pool=True,
+        answer_media="application/octet-stream", refused=(404, 503), in_pool=True, long=True,
     ),
     Route(
         "POST", f"{MODEL}/import", ADMIN, handlers.import_, "A new model of this name from an exported file.",
         body=bytes, answer=bodies.ModelFacts, codes=(201,), refused=(409, 503), bulk=True, in_pool=True,
+        long=True,
     ),
     Route(
         "POST", f"{MODEL}/rollback", ADMIN, handlers.roll_back,
         "Know again what was known after event `seq`. The log keeps all that came since.",
-        body=bodies.Rollback, answer=bodies.Changed, refused=(404, 503), in_pool=True, example={"seq": 1},
+        body=bodies.Rollback, answer=bodies.Changed, refused=(404, 503), in_pool=True, long=True,
+        example={"seq": 1},
     ),
     Route("GET", "/v1/keys", ADMIN, handlers.list_keys, "The API keys.", answer=bodies.Keys, in_pool=True,
           refused=(503,)),

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 import uvicorn
 
 from firstclick.errors import InvalidInput
-from firstclick.serve.config import Settings
+from firstclick.serve.config import Settings, shown_store
 from firstclick.serve.http.access import is_loopback
 from firstclick.serve.http.app import App
 from firstclick.serve.http.protocol import MOST_CONNECTIONS, PatientForAWhile
@@ -53,7 +53,8 @@ class Server:
         if not is_loopback(settings.host) and not service.caretaker.api_keys:
             raise InvalidInput(
                 f"host {settings.host!r} can be reached from other machines, and the store has no API keys; "
-                "make one with `firstclick keys create NAME --role admin`, or listen at 127.0.0.1"
+                "make one with `firstclick keys create NAME --role admin --store "
+                f"{shown_store(settings.store)}`, or listen at 127.0.0.1"
             )
         self._service = service
         self._socket = _bound(settings.host, settings.port)
