@@ -84,16 +84,30 @@ def test_a_newcomers_path(folder: Path) -> None:
         assert server.call("/v1/models/default/feedback", feedback) == {"status": "duplicate", "seq": 2}
         told = server.call("/v1/models/default")
         assert (told["items"], told["slates"], told["clicks"]) == (5, 1, 1)
+        request = urllib.request.Request(server.address + "/v1/models/default/items/ice", method="DELETE")
+        urllib.request.urlopen(request, timeout=30).close()
     Path("items.csv").write_text(CATALOG)
     with serving(*words) as server:
+        assert "1 items of the catalog were withdrawn and stay so" in server.err
+        assert server.call("/v1/models/default/recommend", {"candidates": ["ice", "tea"]})["items"] == ["tea"]
         assert "1 items of model 'default' are not in the catalog file and stay, 'jam' for one" in server.err
+
+
+def test_columns_of_unlike_size_and_a_catalog_without_features_are_told(run, folder: Path) -> None:
+    Path("items.csv").write_text("id,price,sale\na,400,0\nb,20,1\nc,300,1\n")
+    with serving("--catalog", "items.csv", "--k", "2") as server:
+        assert "ATTENTION: price goes up to 400, and beside it sale is tiny" in server.err
+    Path("bare.csv").write_text("id,name\na,A\nb,B\n")
+    done = run("serve", "--catalog", "bare.csv", "--store", "bare.db", "--port", 0)
+    assert done.code == 2
+    assert "needs features, and the items have none" in done.err
 
 
 def test_the_demo_learns_while_one_watches(folder: Path) -> None:
     with serving("--demo") as server:
         while (told := server.call("/v1/models/cafe"))["slates"] < 60:
             pass
-        assert told["clicks"] > 10
+        assert told["clicks"] > 2
     assert list(folder.iterdir()) == []  # the demo leaves nothing behind
 
 
@@ -119,7 +133,10 @@ def test_settings_come_from_flags_environment_and_file(
         (["--port", "high"], "--port must be"),
         (["--catalog", "missing.csv"], "missing.csv"),
         (["--catalog", "bad.csv"], "id"),
-        (["--host", "0.0.0.0"], "make one with `firstclick keys create NAME --role admin`"),
+        (
+            ["--host", "0.0.0.0"],
+            "make one with `firstclick keys create NAME --role admin --store firstclick.db`",
+        ),
         (["--demo", "--catalog", "items.csv"], "demo brings its own catalog"),
         (["--config", "missing.toml"], "missing.toml"),
         (["--store", "no/folder/shop.db"], "no/folder"),

@@ -77,7 +77,7 @@ def test_log_prints_events_and_writes_them(run, shop: Path) -> None:
 def test_a_model_goes_to_another_store(run, shop: Path) -> None:
     assert run("export", "shop", "--store", shop, "--out", "shop.model").code == 0
     done = run("import", "shop.model", "--store", "other.db")
-    assert (done.code, done.err) == (0, "shop: 5 events are in other.db\n")
+    assert (done.code, done.err) == (0, "note: other.db is a new store\nshop: 5 events are in other.db\n")
     digests = [
         json.loads(run("audit", "--store", store, "--json").out)["models"][0]["digest"]
         for store in (shop, "other.db")
@@ -124,7 +124,8 @@ def test_reading_works_beside_a_server_and_writing_is_refused(run, shop: Path) -
         (["audit", "--store", "nowhere.db"], "no store nowhere.db; name the one of your server with --store"),
         (["audit", "other"], "no model 'other' in the store; there are: shop"),
         (["log", "shop", "--kind", "clicks"], "--kind must be one of created, feedback"),
-        (["log", "shop", "--out", "shop.db"], "is there already; name another file, or say --overwrite"),
+        (["export", "shop", "--out", "shop.db"], "is there already; name another file, or say --overwrite"),
+        (["log", "shop", "--out", "log.csv"], "must end in .jsonl or .parquet"),
         (["export", "shop", "--out", "."], "is a folder"),
         (["export", "shop", "--out", "no/folder/x"], "cannot be written"),
         (["import", "shop.db"], "not an exported model"),

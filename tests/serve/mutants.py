@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from firstclick.serve import feedback as feedback_module
 from firstclick.serve import model as model_module
-from firstclick.serve import service as service_module
 from firstclick.serve.errors import Refused, Unavailable
 from firstclick.serve.events import Event, Kind, NewEvent
 from firstclick.serve.service import Service
@@ -161,7 +161,7 @@ def two_halves_of_a_request() -> None:
 
 
 def conflict_told_as_duplicate() -> None:
-    service_module.says_the_same = lambda payload, other: True
+    feedback_module.says_the_same = lambda payload, other: True
 
 
 # Faults: what a server must bear.

@@ -330,8 +330,7 @@ def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(
     monkeypatch.setattr(caretaker, "catch_up", broken)
     body = {"token": site.recommend()["token"], "click": 0}
     assert site.ask("POST", f"{SHOP}/feedback", body).status_code == 201
-    with pytest.raises(RuntimeError, match="cannot fold"):
-        site.service.caretaker.look()
+    site.service.caretaker.look()
     site.service.caretaker._behind_since["shop"] -= 5
     answer = site.ask("GET", "/health/ready")
     assert answer.status_code == 503

@@ -168,7 +168,7 @@ def log(
       firstclick log shop --store shop.db --last 5
       firstclick log shop --store shop.db --kind feedback --out clicks.parquet
     """
-    from firstclick.serve.events import Kind, as_json
+    from firstclick.serve.events import Event, Kind, as_json
     from firstclick.serve.recovery import items_of_rows
 
     if kind is not None and kind not in KINDS:
@@ -183,7 +183,7 @@ def log(
         items = items_of_rows(there, stored)
         feedback = wanted is None or wanted == Kind.FEEDBACK
         events = chain.from_iterable(there.events(stored.id, after, stored.head, feedback=feedback))
-        chosen = (event for event in events if wanted is None or event.kind == wanted)
+        chosen: Iterator[Event] = (event for event in events if wanted is None or event.kind == wanted)
         if last:
             chosen = iter(deque(chosen, maxlen=last))
         if out is not None and out.suffix == ".parquet":
