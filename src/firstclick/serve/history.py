@@ -55,10 +55,16 @@ class History:
         for position, count in enumerate(by_position.tolist()):
             self.positions[position] += count
         for (width, kept), tier in zip(TIERS, self.tiers, strict=True):
-            numbers, inverse = np.unique((received // width).astype(np.int64), return_inverse=True)
-            slates = np.bincount(inverse)
-            hits = np.bincount(inverse, weights=clicked).astype(np.int64)
-            for number, n, c in zip(numbers.tolist(), slates.tolist(), hits.tolist(), strict=True):
+            numbers = (received // width).astype(np.int64)
+            if numbers.min() == numbers.max():  # as it is in a commit, mostly
+                counted = [(int(numbers[0]), len(clicks), int(clicked.sum()))]
+            else:
+                places, inverse = np.unique(numbers, return_inverse=True)
+                hits = np.bincount(inverse, weights=clicked).astype(np.int64)
+                counted = list(
+                    zip(places.tolist(), np.bincount(inverse).tolist(), hits.tolist(), strict=True)
+                )
+            for number, n, c in counted:
                 bucket = tier.setdefault(number, [0, 0])
                 bucket[0] += n
                 bucket[1] += c

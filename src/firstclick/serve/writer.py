@@ -1,6 +1,6 @@
 """Group commit: many callers hand in events, one thread puts them into the log, a batch at a time.
 
-While one batch goes to the disk the next one gathers by itself: no timer, and nothing waits for company. An
+While one batch goes to the disk the next one gathers by itself; a single caller never waits for company. An
 answer is given only after the commit and after the model has learned from it.
 """
 
@@ -18,6 +18,10 @@ from firstclick.serve.steps import step
 from firstclick.serve.store.store import Appended, Store
 
 log = logging.getLogger("firstclick.serve")
+
+# From so many callers in a batch on, the writer waits so many seconds for others.
+BUSY = 8
+BREATH = 0.001
 
 Done = Callable[[Sequence[Appended] | Refused], None]
 NewEvents = Sequence[tuple[Model, NewEvent]]
@@ -84,6 +88,10 @@ class Writer:
 
     def _run(self) -> None:
         while batch := self._take():
+            if len(batch) >= BUSY:
+                # Many are at it: a breath, in which the event loop hands in more, makes fewer, larger commits.
+                time.sleep(BREATH)
+                batch += self._more(self._batch_most - sum(len(waiting.events) for waiting in batch))
             try:
                 self._commit(batch)
             except Exception:
@@ -101,6 +109,16 @@ class Writer:
                 size += len(self._waiting[0].events)
                 batch.append(self._waiting.popleft())
             self._n_waiting -= size
+            return batch
+
+    def _more(self, room: int) -> list[_Waiting]:
+        """What has come since, as far as there is room."""
+        with self._changed:
+            batch: list[_Waiting] = []
+            while self._waiting and len(self._waiting[0].events) <= room:
+                room -= len(self._waiting[0].events)
+                batch.append(self._waiting.popleft())
+            self._n_waiting -= sum(len(waiting.events) for waiting in batch)
             return batch
 
     def _commit(self, batch: list[_Waiting]) -> None:
