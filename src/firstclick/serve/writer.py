@@ -89,7 +89,7 @@ class Writer:
     def _run(self) -> None:
         while batch := self._take():
             if len(batch) >= BUSY:
-                # Many are at it: a breath, in which the event loop hands in more, makes fewer, larger commits.
+                # Many are at it: a breath, in which the event loop hands in more, makes larger commits.
                 time.sleep(BREATH)
                 batch += self._more(self._batch_most - sum(len(waiting.events) for waiting in batch))
             try:
