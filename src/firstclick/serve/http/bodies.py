@@ -133,7 +133,7 @@ class Changed(Struct):
 
 
 class ListedItem(Struct):
-    """An item that can be shown, with its features as the learner sees them."""
+    """An item that can be shown, with its features as they were sent."""
 
     id: ItemId
     name: str
