@@ -38,7 +38,11 @@ def films(folder):
     stage = FeedbackScenario(feedback_matrix(make_source("movielens").load(folder)), rank=20).stage(1, 0)
     world = stage.world
     return SimpleNamespace(
-        features=stage.features, n_items=world.n_items, arrays=world.arrays, optimal_slate=world.optimal_slate
+        features=stage.features,
+        n_items=world.n_items,
+        arrays=world.arrays,
+        optimal_slates=world.optimal_slates,
+        n_context=0,
     )
 
 
@@ -50,7 +54,11 @@ def sphere(n_items, d):
     # Attractions are not linear here, which the time does not depend on.
     world = LinearWorld(np.abs(features) / np.sqrt(d), np.full(d, 0.1))
     return SimpleNamespace(
-        features=features, n_items=n_items, arrays=world.arrays, optimal_slate=world.optimal_slate
+        features=features,
+        n_items=n_items,
+        arrays=world.arrays,
+        optimal_slates=world.optimal_slates,
+        n_context=0,
     )
 
 

@@ -20,7 +20,8 @@ import numpy as np
 from firstclick import make_policy, make_world
 from firstclick.bench.contenders import POLICY_KEY, WORLD_KEY, Learner
 from firstclick.index import scanning
-from firstclick.kernels.attraction import click_probability, first_attractive, new_memo
+from firstclick.kernels.attraction import first_attractive
+from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.kernels.index import rank_by_product
@@ -57,7 +58,7 @@ def answer(world, slates, optimal, memo, covered):
     for step in range(len(slates)):
         key = mix(WORLD_KEY, np.uint64(step))
         total += first_attractive(world, key, slates[step], K) + first_attractive(world, key, optimal, K)
-        total += click_probability(world, slates[step], K, memo, covered)
+        total += expected_reward(world, 0, slates[step], K, memo, covered)
     return total
 
 
@@ -68,7 +69,9 @@ def learn_all(state, catalog, slates, clicked):
         click = clicked[step]
         for position in range(K):
             clicks[position] = position == click
-        observe_slate(state, catalog, slates[step], K if click < 0 else click + 1, clicks, SIGMA, 1.0)
+        observe_slate(
+            state, catalog, EVERYTHING, slates[step], K if click < 0 else click + 1, clicks, SIGMA, 1.0
+        )
 
 
 @kernel
@@ -81,7 +84,7 @@ def keep_thetas(state, catalog, slates, clicked, thetas, noise):
         for position in range(K):
             clicks[position] = position == clicked[step]
         examined = K if clicked[step] < 0 else clicked[step] + 1
-        observe_slate(state, catalog, slates[step], examined, clicks, SIGMA, 1.0)
+        observe_slate(state, catalog, EVERYTHING, slates[step], examined, clicks, SIGMA, 1.0)
 
 
 def looked_at(catalog, thetas):

@@ -70,7 +70,7 @@ class Sweep:
             for place, scenario in enumerate(self.scenarios):
                 start = time.perf_counter()
                 stage = scenario.stage(SEED, run)
-                optimal = stage.world.optimal_slate(K)
+                optimal = stage.world.optimal_slates(K)
                 self.making += time.perf_counter() - start
                 self.stages += 1
                 self.bytes += len(dumps(stage))

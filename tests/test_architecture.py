@@ -15,12 +15,12 @@ PACKAGE = Path(firstclick.__file__).parent
 LAYERS = [
     {"_version", "errors", "kernels"},
     {"declaration", "streams", "whole_number", "theory", "reading", "writing", "arrays_file", "source_code"},
-    {"index"},
+    {"click_models", "index"},
     {"protocol"},
     {"policies", "worlds", "registry", "catalog", "live"},
     {"data", "simulate", "ranker"},
     {"experiment"},
-    {"bench"},
+    {"bench", "compare"},
     {"report", "paper", "serve", "testing"},
     {"cli", "__main__"},
 ]

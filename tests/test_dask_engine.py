@@ -219,7 +219,7 @@ def real_tasks():
         bernoulli = BernoulliWorld(draw.random(9))
         stages = [Stage(bernoulli, None, "abcdefghi"), Stage(matrix, features, "abcdefghijklm")]
         for index, (policy, stage) in enumerate(zip(["cascade-ts", "cascade-lin-ts"], stages, strict=True)):
-            optimal = stage.world.optimal_slate(3)
+            optimal = stage.world.optimal_slates(3)
             yield Task(make_policy(policy), index, stage, optimal, run, log_spaced(700), 8)
 
 

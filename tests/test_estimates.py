@@ -16,7 +16,8 @@ from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.policies.random import Random
 from firstclick.protocol import Policy, longest_norm
-from firstclick.testing import Driver, estimates_follow_what_is_observed
+from firstclick.testing import Driver
+from firstclick.testing.checks import estimates_follow_what_is_observed
 
 K = 3
 
@@ -113,7 +114,7 @@ def test_counts_of_millions_keep_their_digits():
 
 class ChangesTheState(CascadeTS):
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):
+    def estimate(numbers, state, catalog, request, rows, means, deviations):
         state.examined[0] += 1
         means[:] = 0.5
         deviations[:] = 0.5
@@ -121,7 +122,7 @@ class ChangesTheState(CascadeTS):
 
 class GoesByPlace(CascadeTS):
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):
+    def estimate(numbers, state, catalog, request, rows, means, deviations):
         for j in range(len(rows)):
             means[j] = state.hits[j]
             deviations[j] = 0.5
@@ -129,14 +130,14 @@ class GoesByPlace(CascadeTS):
 
 class FillsTheMeansOnly(CascadeTS):
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):
+    def estimate(numbers, state, catalog, request, rows, means, deviations):
         for j in range(len(rows)):
             means[j] = state.hits[rows[j]]
 
 
 class IsUncertainBelowNought(CascadeTS):
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):
+    def estimate(numbers, state, catalog, request, rows, means, deviations):
         for j in range(len(rows)):
             means[j] = state.hits[rows[j]]
             deviations[j] = -1.0
@@ -144,7 +145,7 @@ class IsUncertainBelowNought(CascadeTS):
 
 class HoldsSomethingForSome(CascadeTS):
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):
+    def estimate(numbers, state, catalog, request, rows, means, deviations):
         for j in range(len(rows)):
             seen = state.examined[rows[j]] > 0
             means[j] = state.hits[rows[j]] if seen else np.nan
@@ -153,7 +154,7 @@ class HoldsSomethingForSome(CascadeTS):
 
 class GetsUncertain(CascadeTS):
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):
+    def estimate(numbers, state, catalog, request, rows, means, deviations):
         for j in range(len(rows)):
             means[j] = state.hits[rows[j]]
             deviations[j] = state.examined[rows[j]]
@@ -204,7 +205,7 @@ class Plain(Policy):
         rows = rows_of(catalog, request)
         return rank(rows, np.zeros(len(rows)), catalog, request, key, slate)
     @staticmethod
-    def learn(numbers, state, catalog, slate, examined, clicks):
+    def learn(numbers, state, catalog, request, slate, examined, clicks):
         count(state, slate, examined, clicks)
 
 out = {}

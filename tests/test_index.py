@@ -13,7 +13,7 @@ from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.index import build_index, no_index
 from firstclick.kernels.hashing import mix
 from firstclick.kernels.index import SCANS, rank_by_product
-from firstclick.kernels.ranking import FAN, LEAF, Request
+from firstclick.kernels.ranking import FAN, LEAF
 from firstclick.protocol import EVERYTHING, catalog_arrays
 from firstclick.simulate import loop
 
@@ -27,7 +27,7 @@ def small_indexes(monkeypatch):
 
 def slates(features, thetas, k, *, hidden=None, index=None):
     """The slates of the search and of the scan, for each theta, with the steps' own keys for ties."""
-    request = EVERYTHING if hidden is None else Request(np.empty(0, np.int64), hidden)
+    request = EVERYTHING if hidden is None else EVERYTHING._replace(hidden=hidden)
     searched = catalog_arrays(features, len(features), index=index)
     scanned = catalog_arrays(features, len(features), index=no_index(features.shape[1]))
     assert searched.tree.covered > 0

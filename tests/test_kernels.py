@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import reference
-from firstclick.kernels.attraction import click_probability, first_attractive, new_memo
+from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.bounds import kl_bound, kl_budget, kl_ceiling
+from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.kernels.hashing import beta, fill_normal, log_gamma, mix, uniform, user_of
 from firstclick.kernels.posterior import factorise, mean, observe, sample, solve, solve_transposed
 from firstclick.kernels.ranking import place
@@ -161,9 +162,9 @@ def test_a_matrix_answers_as_the_dense_matrix_does(seed, n_users, n_items):
         hits = np.flatnonzero(dense[user_of(key, n_users), slate])
         assert first_attractive(arrays, key, slate, len(slate)) == (hits[0] if len(hits) else -1)
         share = reference.share_of_users(dense, slate)
-        assert click_probability(arrays, slate, len(slate), memo, covered) == pytest.approx(share)
-        assert world.click_probability(slate) == pytest.approx(share)
-    assert click_probability(arrays, slate, 0, memo, covered) == 0.0
+        assert expected_reward(arrays, 0, slate, len(slate), memo, covered) == pytest.approx(share)
+        assert world.expected_reward(slate) == pytest.approx(share)
+    assert expected_reward(arrays, 0, slate, 0, memo, covered) == 0.0
     np.testing.assert_array_equal(
         world.optimal_slate(min(3, n_items)), reference.greedy_cover(dense, min(3, n_items))
     )

@@ -24,7 +24,10 @@ from firstclick.protocol import EVERYTHING, Stage, catalog_arrays
 from firstclick.testing import Driver, request
 
 LEARNERS = ("cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb")
-COUNTING = ("cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first", "cascade-kl-ucb:start=pessimistic")
+COUNTING = (
+    "cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first", "cascade-kl-ucb:start=pessimistic",
+    "cascade-ucb-v",
+)  # fmt: skip
 FEW = 64
 
 
@@ -49,7 +52,7 @@ def replay(numbers, state, catalog, scanned, world, steps, noise, slate, other):
         click = first_attractive(world, mix(np.uint64(2), np.uint64(step)), slate, n)
         for position in range(n):
             clicks[position] = position == click
-        learn(numbers, state, catalog, slate, n if click < 0 else click + 1, clicks)
+        learn(numbers, state, catalog, EVERYTHING, slate, n if click < 0 else click + 1, clicks)
     return -1
 
 

@@ -62,7 +62,7 @@ def test_both_regrets_have_the_same_mean():
     # Random order of 4 items, 2 shown: the mean over all 6 sets of items, exactly.
     sets = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     world = BernoulliWorld([0.5, 0.4, 0.1, 0.05])
-    a_step = 0.7 - np.mean([world.click_probability(pair) for pair in sets])
+    a_step = 0.7 - np.mean([world.expected_reward(pair) for pair in sets])
     assert abs(expected["mean"] - 2000 * a_step) < 4.5 * expected["stderr"]
     assert expected["stderr"] < realised["stderr"]
 
@@ -86,7 +86,7 @@ def test_the_loop_plays_what_single_calls_would_play():
         driver = Driver(policy, LINEAR.features, k=k)
         driver._key = stream_key(seed, "run", 0, "policy", driver.policy.label)
         world_key = stream_key(seed, "run", 0, "world")
-        best = LINEAR.click_probability(LINEAR.optimal_slate(k))
+        best = LINEAR.expected_reward(LINEAR.optimal_slate(k))
         reward, expected = 0, 0.0
         for step in range(steps):
             slate = driver.recommend(step)
@@ -96,7 +96,7 @@ def test_the_loop_plays_what_single_calls_would_play():
             click = int(hits[0]) if len(hits) else None
             driver.learn(slate, click)
             reward += click is not None
-            expected += best - LINEAR.click_probability(slate)
+            expected += best - LINEAR.expected_reward(slate)
         assert results.results[0].reward[0, -1] == reward
         assert results.results[0].expected_regret[0, -1] == pytest.approx(expected)
 
@@ -245,7 +245,7 @@ def test_the_regret_of_each_run_is_against_the_cover_of_its_own_test_users():
         world = scenario.stage(2, run).world
         cover = world.optimal_slate(k)
         covers.append(frozenset(cover.tolist()))
-        best.append(world.click_probability(cover))
+        best.append(world.expected_reward(cover))
         # What the optimal slate of this run earned from the users it really met, step by step.
         key = stream_key(2, "run", run, "world")
         users = [user_of(np.uint64(mix(key, np.uint64(step))), world.n_users) for step in range(400)]

@@ -23,11 +23,11 @@ class LearnsTheOpposite(CascadeLinUCB):
     """A deliberately wrong learner: it takes a click for no click."""
 
     @staticmethod
-    def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         turned = np.empty(len(clicks), np.uint8)
         for position in range(len(clicks)):
             turned[position] = 1 - clicks[position]
-        observe_slate(state, catalog, slate, examined, turned, numbers.sigma, numbers.scale)
+        observe_slate(state, catalog, request, slate, examined, turned, numbers.sigma, numbers.scale)
 
 
 def test_the_regret_of_lin_ucb_is_below_the_bound_and_that_of_a_wrong_learner_above():
@@ -68,7 +68,7 @@ def breaks_out(catalog, attraction, theta, c, sigma, key, steps, state, ever):
                 clicked = uniform(user, np.uint64(slate[position])) < attraction[slate[position]]
                 clicks[position] = clicked
                 examined += 1
-        observe_slate(state, catalog, slate, examined, clicks, sigma, 1.0)
+        observe_slate(state, catalog, EVERYTHING, slate, examined, clicks, sigma, 1.0)
 
 
 def misses(c, sigma, runs, steps=2000):

@@ -8,7 +8,8 @@ from scipy import sparse
 
 import reference
 from firstclick import InvalidInput, make_world
-from firstclick.kernels.attraction import click_probability, first_attractive, new_memo
+from firstclick.kernels.attraction import first_attractive
+from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.streams import stream, stream_key
 from firstclick.worlds import BernoulliWorld, LinearWorld, MatrixWorld
 
@@ -27,7 +28,7 @@ def test_clicks_have_the_probabilities_of_the_cascade_model():
         # 5 standard errors: one false alarm in 1.7 million for each position.
         error = np.sqrt(probability * (1 - probability) / 20_000)
         assert abs(np.mean(clicks == position) - probability) <= 5 * error
-    assert world.click_probability([1, 0, 3]) == pytest.approx(1 - 0.35)
+    assert world.expected_reward([1, 0, 3]) == pytest.approx(1 - 0.35)
     assert (play_clicks(world, [1, 2], 100) == 1).all()
 
 
@@ -51,7 +52,7 @@ def test_blb_has_k_attractive_items_and_the_rest_below_by_the_gap():
     world = make_world("blb:n_items=5,k=2,p=0.6,gap=0.5").build(0)
     np.testing.assert_allclose(world.attractions, [0.6, 0.6, 0.1, 0.1, 0.1])
     assert sorted(world.optimal_slate(2).tolist()) == [0, 1]
-    assert world.click_probability(world.optimal_slate(2)) == pytest.approx(1 - 0.4**2)
+    assert world.expected_reward(world.optimal_slate(2)) == pytest.approx(1 - 0.4**2)
 
 
 def test_the_optimal_slate_of_independent_items_has_the_k_best():
@@ -65,8 +66,8 @@ def test_the_optimal_slate_of_a_matrix_covers_different_users():
     matrix[:6, 0], matrix[:5, 1], matrix[6:9, 2], matrix[9:, 3] = 1, 1, 1, 1
     world = MatrixWorld(sparse.csr_matrix(matrix))
     assert world.optimal_slate(2).tolist() == [0, 2]
-    assert world.click_probability([0, 2]) == pytest.approx(0.9)
-    assert world.click_probability([0, 1]) == pytest.approx(0.6)
+    assert world.expected_reward([0, 2]) == pytest.approx(0.9)
+    assert world.expected_reward([0, 1]) == pytest.approx(0.6)
 
 
 def test_the_cover_goes_on_with_popular_items_when_everybody_is_covered():
@@ -120,7 +121,7 @@ def test_what_is_remembered_of_a_slate_is_that_of_the_slate():
     arrays, memo = MatrixWorld(matrix).arrays(), new_memo(2, entries=1)
     covered = np.empty(4, np.uint64)
     for slate in ([0, 1], [1, 0], [0, 1], [2, 5], [2, 5], [0, 1]):
-        value = click_probability(arrays, np.array(slate), 2, memo, covered)
+        value = expected_reward(arrays, 0, np.array(slate), 2, memo, covered)
         assert value == pytest.approx(reference.share_of_users(matrix, slate))
 
 

@@ -1,17 +1,18 @@
 """A policy at work on a catalog, in rows: what the `Ranker` and the service have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog import Catalog
 from firstclick.errors import InvalidInput
-from firstclick.kernels.compiling import compiled, estimate, learn, recommend
+from firstclick.kernels.caps import recommend_within_caps
+from firstclick.kernels.compiling import compiled, estimate, learn
 from firstclick.kernels.hashing import fill_normal, mix
-from firstclick.kernels.ranking import CatalogArrays, Request
-from firstclick.protocol import EVERYTHING, Numbers, Policy, State
+from firstclick.kernels.ranking import CatalogArrays, Request, as_shown
+from firstclick.protocol import EVERYTHING, LARGEST_FEATURE, Numbers, Policy, State, check_features
 from firstclick.registry import make_policy
 from firstclick.whole_number import whole_number
 
@@ -29,20 +30,21 @@ def recommend_some(  # type: ignore[no-untyped-def]
         key = mix(stream_key, np.uint64(asked[i]))
         fill_normal(key, noise)
         slate = slates[i]
-        n = recommend(numbers, state, catalog, request, key, noise, slate)
+        n = recommend_within_caps(numbers, state, catalog, request, key, noise, slate)
         found[i] = n
         if means.shape[1] > 0:
-            estimate(numbers, state, catalog, slate[:n], means[i, :n], deviations[:n])
+            shown = as_shown(request, slate[:n])
+            estimate(numbers, state, catalog, shown, slate[:n], means[i, :n], deviations[:n])
 
 
-def learn_once(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
+def learn_once(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
     """One piece of feedback."""
-    learn(numbers, state, catalog, slate, examined, clicks)
+    learn(numbers, state, catalog, request, slate, examined, clicks)
 
 
-def estimate_once(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+def estimate_once(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
     """What is held for the attraction of each row."""
-    estimate(numbers, state, catalog, rows, means, deviations)
+    estimate(numbers, state, catalog, request, rows, means, deviations)
 
 
 class LivePolicy:
@@ -76,7 +78,7 @@ class LivePolicy:
 
     @classmethod
     def restored(
-        cls, policy: Policy, numbers: Numbers, catalog: Catalog, k: int, arrays: dict[str, NDArray[Any]]
+        cls, policy: Policy, numbers: Numbers, catalog: Catalog, k: int, arrays: Mapping[str, NDArray[Any]]
     ) -> "LivePolicy":
         """A live policy with the state in `arrays`; ValueError or LookupError when they do not fit."""
         live = cls.__new__(cls)
@@ -84,7 +86,7 @@ class LivePolicy:
         return live
 
     def _restore(
-        self, policy: Policy, numbers: Numbers, catalog: Catalog, k: int, arrays: dict[str, NDArray[Any]]
+        self, policy: Policy, numbers: Numbers, catalog: Catalog, k: int, arrays: Mapping[str, NDArray[Any]]
     ) -> None:
         self.policy, self.numbers, self.catalog, self.k = policy, numbers, catalog, k
         blank = self._blank_state()
@@ -119,6 +121,7 @@ class LivePolicy:
         """Make room for items that were added to the catalog, whoever added them."""
         n_rows = len(self.catalog.items)
         if n_rows > self._n_rows:
+            self.check_growable()
             features = self.catalog.arrays.features
             self.policy.admit(self.numbers, features[self._n_rows :])
             grown = self.policy.grow(self.state, n_rows)
@@ -131,60 +134,124 @@ class LivePolicy:
             self.state = grown
             self._n_rows = n_rows
 
-    def recommend_rows(
-        self,
-        key: np.uint64,
-        number: int,
-        n: int,
-        candidates: NDArray[np.int64] | None = None,
-        excluded: list[int] | None = None,
-    ) -> NDArray[np.int64]:
-        """The best n rows that are shown, among `candidates` if given, fewer where fewer are left.
+    def check_growable(self) -> None:
+        """Refuse items added later, where the policy has no room for them."""
+        if not self.policy.growable:
+            raise InvalidInput(f"{self.policy.label} takes no items later; start a new one with all of them")
 
-        The key and the number decide what is explored.
-        """
-        ((rows, _),) = self.recommend_many(key, [number], n, candidates, excluded, scored=False)
-        return rows
+    def context(self, context: ArrayLike | None) -> NDArray[np.float64]:
+        """The context of a request for kernels, or InvalidInput if it is not what the policy wants."""
+        wanted = self.policy.n_context
+        if context is None:
+            if wanted:
+                raise InvalidInput(
+                    f"{self.policy.label} wants a context of {wanted} numbers with each request"
+                )
+            return EVERYTHING.context
+        try:
+            given = np.atleast_1d(np.array(context, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise InvalidInput(f"context must be a list of numbers, got {context!r}") from None
+        if not wanted:
+            raise InvalidInput(
+                f"{self.policy.label} takes no context; learners that do are told its size, as in "
+                "context-lin-ts:context=3"
+            )
+        if given.shape != (wanted,):
+            got = f"{len(given)}" if given.ndim == 1 else f"an array of shape {given.shape}"
+            raise InvalidInput(f"{self.policy.label} wants a context of {wanted} numbers, got {got}")
+        if not np.isfinite(given).all():
+            place = int(np.argmin(np.isfinite(given)))
+            raise InvalidInput(f"context must be finite numbers, got {given[place]} at place {place}")
+        if np.abs(given).max() > LARGEST_FEATURE:
+            raise InvalidInput(
+                f"context must be at most {LARGEST_FEATURE:g} in size, got {np.abs(given).max():g}"
+            )
+        self.policy.check_context(given)
+        return given
 
-    def recommend_many(
+    def own_features(self, features: ArrayLike, n_items: int) -> NDArray[np.float64]:
+        """The features that a request brings for its items, or InvalidInput if they are not of the kind that
+        the catalog has."""
+        own = check_features(features, n_items)
+        if own.shape[1] != self.catalog.n_features:
+            raise InvalidInput(
+                f"features must have {self.catalog.n_features} columns, as in the catalog, got {own.shape[1]}"
+            )
+        self.policy.admit(self.numbers, own)
+        return own
+
+    def request(
         self,
-        key: np.uint64,
-        numbers: Sequence[int],
-        n: int,
         candidates: NDArray[np.int64] | None = None,
         excluded: list[int] | None = None,
         *,
-        scored: bool = True,
+        context: ArrayLike | None = None,
+        features: NDArray[np.float64] | None = None,
+        caps: tuple[NDArray[np.int32], NDArray[np.int64]] | None = None,
+    ) -> Request:
+        """What is asked for, for kernels: among `candidates`, if given, whose `features` may stand in for the
+        catalog's; without the rows `excluded`; and of each group of rows at most its cap."""
+        hidden = self.catalog.hidden if self.catalog.n_hidden else EVERYTHING.hidden
+        if excluded:
+            hidden = self.catalog.hidden.copy()
+            hidden[excluded] = 1
+        return Request(
+            EVERYTHING.candidates if candidates is None else candidates,
+            hidden,
+            self.context(context),
+            EVERYTHING.features if features is None else features,
+            *(caps or (EVERYTHING.groups, EVERYTHING.caps)),
+        )
+
+    def recommend_many(
+        self, key: np.uint64, numbers: Sequence[int], n: int, request: Request, *, scored: bool = True
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """For each number the rows that it recommends, and what is held for the attraction of each."""
+        """For each number the best n rows, fewer where fewer are left, and what is held for the attraction of
+        each. The key and the number decide what is explored.
+        """
         self.follow_catalog()
         many = len(numbers)
         slates, found = np.empty((many, n), np.int64), np.zeros(many, np.int64)
         means = np.empty((many, n if scored else 0))
-        # An empty array of candidates means "all" to a kernel, and none at all to the caller.
-        if n and (candidates is None or len(candidates)):
-            hidden = self.catalog.hidden if self.catalog.n_hidden else EVERYTHING.hidden
-            if excluded:
-                hidden = self.catalog.hidden.copy()
-                hidden[excluded] = 1
-            asked = EVERYTHING.candidates if candidates is None else candidates
+        if n:
             self._recommend(
-                self.numbers, self.state, self.arrays(), Request(asked, hidden),
+                self.numbers, self.state, self.arrays(), request,
                 key, np.array(numbers, np.int64), self._noise, slates, found, means, np.empty(n),
             )  # fmt: skip
         return [(slates[i, :m], means[i, :m]) for i, m in enumerate(found.tolist())]
 
-    def learn_rows(self, rows: NDArray[np.int64], click: int | None) -> None:
-        """Learn that position `click` of these rows was the first clicked, or none."""
-        clicks = np.zeros(len(rows), np.uint8)
-        if click is not None:
-            clicks[click] = 1
-        examined = len(rows) if click is None else click + 1
-        self._learn(self.numbers, self.state, self.arrays_to_learn(), rows, examined, clicks)
+    def learn_rows(
+        self,
+        rows: NDArray[np.int64],
+        clicks: NDArray[np.uint8],
+        told: int | None = None,
+        *,
+        context: NDArray[np.float64] = EVERYTHING.context,
+        features: NDArray[np.float64] = EVERYTHING.features,
+    ) -> None:
+        """Learn which positions of these rows were clicked, and how many were examined, if the page tells.
 
-    def estimates(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What is held for the attraction of each row and its standard deviation; NaN if no such thing is."""
+        `context` and `features`, one row a position, are those of the request.
+        """
+        examined = self.policy.click_model.examined(clicks, told)
+        request = EVERYTHING._replace(context=context, features=features)
+        self._learn(self.numbers, self.state, self.arrays_to_learn(), request, rows, examined, clicks)
+
+    def estimates(
+        self,
+        rows: NDArray[np.int64],
+        context: NDArray[np.float64] | None = None,
+        features: NDArray[np.float64] = EVERYTHING.features,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What is held for the attraction of each row and its standard deviation; NaN if no such thing is.
+
+        Without the context that a policy wants, for a user of whom all numbers are 0. `features`, if given,
+        stand in for those of the catalog, row by row.
+        """
         self.follow_catalog()
         means, deviations = np.empty(len(rows)), np.empty(len(rows))
-        self._estimate(self.numbers, self.state, self.catalog.arrays, rows, means, deviations)
+        known = np.zeros(self.policy.n_context) if context is None else context
+        asked = EVERYTHING._replace(context=known, features=features)
+        self._estimate(self.numbers, self.state, self.catalog.arrays, asked, rows, means, deviations)
         return means, deviations

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.declaration import Declared
+from firstclick.click_models import Cascade, ClickModel, make_click_model
+from firstclick.declaration import Declared, param
 from firstclick.errors import InvalidInput
 from firstclick.index import build_index, with_own_hints
 from firstclick.kernels.attraction import WorldArrays
@@ -25,7 +26,14 @@ Numbers = Any  # A NamedTuple of a policy's parameters as plain numbers, for its
 # Products of larger ones, summed over many observations, leave the range of floating point.
 LARGEST_FEATURE = 1e100
 
-EVERYTHING = Request(np.empty(0, np.int64), np.empty(0, np.uint8))
+EVERYTHING = Request(
+    candidates=np.empty(0, np.int64),
+    hidden=np.empty(0, np.uint8),
+    context=np.empty(0),
+    features=np.empty((0, 0)),
+    groups=np.empty(0, np.int32),
+    caps=np.empty(0, np.int64),
+)
 
 
 def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[np.float64]:
@@ -94,6 +102,13 @@ class Policy(Declared, ABC):
     mergeable: ClassVar[bool] = True
     order_free: ClassVar[bool] = True
     learns: ClassVar[bool] = True
+    quick: ClassVar[bool] = True  # It is well ahead of random order after a few thousand steps.
+    unordered: ClassVar[bool] = True  # The order of the items in the catalog means nothing to it.
+    growable: ClassVar[bool] = True  # Items may be added later.
+    takes_features: ClassVar[bool] = False  # A request may bring its own features.
+    unit_features: ClassVar[bool] = False  # Features must lie between 0 and 1.
+    # What it takes for examined where the page does not tell.
+    click_model: ClassVar[ClickModel] = Cascade()
     # Numbers that kernels need and nobody declares, because they follow from the catalog.
     derived: ClassVar[tuple[str, ...]] = ()
     numbers_type: ClassVar[Any] = None
@@ -138,6 +153,19 @@ class Policy(Declared, ABC):
         """
         return with_own_hints(catalog)
 
+    @property
+    def n_context(self) -> int:
+        """How many numbers it wants to know of the user with each request."""
+        return 0
+
+    def with_context(self, n_context: int) -> "Policy":
+        """The policy for requests that come with so many numbers; itself, if it was told its own number or
+        takes none."""
+        return self
+
+    def check_context(self, context: NDArray[np.float64]) -> None:
+        """Refuse a context that has the right size, and means nothing to this policy."""
+
     def noise_size(self, k: int, n_features: int) -> int:
         """How many standard normal numbers `recommend` uses."""
         return 0
@@ -163,50 +191,86 @@ class Policy(Declared, ABC):
             f"{self.name}: states cannot be merged; write merge() for it, or declare mergeable = False"
         )
 
+    def tempered(self, state: State, weight: float) -> State:
+        """What is known if each observation in the state counts only `weight`, above 0 and at most 1."""
+        if weight == 1:
+            return state
+        raise InvalidInput(
+            f"{self.label} cannot weigh what it knows, so that weight must be 1, got {weight:g}"
+        )
+
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         """Kernel: fill `slate` with rows of the catalog, best first; return how many were found."""
         raise NotImplementedError
 
     @staticmethod
-    def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        """Kernel: update `state` with the first `examined` positions of `slate` and their `clicks`."""
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        """Kernel: update `state` with the first `examined` positions of `slate` and their `clicks`, which
+        answer this request."""
         raise NotImplementedError
 
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
         """Kernel: fill `means` and `deviations` with what the learner holds for the attraction of each of the
-        `rows`, and how uncertain that is as a standard deviation. NaN, as here: it holds no such thing.
+        `rows` to the user of this request, and how uncertain that is as a standard deviation. NaN, as here:
+        it holds no such thing.
         """
         means[:] = np.nan
         deviations[:] = np.nan
 
 
 class World(ABC):
-    """What answers with clicks."""
+    """What answers with clicks.
+
+    Attractions may differ between users, or change with time: there is one *view* for each user, or for each
+    period. A world that is the same for all, always, has one view.
+    """
 
     n_items: int
+    click_model: ClickModel = Cascade()
+    n_views: int = 1
 
     @abstractmethod
     def arrays(self) -> WorldArrays:
         """The world for kernels."""
 
     @abstractmethod
-    def optimal_slate(self, k: int) -> NDArray[np.int64]:
+    def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
         """The slate that regret is measured against."""
 
     @abstractmethod
-    def click_probability(self, slate: Sequence[int] | NDArray[np.int64]) -> float:
-        """The exact probability that a user clicks something in the slate."""
+    def expected_reward(self, slate: Sequence[int] | NDArray[np.int64], view: int = 0) -> float:
+        """The exact expected reward of the slate; under a cascade the probability of a click."""
 
     @property
     def features(self) -> NDArray[np.float64] | None:
         """The features that belong to this world, if it has any."""
         return None
 
+    @property
+    def n_context(self) -> int:
+        """How many numbers are known of each user."""
+        return 0
+
+    def optimal_slates(self, k: int) -> NDArray[np.int64]:
+        """The optimal slate of each view."""
+        return np.stack([self.optimal_slate(k, view) for view in range(self.n_views)])
+
+    def optimal_reward(self, k: int) -> float:
+        """What the optimal slates are worth, on the average over views."""
+        slates = self.optimal_slates(k)
+        return float(np.mean([self.expected_reward(slate, view) for view, slate in enumerate(slates)]))
+
 
 class WorldSpec(Declared, ABC):
     """A world that can be asked for by name, as in `--world blb:n_items=16,k=2,p=0.2,gap=0.15`."""
+
+    clicks: str = param("cascade", "click model: cascade, dcm/0.6/0.5, pbm/1/0.7/0.5 or scroll/0.8")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        make_click_model(self.clicks)
 
     @abstractmethod
     def build(self, seed: int) -> World:

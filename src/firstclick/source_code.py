@@ -6,7 +6,10 @@ from functools import cache
 from pathlib import Path
 
 # What decides the bits of a run. Commands, reports and the like may change without touching them.
-DECISIVE = ("kernels", "policies", "worlds", "data", "simulate", "protocol.py", "streams.py", "theory.py")
+DECISIVE = (
+    "kernels", "policies", "worlds", "data", "simulate", "click_models.py", "protocol.py", "streams.py",
+    "theory.py",
+)  # fmt: skip
 
 
 @cache

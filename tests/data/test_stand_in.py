@@ -122,7 +122,7 @@ def test_a_mixed_slate_covers_more_users_than_the_most_popular_items(name):
         matrix = feedback_matrix(make_source(f"{name}:n_users=5000,seed={seed}").load(None))
         world = MatrixWorld(matrix)
         best, popular = world.optimal_slate(4), most_attractive(matrix, 4)
-        ratios.append(world.click_probability(best) / world.click_probability(popular))
+        ratios.append(world.expected_reward(best) / world.expected_reward(popular))
     # Now and then the four most popular items are well mixed by chance.
     assert min(ratios) >= 1
     assert np.mean(ratios) > 1.02

@@ -11,13 +11,14 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from firstclick.index import scanning
-from firstclick.kernels.attraction import first_attractive, new_memo
+from firstclick.kernels.attraction import first_attractive
+from firstclick.kernels.clicks import new_memo
 from firstclick.kernels.compiling import OPTIONS, POLICY_OF_NUMBERS, compiled, learn, recommend
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.kernels.posterior import mean, sample
 from firstclick.kernels.ranking import CatalogArrays
 from firstclick.protocol import EVERYTHING, Policy
-from firstclick.simulate.loop import look_at_row, play
+from firstclick.simulate.loop import known_of, look_at_row, play
 from firstclick.streams import stream, stream_key
 from firstclick.worlds.long_tail import LongTailWorld
 
@@ -47,7 +48,7 @@ class Learner:
         self, policy: Policy, world: LongTailWorld, catalog: CatalogArrays, k: int, *, scan: bool = False
     ) -> None:
         self.policy, self.world, self.items, self.k, self.scan = policy, world, catalog, k, scan
-        self.optimal, self.arrays = world.optimal_slate(k), world.arrays()
+        self.optimal, self.arrays = world.optimal_slates(k), world.arrays()
         self.noise = np.empty(policy.noise_size(k, world.features.shape[1]))
         self.slate, self.totals = np.empty(k, np.int64), np.zeros(3)
         self.shown = np.zeros(world.n_items, np.int64)
@@ -55,6 +56,7 @@ class Learner:
         if policy.learns_row:
             self.row = np.empty(world.n_items, np.uint8)
             compiled(look_at_row, type(policy))(self.arrays, ROW_KEY, self.row)
+        self.contexts = known_of(world, self.arrays, policy)
         self.loop = compiled(play, type(policy))
         self.played = 0
 
@@ -71,8 +73,9 @@ class Learner:
     def play(self, first: int, last: int) -> None:
         self.played = last
         self.loop(
-            self.numbers, self.state, self.catalog, EVERYTHING, self.arrays, self.memo, self.optimal,
-            POLICY_KEY, WORLD_KEY, first, last, NEVER, self.noise, self.slate, self.totals, self.shown,
+            self.numbers, self.state, self.catalog, EVERYTHING, self.arrays, self.contexts,
+            self.policy.click_model.kind, self.memo, self.optimal, POLICY_KEY, WORLD_KEY, first, last, NEVER,
+            self.noise, self.slate, self.totals, self.shown,
         )  # fmt: skip
 
     def record(self, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -99,7 +102,7 @@ def record(  # type: ignore[no-untyped-def]
         click = first_attractive(world, mix(world_key, np.uint64(step)), slate, n)
         for position in range(n):
             clicks[position] = position == click
-        learn(numbers, state, catalog, slate, n if click < 0 else click + 1, clicks)
+        learn(numbers, state, catalog, request, slate, n if click < 0 else click + 1, clicks)
         clicked[step] = click
 
 
@@ -128,13 +131,13 @@ class Floor:
 
     def play(self, first: int, last: int) -> None:
         self.loop(
-            self.numbers, self.state, self.catalog, POLICY_KEY, self.slates, self.clicked, first, last,
-            self.learner.noise, self.checksum,
+            self.numbers, self.state, self.catalog, EVERYTHING, POLICY_KEY, self.slates, self.clicked,
+            first, last, self.learner.noise, self.checksum,
         )  # fmt: skip
 
 
 def floor(  # type: ignore[no-untyped-def]
-    numbers, state, catalog, policy_key, slates, clicked, first, last, noise, checksum
+    numbers, state, catalog, request, policy_key, slates, clicked, first, last, noise, checksum
 ):
     k = slates.shape[1]
     clicks = np.empty(k, np.uint8)
@@ -145,7 +148,8 @@ def floor(  # type: ignore[no-untyped-def]
         click = clicked[step % len(slates)]
         for position in range(k):
             clicks[position] = position == click
-        learn(numbers, state, catalog, slates[step % len(slates)], k if click < 0 else click + 1, clicks)
+        examined = k if click < 0 else click + 1
+        learn(numbers, state, catalog, request, slates[step % len(slates)], examined, clicks)
 
 
 def drawn(numbers, state, noise):  # type: ignore[no-untyped-def]

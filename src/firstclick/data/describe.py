@@ -76,8 +76,8 @@ def describe(interactions: Interactions) -> Description:
         idle_users=float(np.mean(np.diff(world.matrix.indptr) == 0)),
         most_attractive=shares(popular),
         best_slate=shares(best),
-        best_click_probability=world.click_probability(best),
-        popular_click_probability=world.click_probability(popular[:k]),
+        best_click_probability=world.expected_reward(best),
+        popular_click_probability=world.expected_reward(popular[:k]),
         quantiles={share: float(np.quantile(attraction, share)) for share in QUANTILES},
         groups=tuple(
             GroupSize(name, len(items), float(attraction[items].mean()))

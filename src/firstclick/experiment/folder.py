@@ -16,7 +16,9 @@ CELLS = "cells"
 LOCK = ".lock"
 
 # What a call writes besides its cells; those of a call with another manifest are no longer true.
-OUTPUTS = ("report.html", "claims.json", "results.csv", "runs.csv", "regret.*", "figure-*.*", "sweep-*.*")
+OUTPUTS = (
+    "report.html", "claims.json", "results.csv", "runs.csv", "regret.*", "figure-*.*", "sweep-*.*", "guide.*",
+)  # fmt: skip
 
 
 def check_folder(folder: Path) -> None:

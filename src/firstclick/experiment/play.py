@@ -13,7 +13,7 @@ from firstclick.experiment.dataset import Dataset
 from firstclick.experiment.plain_numpy import numpy_seconds_per_step
 from firstclick.experiment.store import CellStore, Record, Speed
 from firstclick.protocol import Policy, Stage
-from firstclick.simulate.engine import Engine
+from firstclick.simulate.engine import Engine, StagedTask
 from firstclick.simulate.loop import play_run
 
 
@@ -65,7 +65,7 @@ class CellTask:
             self.policy, self.stage, self.optimal, record=self.record, seed=self.seed, run=self.run,
             report=report,
         )  # fmt: skip
-        ids, k = self.stage.item_names, len(self.optimal)
+        ids, k = self.stage.item_names, self.optimal.shape[1]
         most = np.argsort(-trace.shown, kind="stable")[: 2 * k]
         record = Record(
             step=self.record,
@@ -73,7 +73,7 @@ class CellTask:
             regret=trace.regret,
             expected_regret=trace.expected_regret,
             optimal_reward=self.optimal_reward,
-            optimal_items=tuple(ids[item] for item in self.optimal),
+            optimal_items=tuple(ids[item] for item in self.optimal[0]),
             shown={ids[item]: int(trace.shown[item]) for item in most if trace.shown[item]},
             notes=trace.notes,
         )
@@ -91,9 +91,24 @@ def play_missing(
     engine: Engine,
     watch: Watch,
 ) -> None:
-    """Every cell is in the store; those that were there already are not played."""
+    """Every cell of experiments on these data sets is in the store."""
     by_label = {dataset.source.label: dataset for dataset in datasets}
     digests = [by_label[cell.setting.dataset].digest for cell in cells]
+    finish(cells, digests, lambda missing: _tasks(cells, missing, by_label), store, engine, watch)
+
+
+def finish(
+    cells: Sequence[Cell],
+    digests: Sequence[str],
+    tasks: Callable[[Sequence[int]], Iterator[StagedTask[Played]]],
+    store: CellStore,
+    engine: Engine,
+    watch: Watch,
+) -> None:
+    """Every cell is in the store; those that were there already are not played.
+
+    A digest tells what the world of its cell is made of; `tasks` makes those of the cells with these numbers.
+    """
     missing = [
         number
         for number, (cell, digest) in enumerate(zip(cells, digests, strict=True))
@@ -109,7 +124,7 @@ def play_missing(
         done += steps
         watch.steps(done, total)
 
-    for played in engine(_tasks(cells, missing, by_label), report):
+    for played in engine(tasks(missing), report):
         store.save(cells[played.index], digests[played.index], played.record, played.speed)
 
 
@@ -125,8 +140,8 @@ def _tasks(
         wanted = setting, cell.run
         if latest is None or latest[0] != wanted:
             stage = scenarios.of(setting).stage(setting.seed, cell.run)
-            optimal = stage.world.optimal_slate(setting.k)
-            latest = wanted, stage, optimal, stage.world.click_probability(optimal)
+            optimal = stage.world.optimal_slates(setting.k)
+            latest = wanted, stage, optimal, stage.world.expected_reward(optimal[0])
         _, stage, optimal, best = latest
         record = recorded_steps(setting.steps)
         yield CellTask(number, cell.policy, stage, optimal, best, cell.run, record, setting.seed)

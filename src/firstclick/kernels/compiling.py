@@ -4,11 +4,13 @@ A policy's `recommend`, `learn` and `estimate` are found by the type of the numb
 that one loop, written once, is compiled for every policy. Each policy gets its own dispatcher and
 its own cache folder: Numba keeps all signatures of a cached function in one index, and an index
 that names an uninstalled plug-in can no longer be read by anybody. The folder's name holds a hash
-of our kernel sources and of the policy's file, because Numba only notices changes in one file.
+of the policy's file and of all kernels that it imports, because Numba only notices changes in one file.
+Large kernels that have nothing to do with a policy are kept by themselves, for all of them.
 """
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -28,8 +30,17 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 kernel = numba.njit(**OPTIONS)
 
 _changing_cache_dir = threading.Lock()
+_shared: list[Any] = []
 
 POLICY_OF_NUMBERS: dict[Any, Any] = {}
+
+
+def shared_kernel(function: Callable[..., Any]) -> Any:
+    """A kernel that takes long to compile, and whose arguments are all of our own types: compiled once on a
+    machine, whatever policies call it."""
+    dispatcher = kernel(function)
+    _shared.append(dispatcher)
+    return dispatcher
 
 
 def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
@@ -38,14 +49,14 @@ def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ign
     return policy.recommend(numbers, state, catalog, request, key, noise, slate)
 
 
-def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
+def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
     """Update `state` with the first `examined` positions of `slate` and their `clicks`."""
-    POLICY_OF_NUMBERS[type(numbers)].learn(numbers, state, catalog, slate, examined, clicks)
+    POLICY_OF_NUMBERS[type(numbers)].learn(numbers, state, catalog, request, slate, examined, clicks)
 
 
-def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
     """Fill `means` and `deviations` with what is held for the attraction of each of the `rows`, or NaN."""
-    POLICY_OF_NUMBERS[type(numbers)].estimate(numbers, state, catalog, rows, means, deviations)
+    POLICY_OF_NUMBERS[type(numbers)].estimate(numbers, state, catalog, request, rows, means, deviations)
 
 
 def _policy_of(numbers: types.Type) -> Any:
@@ -59,13 +70,13 @@ def _recommend(numbers, state, catalog, request, key, noise, slate):  # type: ig
 
 
 @overload(learn, jit_options=OPTIONS)
-def _learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
+def _learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
     policy = _policy_of(numbers)
     return None if policy is None else policy.learn
 
 
 @overload(estimate, jit_options=OPTIONS)
-def _estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+def _estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
     policy = _policy_of(numbers)
     return None if policy is None else policy.estimate
 
@@ -73,18 +84,53 @@ def _estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore
 @cache
 def compiled(function: Callable[..., Any], policy: type) -> Callable[..., Any]:
     """`function` as a kernel of its own for this policy, loaded from the cache where it can be."""
+    _keep_shared_kernels()
     dispatcher = numba.njit(**OPTIONS)(function)
-    folder = _cache_folder(function, policy)
-    if folder is not None and not numba.config.DISABLE_JIT:
-        # The setting is Numba's own and global: one thread at a time, and put back at once.
-        with _changing_cache_dir:
-            before = numba.config.CACHE_DIR
-            numba.config.CACHE_DIR = str(folder)
-            try:
-                dispatcher.enable_caching()
-            finally:
-                numba.config.CACHE_DIR = before
+    _keep(dispatcher, _cache_folder(function, policy))
     return dispatcher
+
+
+@cache
+def _keep_shared_kernels() -> None:
+    # Not when they are defined: importing us writes nothing.
+    for dispatcher in _shared:
+        source = dispatcher.__code__.co_filename
+        _keep(dispatcher, _folder_of(f"kernels.{Path(source).stem}", {source}))
+        _keep_for_our_types_alone(dispatcher)
+
+
+def _keep_for_our_types_alone(dispatcher: Any) -> None:
+    """A state of a plug-in's own type in the index of a shared kernel would be found when it is gone."""
+    kept = getattr(dispatcher, "_cache", None)
+    save = getattr(kept, "save_overload", None)
+    if kept is None or save is None:
+        return
+
+    def save_ours(signature: Any, data: Any) -> None:
+        if all(map(_is_ours, getattr(signature, "args", signature))):
+            save(signature, data)
+
+    kept.save_overload = save_ours
+
+
+def _is_ours(of: types.Type) -> bool:
+    made_by = getattr(of, "instance_class", None)
+    ours = made_by is None or made_by.__module__.startswith("firstclick.kernels.")
+    return ours and all(map(_is_ours, getattr(of, "types", ())))
+
+
+def _keep(dispatcher: Any, folder: Path | None) -> None:
+    """Have this kernel kept in the folder, and taken from there."""
+    if folder is None or numba.config.DISABLE_JIT:
+        return
+    # The setting is Numba's own and global: one thread at a time, and put back at once.
+    with _changing_cache_dir:
+        before = numba.config.CACHE_DIR
+        numba.config.CACHE_DIR = str(folder)
+        try:
+            dispatcher.enable_caching()
+        finally:
+            numba.config.CACHE_DIR = before
 
 
 def findable(cls: type) -> bool:
@@ -113,15 +159,37 @@ def _cache_folder(function: Callable[..., Any], policy: type) -> Path | None:
         for base in policy.__mro__
         if (file := getattr(sys.modules.get(base.__module__), "__file__", None)) and base is not object
     }
-    sources.add(function.__code__.co_filename)
-    sources.update(str(path) for path in Path(__file__).parent.glob("*.py"))
+    return _folder_of(f"{policy.__module__}.{policy.__name__}", {*sources, function.__code__.co_filename})
+
+
+def _folder_of(name: str, sources: set[str]) -> Path | None:
+    """The folder for what is compiled from these files; None if it cannot be written."""
     digest = hashlib.sha256()
     try:
-        for source in sorted(sources):
+        for source in sorted(_with_kernels(sources | {__file__})):
             digest.update(Path(source).read_bytes())
-        folder = cache_root() / f"{policy.__module__}.{policy.__name__}-{digest.hexdigest()[:16]}"
+        folder = cache_root() / f"{name}-{digest.hexdigest()[:16]}"
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError:
         return None  # A home that cannot be written is no reason to fail: the kernel is compiled again.
     return folder
+
+
+def _with_kernels(sources: set[str]) -> set[str]:
+    """These files and every file of kernels and policies that one of them imports, however far away."""
+    found, waiting = set(sources), list(sources)
+    while waiting:
+        for file in _imported_by(waiting.pop()):
+            if file not in found:
+                found.add(file)
+                waiting.append(file)
+    return found
+
+
+@cache
+def _imported_by(source: str) -> tuple[str, ...]:
+    imports = re.findall(
+        r"^from firstclick\.(kernels|policies)\.(\w+) import", Path(source).read_text("utf-8"), re.M
+    )
+    return tuple(str(Path(__file__).parents[1] / package / f"{name}.py") for package, name in imports)

@@ -8,7 +8,7 @@ from math import cos, exp, log, pi, sin, sqrt
 
 import numpy as np
 
-from firstclick.kernels.compiling import kernel
+from firstclick.kernels.compiling import kernel, shared_kernel
 
 # Numba turns uint64 combined with a plain int into a float: every constant is a uint64.
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
@@ -59,7 +59,7 @@ def normal(key, number):  # type: ignore[no-untyped-def]
     return sqrt(-2.0 * log(uniform(key, twice))) * cos(2.0 * pi * uniform(key, twice + _ONE))
 
 
-@kernel
+@shared_kernel
 def fill_normal(key, noise):  # type: ignore[no-untyped-def]
     """Fill `noise` with independent standard normal numbers (Box-Muller, both of each pair)."""
     noise_key = mix(key, _NOISE)
@@ -98,7 +98,7 @@ def log_gamma(key, shape):  # type: ignore[no-untyped-def]
         counter += _ONE
 
 
-@kernel
+@shared_kernel
 def beta(key, number, a, b):  # type: ignore[no-untyped-def]
     """A Beta(a, b) number that belongs to (key, number)."""
     own = mix(key, number)

@@ -11,7 +11,7 @@ from math import inf, sqrt
 
 import numpy as np
 
-from firstclick.kernels.compiling import kernel
+from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.posterior import REFRESH, SAFE_PIVOT, mean
 from firstclick.kernels.ranking import FAN, LEAF, place, product, scan_by_bound, scan_by_product
 from firstclick.kernels.vectors import sum_lines
@@ -48,7 +48,7 @@ SMALLEST_HALF = 2.0**-24
 RENEWAL = 8
 
 
-@kernel
+@shared_kernel
 def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'theta; return how many were found."""
     index = catalog.tree
@@ -64,7 +64,7 @@ def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
     return n
 
 
-@kernel
+@shared_kernel
 def rank_by_bound(state, sigma, c, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'mean + c sqrt(x'M^-1 x); return how many were found."""
     theta, factor = mean(state.moment, state.factor, sigma), state.factor

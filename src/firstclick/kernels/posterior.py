@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.kernels.compiling import kernel
+from firstclick.kernels.compiling import kernel, shared_kernel
+from firstclick.kernels.ranking import features_at
 
 # Rounding of the rank-one updates is wiped out after this many observations: a count, never a
 # clock or a restart, so that a resumed run equals an uninterrupted one bit for bit.
@@ -35,7 +36,8 @@ class LinearState(NamedTuple):
 
 @kernel
 def factorise(precision, factor):  # type: ignore[no-untyped-def]
-    """Set `factor` to the upper triangular R with R'R = precision, unless its digits do not suffice.
+    """Set `factor` to the upper triangular R with R'R = precision, unless its digits do not suffice; return
+    whether they did.
 
     A pivot far below its diagonal is mostly rounding (features of very unequal size make such):
     then the factor, which the rank-one updates keep with twice as many digits, stays as it is.
@@ -52,7 +54,7 @@ def factorise(precision, factor):  # type: ignore[no-untyped-def]
             for m in range(i, d):
                 row[m] -= weight * above[m]
         if not row[i] > SAFE_PIVOT * given[i]:
-            return
+            return False
         pivot = sqrt(row[i])
         for m in range(i, d):
             row[m] /= pivot
@@ -60,15 +62,22 @@ def factorise(precision, factor):  # type: ignore[no-untyped-def]
         row, kept = fresh[i], factor[i]
         for m in range(d):
             kept[m] = row[m]
+    return True
+
+
+@shared_kernel
+def observe(precision, moment, factor, observations, x, attracted, sigma, scale):  # type: ignore[no-untyped-def]
+    """Learn that an item with features `scale * x` was examined, and whether it attracted."""
+    observe_weighted(precision, moment, factor, observations, x, attracted, sigma, scale, 1.0)
 
 
 @kernel
-def observe(precision, moment, factor, observations, x, attracted, sigma, scale):  # type: ignore[no-untyped-def]
-    """Learn that an item with features `scale * x` was examined, and whether it attracted."""
+def observe_weighted(precision, moment, factor, observations, x, attracted, sigma, scale, weight):  # type: ignore[no-untyped-def]
+    """As `observe`, counted `weight` times."""
     d = len(x)
-    v = np.empty(d)
+    v, root = np.empty(d), sqrt(weight)
     for i in range(d):
-        v[i] = scale * x[i] / sigma
+        v[i] = root * (scale * x[i] / sigma)
     for i in range(d):
         row = precision[i]
         vi = v[i]
@@ -76,18 +85,18 @@ def observe(precision, moment, factor, observations, x, attracted, sigma, scale)
             row[j] += vi * v[j]
     if attracted:
         for i in range(d):
-            moment[i] += scale * x[i]
+            moment[i] += weight * (scale * x[i])
     observations[0] += 1
-    _add_to_factor(factor, v)
+    add_to_factor(factor, v)
     if observations[0] % REFRESH == 0:
         factorise(precision, factor)
 
 
-@kernel
-def observe_slate(state, catalog, slate, examined, clicks, sigma, scale):  # type: ignore[no-untyped-def]
+@shared_kernel
+def observe_slate(state, catalog, request, slate, examined, clicks, sigma, scale):  # type: ignore[no-untyped-def]
     """Learn from the examined positions of one slate (Algorithm 3)."""
     for position in range(examined):
-        x = catalog.features[slate[position]]
+        x = features_at(catalog, request, slate[position], position)
         observe(
             state.precision, state.moment, state.factor, state.observations,
             x, clicks[position], sigma, scale,
@@ -96,7 +105,7 @@ def observe_slate(state, catalog, slate, examined, clicks, sigma, scale):  # typ
 
 
 @kernel
-def _add_to_factor(factor, v):  # type: ignore[no-untyped-def]
+def add_to_factor(factor, v):  # type: ignore[no-untyped-def]
     """Make `factor` that of R'R + vv' by Givens rotations (LINPACK dchud); `v` is used up."""
     d = len(v)
     for j in range(d):
@@ -147,7 +156,7 @@ def _scaled(moment, sigma):  # type: ignore[no-untyped-def]
     return theta
 
 
-@kernel
+@shared_kernel
 def mean(moment, factor, sigma):  # type: ignore[no-untyped-def]
     """The posterior mean of theta."""
     theta = _scaled(moment, sigma)
@@ -156,7 +165,7 @@ def mean(moment, factor, sigma):  # type: ignore[no-untyped-def]
     return theta
 
 
-@kernel
+@shared_kernel
 def sample(moment, factor, sigma, noise):  # type: ignore[no-untyped-def]
     """One theta from N(mean, M^-1), made of the standard normal numbers `noise`."""
     theta = _scaled(moment, sigma)
@@ -167,8 +176,8 @@ def sample(moment, factor, sigma, noise):  # type: ignore[no-untyped-def]
     return theta
 
 
-@kernel
-def estimate_products(state, features, rows, sigma, scale, means, deviations):  # type: ignore[no-untyped-def]
+@shared_kernel
+def estimate_products(state, catalog, request, rows, sigma, scale, means, deviations):  # type: ignore[no-untyped-def]
     """The mean and the standard deviation of x'theta for each of the rows, whose x is `scale` times their
     features; for a ranked learner that of its first position."""
     d = state.moment.shape[-1]
@@ -180,7 +189,7 @@ def estimate_products(state, features, rows, sigma, scale, means, deviations):  
         products, squares = means[start : start + TILE], deviations[start : start + TILE]
         size = len(products)
         for m in range(size):
-            x = features[rows[start + m]]
+            x = features_at(catalog, request, rows[start + m], start + m)
             for i in range(d):
                 solved[i, m] = x[i]
             products[m] = 0.0

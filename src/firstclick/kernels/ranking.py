@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.kernels.compiling import kernel
+from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.hashing import mix
 from firstclick.kernels.vectors import LANES
 
@@ -96,10 +96,44 @@ class CatalogArrays(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Which rows may be shown: `candidates` (none given: all), and not where `hidden` is 1."""
+    """What is asked for: which rows may be shown, and what is known of the moment.
+
+    Rows are those in `candidates` (none given: all), and not where `hidden` is 1; of each group at most its
+    cap. A kernel that learns gets the same request, but for `features`: see there.
+    """
 
     candidates: NDArray[np.int64]
     hidden: NDArray[np.uint8]
+    context: NDArray[np.float64]  # what is known of the user; empty for nothing
+    # In place of the catalog's, one row for each candidate; to a kernel that learns or estimates, one for
+    # each row it is given. None given: those of the catalog.
+    features: NDArray[np.float64]
+    groups: NDArray[np.int32]  # the group of each row of the catalog; empty where nothing is capped
+    caps: NDArray[np.int64]  # by group
+
+
+@kernel
+def features_at(catalog, request, row, place):  # type: ignore[no-untyped-def]
+    """The features of the row that is at this place among those a kernel is given."""
+    return request.features[place] if len(request.features) > 0 else catalog.features[row]
+
+
+@kernel
+def as_shown(request, rows):  # type: ignore[no-untyped-def]
+    """The request with one row of features for each of `rows`, which are among its candidates."""
+    given = request.features
+    if len(given) == 0:
+        return request
+    features = np.empty((len(rows), given.shape[1]))
+    for j in range(len(rows)):
+        for place in range(len(request.candidates)):
+            if request.candidates[place] == rows[j]:
+                for i in range(given.shape[1]):
+                    features[j, i] = given[place, i]
+                break
+    return Request(
+        request.candidates, request.hidden, request.context, features, request.groups, request.caps
+    )
 
 
 @kernel
@@ -160,15 +194,14 @@ def product(features, row, theta):  # type: ignore[no-untyped-def]
     return product
 
 
-@kernel
+@shared_kernel
 def scan_by_product(theta, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'theta, looking at each; return how many were found."""
     rows = rows_of(catalog, request)
     scores = np.empty(len(rows))
     if len(request.candidates) > 0:
-        features = catalog.features
         for j in range(len(rows)):
-            x = features[rows[j]]
+            x = features_at(catalog, request, rows[j], j)
             score = 0.0
             for i in range(len(theta)):
                 score += theta[i] * x[i]
@@ -205,14 +238,14 @@ def accumulate(scores, columns, theta, start):  # type: ignore[no-untyped-def]
         j += 1
 
 
-@kernel
+@shared_kernel
 def scan_by_bound(theta, factor, c, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'theta + c sqrt(x'M^-1 x), looking at each; return how many
     were found. `factor` is the R of R'R = M."""
     d = len(theta)
     rows = rows_of(catalog, request)
     scores = np.empty(len(rows))
-    columns = catalog.columns
+    columns, given = catalog.columns, len(request.features) > 0
     # z = R'^-1 x solved for a tile of items at once, one line of `solved` a feature: |z|^2 = x'M^-1 x.
     solved = np.empty((d, TILE))
     squares = np.empty(TILE)
@@ -224,10 +257,16 @@ def scan_by_bound(theta, factor, c, catalog, request, key, slate):  # type: igno
             means[m] = 0.0
             squares[m] = 0.0
         for i in range(d):
-            line, column, a = solved[i], columns[i], theta[i]
-            for m in range(size):
-                line[m] = column[tile[m]]
-                means[m] += a * line[m]
+            line, a = solved[i], theta[i]
+            if given:
+                for m in range(size):
+                    line[m] = request.features[start + m, i]
+                    means[m] += a * line[m]
+            else:
+                column = columns[i]
+                for m in range(size):
+                    line[m] = column[tile[m]]
+                    means[m] += a * line[m]
             for h in range(i):
                 weight, other = factor[h, i], solved[h]
                 for m in range(size):

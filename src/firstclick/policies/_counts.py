@@ -9,7 +9,7 @@ from firstclick.declaration import param
 from firstclick.kernels.bounds import CountState, count, estimate_rates
 from firstclick.kernels.groups import new_groups, note
 from firstclick.kernels.ranking import CatalogArrays
-from firstclick.protocol import Policy
+from firstclick.protocol import Policy, State
 
 STARTS = ("sample", "first", "pessimistic")
 PESSIMISTIC = STARTS.index("pessimistic")
@@ -30,13 +30,20 @@ class CountPolicy(Policy):
     def merge(self, first: CountState, second: CountState) -> CountState:
         return CountState(*(a + b for a, b in zip(first, second, strict=True)))
 
+    def tempered(self, state: State, weight: float) -> State:
+        """Counts stay whole: each is rounded, so that an item examined seldom may become one never seen."""
+        # A learner with more in its state than counts, or that cannot add them up, has to say itself.
+        if type(state) is not CountState or not self.mergeable:
+            return super().tempered(state, weight)
+        return CountState(*(np.rint(weight * counts).astype(np.int64) for counts in state))
+
     @staticmethod
-    def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         count(state, slate, examined, clicks)
         note(catalog.groups, slate, examined)
 
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
         # Before the first observation any rate is as likely as any other.
         estimate_rates(state, rows, 1.0, 1.0, means, deviations)
 

@@ -7,7 +7,7 @@ import numpy as np
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.posterior import LinearState, estimate_products
-from firstclick.protocol import Policy
+from firstclick.protocol import Policy, State
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-6, 1e6
 
@@ -16,6 +16,7 @@ class LinearPolicy(Policy):
     """A learner that holds x'theta for an item's attraction, with a Gaussian posterior of theta."""
 
     needs_features: ClassVar[bool] = True
+    takes_features: ClassVar[bool] = True
 
     sigma: float = param(1.0, "standard deviation of the noise: how fast it learns", above=0)
 
@@ -52,6 +53,21 @@ class LinearPolicy(Policy):
             time=first.time + second.time,
         )
 
+    def tempered(self, state: State, weight: float) -> State:
+        """M = I + weight (M - I) and B = weight B: the prior itself is not weakened."""
+        # A learner with more in its state, or whose observations do not add up, has to say itself.
+        if weight == 1 or type(state) is not LinearState or not self.mergeable:
+            return super().tempered(state, weight)
+        prior = np.eye(state.precision.shape[-1])
+        precision = prior + weight * (state.precision - prior)
+        return LinearState(
+            precision=precision,
+            moment=weight * state.moment,
+            factor=np.ascontiguousarray(np.linalg.cholesky(precision).swapaxes(-1, -2)),
+            observations=np.rint(weight * state.observations).astype(np.int64),
+            time=np.rint(weight * state.time).astype(np.int64),
+        )
+
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
-        estimate_products(state, catalog.features, rows, numbers.sigma, 1.0, means, deviations)
+    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
+        estimate_products(state, catalog, request, rows, numbers.sigma, 1.0, means, deviations)

@@ -24,5 +24,5 @@ class CascadeLinTS(LinearPolicy):
         return rank_by_product(theta, catalog, request, key, slate)
 
     @staticmethod
-    def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        observe_slate(state, catalog, slate, examined, clicks, numbers.sigma, 1.0)
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        observe_slate(state, catalog, request, slate, examined, clicks, numbers.sigma, 1.0)

@@ -90,9 +90,9 @@ class CascadeLinUCB(LinearPolicy):
         return rank_by_bound(state, numbers.sigma, numbers.c, catalog, request, key, slate)
 
     @staticmethod
-    def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        observe_slate(state, catalog, slate, examined, clicks, numbers.sigma, numbers.scale)
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        observe_slate(state, catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale)
 
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
-        estimate_products(state, catalog.features, rows, numbers.sigma, numbers.scale, means, deviations)
+    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
+        estimate_products(state, catalog, request, rows, numbers.sigma, numbers.scale, means, deviations)

@@ -31,5 +31,5 @@ class CascadeTS(CountPolicy):
         return rank(rows, scores, catalog, request, key, slate)
 
     @staticmethod
-    def estimate(numbers, state, catalog, rows, means, deviations):  # type: ignore[no-untyped-def]
+    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
         estimate_rates(state, rows, numbers.a, numbers.b, means, deviations)

@@ -16,6 +16,7 @@ class Random(CountPolicy):
     """
 
     name = "random"
+    # It is what learning is measured by.
     learns: ClassVar[bool] = False
 
     @staticmethod

@@ -4,6 +4,7 @@ import numpy as np
 
 from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.posterior import LinearState, observe, sample
+from firstclick.kernels.ranking import features_at
 from firstclick.policies._linear import LinearPolicy
 
 
@@ -42,9 +43,9 @@ class RankedLinTS(LinearPolicy):
         return len(slate)
 
     @staticmethod
-    def learn(numbers, state, catalog, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         for k in range(examined):
-            x = catalog.features[slate[k]]
+            x = features_at(catalog, request, slate[k], k)
             observe(
                 state.precision[k], state.moment[k], state.factor[k], state.observations[k : k + 1],
                 x, clicks[k], numbers.sigma, 1.0,

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.kernels.attraction import attracts, click_probability, first_attractive, new_memo
-from firstclick.kernels.compiling import compiled, learn, recommend
+from firstclick.errors import InvalidInput
+from firstclick.kernels.attraction import WorldArrays, attracts, view_of
+from firstclick.kernels.caps import recommend_within_caps
+from firstclick.kernels.clicks import answer, examined_positions, expected_reward, new_memo
+from firstclick.kernels.compiling import compiled, learn
 from firstclick.kernels.hashing import fill_normal, mix, user_of
-from firstclick.protocol import EVERYTHING, Policy, Stage, catalog_arrays
+from firstclick.kernels.ranking import Request
+from firstclick.protocol import EVERYTHING, Policy, Stage, World, catalog_arrays
 from firstclick.streams import stream_key
 
 # A block is short enough to stop and to show progress between two of them.
@@ -23,39 +27,51 @@ REWARD, REGRET, EXPECTED_REGRET = 0, 1, 2
 
 
 def play(  # type: ignore[no-untyped-def]
-    numbers, state, catalog, request, world, memo, optimal, policy_key, world_key,
+    numbers, state, catalog, request, world, contexts, click_model, memo, optimal, policy_key, world_key,
     first, last, count_from, noise, slate, totals, shown,
 ):  # fmt: skip
-    """Play steps first..last-1, add them to `totals`, and count in `shown` what was recommended."""
+    """Play steps first..last-1, add them to `totals`, and count in `shown` what was recommended.
+
+    `contexts` is what the learner knows of each user, `click_model` what it takes for examined; the world has
+    its own. `optimal` has the best slate of each view.
+    """
     k = len(slate)
     clicks = np.empty(k, np.uint8)
-    covered = np.empty((world.n_users + 63) // 64, np.uint64)
-    best = click_probability(world, optimal, len(optimal), memo, covered)
+    bits = np.empty((world.n_users + 63) // 64, np.uint64)
+    best = np.empty(len(optimal))
+    for view in range(len(optimal)):
+        best[view] = expected_reward(world, view, optimal[view], k, memo, bits)
     for step in range(first, last):
         key = mix(policy_key, np.uint64(step))
         fill_normal(key, noise)
-        n = recommend(numbers, state, catalog, request, key, noise, slate)
         user_key = mix(world_key, np.uint64(step))
-        click = first_attractive(world, user_key, slate, n)
-        examined = n if click < 0 else click + 1
-        for position in range(n):
-            clicks[position] = position == click
-        learn(numbers, state, catalog, slate, examined, clicks)
-        reward = 1.0 if click >= 0 else 0.0
-        won = first_attractive(world, user_key, optimal, len(optimal)) >= 0
+        user = user_of(user_key, world.n_users)
+        view = view_of(world, user, step)
+        asked = Request(
+            request.candidates, request.hidden, contexts[user], request.features, request.groups, request.caps
+        )
+        n = recommend_within_caps(numbers, state, catalog, asked, key, noise, slate)
+        reward, told = answer(world, user_key, user, view, slate, n, clicks)
+        examined = examined_positions(click_model, clicks, n, told)
+        learn(numbers, state, catalog, asked, slate[:n], examined, clicks[:n])
+        won, _ = answer(world, user_key, user, view, optimal[view], k, clicks)
         totals[REWARD] += reward
-        totals[REGRET] += (1.0 if won else 0.0) - reward
-        totals[EXPECTED_REGRET] += best - click_probability(world, slate, n, memo, covered)
+        totals[REGRET] += won - reward
+        totals[EXPECTED_REGRET] += best[view] - expected_reward(world, view, slate, n, memo, bits)
         if step >= count_from:
             for position in range(n):
                 shown[slate[position]] += 1
 
 
 def look_at_row(world, key, row):  # type: ignore[no-untyped-def]
-    """Set row[item] to 1 where the item attracts the user of this key, else to 0."""
+    """Set row[item] to 1 where the item, shown alone, attracts the user of this key, else to 0."""
     user = user_of(key, world.n_users)
+    view = view_of(world, user, 0)
+    covered = np.empty(len(world.interest))
+    alone = np.empty(1, np.int64)
     for item in range(len(row)):
-        row[item] = attracts(world, key, user, item)
+        alone[0] = item
+        row[item] = attracts(world, key, user, view, alone, 0, covered)
 
 
 @dataclass(frozen=True)
@@ -70,6 +86,20 @@ class Trace:
     shown: NDArray[np.int64]  # how often each item was shown in the last tenth of the steps
     seconds_per_step: float
     notes: tuple[str, ...]
+
+
+def known_of(world: World, arrays: WorldArrays, policy: Policy) -> NDArray[np.float64]:
+    """What the policy is told of each user: what the world knows, if it wants to know."""
+    if policy.n_context == 0:
+        return np.empty((arrays.n_users, 0))
+    if policy.n_context != world.n_context:
+        raise InvalidInput(
+            f"{policy.label} wants {policy.n_context} numbers of context, and this world gives "
+            f"{world.n_context}; leave them out to take what it gives"
+        )
+    for context in arrays.contexts:
+        policy.check_context(context)
+    return arrays.contexts
 
 
 def log_spaced(steps: int, points: int = 100) -> NDArray[np.int64]:
@@ -88,18 +118,19 @@ def play_run(
     index: int = 0,
     report: Callable[[int], Any] = lambda steps: None,
 ) -> Trace:
-    """Play one policy on one stage from its first step to its last, against the slate `optimal`.
+    """Play one policy on one stage from its first step to its last, against the slates `optimal`, one a view.
 
     `report` is called after each block with the number of steps it played, and may raise to stop.
     """
-    world, k, steps = stage.world, len(optimal), int(record[-1])
+    world, k, steps = stage.world, optimal.shape[1], int(record[-1])
+    policy_key = stream_key(seed, "run", run, "policy", policy.label)
+    policy = policy.with_context(world.n_context)
     n_features = 0 if stage.features is None else stage.features.shape[1]
     catalog = policy.shortcuts(catalog_arrays(stage.features, world.n_items))
     numbers = policy.numbers(k, catalog.features)
     state = policy.initial_state(world.n_items, n_features, k)
     # The same users for all policies of a run: the policy has no part in the world's key.
     world_key = stream_key(seed, "run", run, "world")
-    policy_key = stream_key(seed, "run", run, "policy", policy.label)
     arrays = world.arrays()
     if policy.learns_row:
         row = np.empty(world.n_items, np.uint8)
@@ -110,7 +141,8 @@ def play_run(
     totals = np.zeros(3)
     shown = np.zeros(world.n_items, np.int64)
     fixed: tuple[Any, ...] = (
-        numbers, state, catalog, EVERYTHING, arrays, new_memo(k), optimal, policy_key, world_key,
+        numbers, state, catalog, EVERYTHING, arrays, known_of(world, arrays, policy), policy.click_model.kind,
+        new_memo(k), optimal, policy_key, world_key,
     )  # fmt: skip
     noise = np.empty(policy.noise_size(k, n_features))
     slate = np.empty(k, np.int64)

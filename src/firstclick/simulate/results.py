@@ -220,9 +220,10 @@ def gather(
 ) -> Results:
     """The traces of all runs and policies, in whatever order they finished, as one value.
 
-    `item_names` and `optimal` have one entry per run: runs may differ in their items.
+    `item_names` and `optimal`, the best slate of each view, have one entry per run: runs may differ in
+    their items.
     """
-    runs, k, steps = len(item_names), len(optimal[0]), int(record[-1])
+    runs, k, steps = len(item_names), optimal[0].shape[1], int(record[-1])
     by_key = {(trace.policy, trace.run): trace for trace in traces}
     results = []
     for index, policy in enumerate(policies):
@@ -238,7 +239,8 @@ def gather(
             )
         )
     indicators = [
-        np.bincount(slate, minlength=len(names)) for slate, names in zip(optimal, item_names, strict=True)
+        np.bincount(slates.ravel(), minlength=len(names))
+        for slates, names in zip(optimal, item_names, strict=True)
     ]
     return Results(
         k=k,
@@ -247,7 +249,7 @@ def gather(
         seed=seed,
         n_items=n_items,
         optimal_reward=optimal_reward,
-        optimal_items=_most_shown(indicators, item_names, slates=runs, most=2 * k),
+        optimal_items=_most_shown(indicators, item_names, slates=sum(map(len, optimal)), most=2 * k),
         step=record,
         results=tuple(results),
         settings=settings,

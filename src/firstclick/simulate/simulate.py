@@ -148,8 +148,8 @@ class _Stages:
             self._latest = run, stage
             self.n_items = stage.world.n_items
             self.item_names.append(stage.item_names)
-            self.optimal.append(stage.world.optimal_slate(self._k))
-            self.optimal_reward.append(stage.world.click_probability(self.optimal[run]))
+            self.optimal.append(stage.world.optimal_slates(self._k))
+            self.optimal_reward.append(stage.world.optimal_reward(self._k))
         return self._latest[1]
 
     def _check(self, stage: Stage) -> None:

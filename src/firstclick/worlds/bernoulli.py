@@ -1,21 +1,24 @@
 """Worlds in which items attract independently, each with its own probability."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.click_models import ClickModel, make_click_model
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.kernels.attraction import INDEPENDENT, WorldArrays
+from firstclick.kernels.attraction import ALONE, INDEPENDENT, WorldArrays
 from firstclick.protocol import World, WorldSpec
 
 
 class BernoulliWorld(World):
     """Item e attracts a user with probability attractions[e], whatever else is shown."""
 
-    def __init__(self, attractions: ArrayLike) -> None:
+    def __init__(self, attractions: ArrayLike, clicks: ClickModel | str = "cascade") -> None:
         self.attractions = np.array(attractions, dtype=np.float64)
+        self.click_model = make_click_model(clicks)
         if self.attractions.ndim != 1 or len(self.attractions) == 0:
             raise InvalidInput("attractions must be a list of at least one probability")
         wrong = ~((self.attractions >= 0) & (self.attractions <= 1))
@@ -27,22 +30,43 @@ class BernoulliWorld(World):
         self.n_items = len(self.attractions)
 
     def arrays(self) -> WorldArrays:
-        return WorldArrays(
-            kind=INDEPENDENT,
-            attraction=self.attractions,
-            n_users=1,
-            bitmap_of=np.empty(0, np.int64),
-            bitmaps=np.empty((0, 0), np.uint64),
-            list_start=np.empty(0, np.int64),
-            list_users=np.empty(0, np.int32),
-        )
+        return world_arrays(self.attractions[None], self.click_model)
 
-    def optimal_slate(self, k: int) -> NDArray[np.int64]:
-        """The k most attractive items: optimal because items attract independently."""
-        return np.argsort(-self.attractions, kind="stable")[:k]
+    def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
+        return best_of(self.attractions, k, self.click_model)
 
-    def click_probability(self, slate: Sequence[int] | NDArray[np.int64]) -> float:
-        return float(1.0 - np.prod(1.0 - self.attractions[np.asarray(slate, np.int64)]))
+    def expected_reward(self, slate: Sequence[int] | NDArray[np.int64], view: int = 0) -> float:
+        return float(self.click_model.reward(self.attractions[np.asarray(slate, np.int64)]))
+
+
+def best_of(attractions: NDArray[np.float64], k: int, clicks: ClickModel) -> NDArray[np.int64]:
+    """The k most attractive items, the best where the click model gives most for it: optimal because items
+    attract independently."""
+    best = np.argsort(-attractions, kind="stable")[:k]
+    slate = np.empty_like(best)
+    slate[np.argsort(-clicks.worth(len(best)), kind="stable")] = best
+    return slate
+
+
+def world_arrays(attraction: NDArray[np.float64], clicks: ClickModel, **others: Any) -> WorldArrays:
+    """A world of independent items with these attractions, views x items, or what `others` make of it."""
+    plain = WorldArrays(
+        kind=INDEPENDENT,
+        attraction=attraction,
+        n_users=1,
+        bitmap_of=np.empty(0, np.int64),
+        bitmaps=np.empty((0, 0), np.uint64),
+        list_start=np.empty(0, np.int64),
+        list_users=np.empty(0, np.int32),
+        view_by=ALONE,
+        view_steps=1,
+        contexts=np.empty((1, 0)),
+        topics=np.empty((0, 0)),
+        interest=np.empty(0),
+        click_model=clicks.kind,
+        chances=np.array(clicks.chances),
+    )
+    return plain._replace(**others)
 
 
 class Bernoulli(WorldSpec):
@@ -54,7 +78,7 @@ class Bernoulli(WorldSpec):
     )
 
     def build(self, seed: int) -> BernoulliWorld:
-        return BernoulliWorld(self.attractions)
+        return BernoulliWorld(self.attractions, self.clicks)
 
 
 class BLB(WorldSpec):
@@ -78,4 +102,4 @@ class BLB(WorldSpec):
     def build(self, seed: int) -> BernoulliWorld:
         attractions = np.full(self.n_items, self.p - self.gap)
         attractions[: self.k] = self.p
-        return BernoulliWorld(attractions)
+        return BernoulliWorld(attractions, self.clicks)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.click_models import ClickModel
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.protocol import WorldSpec, check_features, longest_norm
@@ -16,7 +17,7 @@ _ROUNDING = 1e-12
 class LinearWorld(BernoulliWorld):
     """Item e attracts with probability x_e'theta; norms of features are at most 1, as in Theorem 1."""
 
-    def __init__(self, features: ArrayLike, theta: ArrayLike) -> None:
+    def __init__(self, features: ArrayLike, theta: ArrayLike, clicks: ClickModel | str = "cascade") -> None:
         rows = check_features(features)
         self.theta = np.array(theta, dtype=np.float64)
         if self.theta.shape != (rows.shape[1],):
@@ -29,12 +30,20 @@ class LinearWorld(BernoulliWorld):
                 f"a linear world needs features of norm at most 1, got {longest:g}; "
                 "divide all features by the largest norm"
             )
-        super().__init__(rows @ self.theta)
+        super().__init__(rows @ self.theta, clicks)
         self._features = rows
 
     @property
     def features(self) -> NDArray[np.float64]:
         return self._features
+
+
+def positive_features(draw: np.random.Generator, n_items: int, n_features: int) -> NDArray[np.float64]:
+    """Random features of norms from 0.2 to 1, no coordinate negative."""
+    features = np.abs(draw.standard_normal((n_items, n_features)))
+    features /= np.sqrt((features**2).sum(axis=1, keepdims=True))
+    features *= draw.uniform(0.2, 1.0, (n_items, 1))
+    return features
 
 
 class Linear(WorldSpec):
@@ -51,10 +60,8 @@ class Linear(WorldSpec):
 
     def build(self, seed: int) -> LinearWorld:
         draw = stream(seed, "world", self.name)
-        features = np.abs(draw.standard_normal((self.n_items, self.n_features)))
-        features /= np.sqrt((features**2).sum(axis=1, keepdims=True))
-        features *= draw.uniform(0.2, 1.0, (self.n_items, 1))
+        features = positive_features(draw, self.n_items, self.n_features)
         theta = np.abs(draw.standard_normal(self.n_features))
         # A hair below, so that rounding takes no attraction above `best`.
         theta *= (1 - 2.0**-48) * self.best / (features @ theta).max()
-        return LinearWorld(features, theta)
+        return LinearWorld(features, theta, self.clicks)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.click_models import ClickModel
 from firstclick.declaration import param
 from firstclick.protocol import WorldSpec
 from firstclick.streams import stream
@@ -12,8 +13,10 @@ from firstclick.worlds.bernoulli import BernoulliWorld
 class LongTailWorld(BernoulliWorld):
     """Item e attracts with probability x_e'theta, and with none where that is negative."""
 
-    def __init__(self, features: NDArray[np.float64], theta: NDArray[np.float64]) -> None:
-        super().__init__(np.maximum(features @ theta, 0.0))
+    def __init__(
+        self, features: NDArray[np.float64], theta: NDArray[np.float64], clicks: ClickModel | str = "cascade"
+    ) -> None:
+        super().__init__(np.maximum(features @ theta, 0.0), clicks)
         self.theta = theta
         self._features = features
 
@@ -51,4 +54,5 @@ class LongTail(WorldSpec):
         if largest <= 0:  # few items, all of them on the far side
             theta, largest = -theta, float((features @ -theta).max())
         # A hair below, so that rounding takes no attraction above `best`.
-        return LongTailWorld(features, theta * ((1 - 2.0**-48) * self.best / largest))
+        theta = theta * ((1 - 2.0**-48) * self.best / largest)
+        return LongTailWorld(features, theta, self.clicks)

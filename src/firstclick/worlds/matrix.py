@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from firstclick.click_models import ClickModel, make_click_model
 from firstclick.errors import InvalidInput
 from firstclick.kernels.attraction import BITMAP_SHARE, MATRIX, WorldArrays
+from firstclick.kernels.clicks import CASCADE, DEPENDENT
 from firstclick.protocol import World
+from firstclick.worlds.bernoulli import world_arrays
 
 
 class MatrixWorld(World):
@@ -20,8 +23,9 @@ class MatrixWorld(World):
     nothing attracts belong to the truth.
     """
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, matrix: Any, clicks: ClickModel | str = "cascade") -> None:
         self.matrix = check_matrix(matrix)
+        self.click_model = make_click_model(clicks)
         self.n_users, self.n_items = self.matrix.shape
 
     def __getstate__(self) -> dict[str, Any]:
@@ -44,9 +48,10 @@ class MatrixWorld(World):
             bits[users] = 1
             bitmaps[bitmap_of[item]] = np.packbits(bits, bitorder="little").view("<u8")
         listed = np.repeat(~in_bitmap, counts)
-        return WorldArrays(
+        return world_arrays(
+            np.empty((1, 0)),
+            self.click_model,
             kind=MATRIX,
-            attraction=np.empty(0),
             n_users=self.n_users,
             bitmap_of=bitmap_of,
             bitmaps=bitmaps,
@@ -54,28 +59,39 @@ class MatrixWorld(World):
             list_users=columns.indices[listed].astype(np.int32),
         )
 
-    def optimal_slate(self, k: int) -> NDArray[np.int64]:
+    def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
         """The greedy cover: again and again the item that attracts most users not yet attracted.
 
         The best cover is NP-hard; this one reaches at least 1 - 1/e of it. Of equal items the one
         that attracts more users in all comes first, then the lower number; once everybody is
-        covered these rules fill the slate.
+        covered these rules fill the slate. Where an attracted user may go on unsatisfied the same is done
+        with what is left to gain of each user, for the position that is worth most first.
         """
         columns = self.matrix.tocsc()
         popular = np.diff(columns.indptr).astype(np.int64)
-        uncovered = np.ones(self.n_users, np.int64)
-        slate: list[int] = []
-        for _ in range(k):
-            gain = uncovered @ self.matrix
+        satisfied = self._satisfied(k)
+        left: NDArray[Any] = np.ones(self.n_users, np.int64 if (satisfied == 1).all() else np.float64)
+        slate = np.full(k, -1, np.int64)
+        for position in np.argsort(-self.click_model.worth(k), kind="stable"):
+            gain = left @ self.matrix
             order = np.lexsort((np.arange(self.n_items), -popular, -gain))
             item = next(int(e) for e in order if e not in slate)
-            slate.append(item)
-            uncovered[columns.indices[columns.indptr[item] : columns.indptr[item + 1]]] = 0
-        return np.array(slate, np.int64)
+            slate[position] = item
+            users = columns.indices[columns.indptr[item] : columns.indptr[item + 1]]
+            left[users] *= (1 - satisfied[position]).astype(left.dtype)
+        return slate
 
-    def click_probability(self, slate: Sequence[int] | NDArray[np.int64]) -> float:
+    def _satisfied(self, k: int) -> NDArray[np.float64]:
+        """What a click at each position takes of what is left to gain of its user."""
+        if self.click_model.kind == DEPENDENT:
+            return self.click_model.by_position(k)
+        return np.full(k, float(self.click_model.kind == CASCADE))
+
+    def expected_reward(self, slate: Sequence[int] | NDArray[np.int64], view: int = 0) -> float:
         shown = self.matrix[:, np.asarray(slate, np.int64)]
-        return int(np.count_nonzero(shown.sum(axis=1))) / self.n_users
+        if self.click_model.kind == CASCADE:  # In whole numbers, as the data is.
+            return int(np.count_nonzero(shown.sum(axis=1))) / self.n_users
+        return float(self.click_model.reward(shown.toarray()).mean())
 
 
 def check_matrix(matrix: Any) -> sparse.csr_matrix:

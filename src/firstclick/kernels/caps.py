@@ -1,0 +1,48 @@
+"""Caps per group, for any learner: of each group of items at most so many in a slate."""
+
+import numpy as np
+
+from firstclick.kernels.compiling import kernel, recommend
+from firstclick.kernels.ranking import Request
+
+
+@kernel
+def recommend_within_caps(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+    """As `recommend`, with no more items of a group than its cap: the best that is left takes the place.
+
+    A learner fills its slate from the top. So what comes before the first item too many stays, and the rest
+    is asked for again without the groups that are full: at most once for each of them.
+    """
+    n = recommend(numbers, state, catalog, request, key, noise, slate)
+    groups, caps = request.groups, request.caps
+    if len(groups) == 0:
+        return n
+    # Loops, because what Numba makes of an assignment to a slice takes seconds to compile.
+    hidden = np.zeros(len(groups), np.uint8)
+    for row in range(len(request.hidden)):
+        hidden[row] = request.hidden[row]
+    full = np.zeros(len(caps), np.uint8)
+    left = np.empty(len(caps), np.int64)
+    while True:
+        for group in range(len(caps)):
+            left[group] = caps[group]
+        fitting = 0
+        while fitting < n and left[groups[slate[fitting]]] > 0:
+            left[groups[slate[fitting]]] -= 1
+            fitting += 1
+        if fitting == n:
+            return n
+        crowded = groups[slate[fitting]]
+        if full[crowded]:
+            # A learner that shows what it was told to hide, or changes what comes first.
+            return fitting
+        full[crowded] = 1
+        for row in range(len(groups)):
+            if groups[row] == crowded:
+                hidden[row] = 1
+        for position in range(fitting):
+            hidden[slate[position]] = 0
+        again = Request(
+            request.candidates, hidden, request.context, request.features, request.groups, request.caps
+        )
+        n = recommend(numbers, state, catalog, again, key, noise, slate)

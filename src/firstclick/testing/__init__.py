@@ -1,0 +1,84 @@
+"""What every policy must do: `check_policy` for authors of learners, and our own conformance tests.
+
+    from firstclick.testing import check_policy
+    check_policy(MyPolicy(eagerness=2.0))
+
+Each check says what is wrong and what the likely cause is. A policy declares what it can
+(`mergeable`, `order_free`, `learns`, ...); checks that do not apply are skipped, and `checks_of` says why.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from firstclick.protocol import Policy
+from firstclick.registry import make_policy
+from firstclick.testing import checks
+from firstclick.testing.driver import N_FEATURES, N_ITEMS, Driver, K, request, states_differ
+
+__all__ = [
+    "CHECKS",
+    "N_FEATURES",
+    "N_ITEMS",
+    "Check",
+    "Driver",
+    "K",
+    "check_policy",
+    "checks_of",
+    "request",
+    "states_differ",
+]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One rule, and the capabilities a policy must declare for it to apply."""
+
+    rule: Callable[[Policy], None]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.rule.__name__
+
+    def reason_to_skip(self, policy: Policy) -> str:
+        """Why the check does not apply to this policy; empty if it does."""
+        lacking = [f"{need} = False" for need in self.needs if not getattr(policy, need)]
+        if not lacking and policy.n_context and self.rule is checks.beats_random_order:
+            return f"{policy.label} wants a context, and the world of this check gives none"
+        return f"{policy.name} declares {' and '.join(lacking)}" if lacking else ""
+
+
+CHECKS = (
+    Check(checks.gives_k_distinct_items),
+    Check(checks.respects_candidates_and_hidden_items),
+    Check(checks.respects_caps),
+    Check(checks.takes_the_features_of_a_request, needs=("takes_features",)),
+    Check(checks.recommend_leaves_the_state_alone),
+    Check(checks.same_noise_gives_the_same_slate),
+    Check(checks.unexamined_positions_teach_nothing),
+    Check(checks.counts_one_unit_of_time_a_slate),
+    Check(checks.continues_after_save_and_load),
+    Check(checks.merged_shards_equal_the_whole_log, needs=("mergeable",)),
+    Check(checks.order_of_feedback_does_not_matter, needs=("order_free",)),
+    Check(checks.stays_finite_in_extremes),
+    Check(checks.relabelling_items_only_permutes_slates, needs=("unordered",)),
+    Check(checks.keeps_what_it_knows_when_items_are_added, needs=("growable",)),
+    Check(checks.estimates_follow_what_is_observed),
+    Check(checks.beats_random_order, needs=("learns", "quick")),
+)
+
+
+def checks_of(policy: Policy | str) -> list[tuple[Check, str]]:
+    """Every check, with the reason to skip it for this policy, empty if it applies."""
+    made = make_policy(policy)
+    return [(check, check.reason_to_skip(made)) for check in CHECKS]
+
+
+def check_policy(policy: Policy | str, *, report: Callable[[str], Any] = lambda line: None) -> None:
+    """Every rule that applies holds for this policy, or AssertionError says which does not, and why."""
+    made = make_policy(policy)
+    for check, reason in checks_of(made):
+        report(f"{check.name}: {'skipped, ' + reason if reason else 'checked'}")
+        if not reason:
+            check.rule(made)

@@ -1,0 +1,128 @@
+"""A policy driven by hand, for tests: one call at a time, noise and ties decided by numbers."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.kernels.compiling import compiled
+from firstclick.kernels.ranking import Request
+from firstclick.live import estimate_once, learn_once, recommend_some
+from firstclick.protocol import EVERYTHING, Policy, State, catalog_arrays
+from firstclick.registry import make_policy
+from firstclick.streams import stream, stream_key
+
+N_ITEMS, N_FEATURES, K = 17, 5, 3
+
+
+class Driver:
+    """A policy driven by hand, one call at a time, with noise and ties decided by numbers."""
+
+    def __init__(
+        self,
+        policy: Policy | str,
+        features: NDArray[np.float64] | None = None,
+        *,
+        n_items: int = N_ITEMS,
+        k: int = K,
+        seed: int = 0,
+        labels: ArrayLike | None = None,
+    ) -> None:
+        self.policy = make_policy(policy)
+        self.k = k
+        if features is None:
+            features = fitting(self.policy, stream(seed, "features").standard_normal((n_items, N_FEATURES)))
+        self.catalog = self.policy.shortcuts(catalog_arrays(features, len(features), labels))
+        n_features = features.shape[1]
+        self.numbers = self.policy.numbers(k, features)
+        self.state: State = self.policy.initial_state(len(features), n_features, k)
+        self._key = stream_key(seed, "driver")
+        self._noise = np.empty(self.policy.noise_size(k, n_features))
+
+    def asked(self, request: Request) -> Request:
+        """The request with the context of all requests: a 1 for each number that the policy wants."""
+        return request._replace(context=np.ones(self.policy.n_context))
+
+    def recommend(self, number: int = 0, request: Request = EVERYTHING) -> list[int]:
+        """The slate under the noise of this number."""
+        slates, found = np.full((1, self.k), -1, np.int64), np.zeros(1, np.int64)
+        compiled(recommend_some, type(self.policy))(
+            self.numbers, self.state, self.catalog, self.asked(request), self._key, np.array([number]),
+            self._noise, slates, found, np.empty((1, 0)), np.empty(0),
+        )  # fmt: skip
+        return [int(item) for item in slates[0, : found[0]]]
+
+    def learn(
+        self,
+        slate: Sequence[int],
+        click: int | Sequence[int] | None,
+        told: int | None = None,
+        request: Request = EVERYTHING,
+    ) -> None:
+        """Learn which position of the slate was clicked, or which were; and how many were examined, if that
+        is told."""
+        clicks = np.zeros(len(slate), np.uint8)
+        if click is not None:
+            clicks[click] = 1
+        examined = self.policy.click_model.examined(clicks, told)
+        compiled(learn_once, type(self.policy))(
+            self.numbers,
+            self.state,
+            self.catalog,
+            self.asked(request),
+            np.array(slate, np.int64),
+            examined,
+            clicks,
+        )
+
+    def estimate(self, rows: Sequence[int]) -> NDArray[np.float64]:
+        """Means and standard deviations of what is held for the attraction of these rows, two lines."""
+        held = np.full((2, len(rows)), np.inf)  # What a kernel does not fill is neither a number nor NaN.
+        compiled(estimate_once, type(self.policy))(
+            self.numbers,
+            self.state,
+            self.catalog,
+            self.asked(EVERYTHING),
+            np.array(rows, np.int64),
+            held[0],
+            held[1],
+        )
+        return held
+
+    def play(self, steps: int, *, seed: int = 0, first: int = 0) -> list[tuple[list[int], int | None]]:
+        """Recommend and learn with made-up clicks; the log of slates and clicks."""
+        draw = stream(seed, "clicks")
+        log: list[tuple[list[int], int | None]] = []
+        for step in range(first, first + steps):
+            slate = self.recommend(step)
+            position = int(draw.integers(0, self.k + 1))
+            click = position if position < len(slate) else None
+            self.learn(slate, click)
+            log.append((slate, click))
+        return log
+
+
+def fitting(policy: Policy, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The features as they are, or brought between 0 and 1 for a policy that wants them there."""
+    size = np.abs(features)
+    return size / (1.0 + size) if policy.unit_features else features
+
+
+def request(candidates: Sequence[int] = (), hidden: Sequence[int] = (), n_items: int = N_ITEMS) -> Request:
+    """A request for some rows only."""
+    mask = np.zeros(n_items if hidden else 0, np.uint8)
+    mask[list(hidden)] = 1
+    return EVERYTHING._replace(candidates=np.array(candidates, np.int64), hidden=mask)
+
+
+def states_differ(first: State, second: State, tolerance: float = 0.0) -> str:
+    """The name of the first array that differs by more than the tolerance, relative to 1, or ''."""
+    for name, a, b in zip(first._fields, first, second, strict=True):
+        scale = 1.0 + np.abs(a).max(initial=0.0)
+        if a.shape != b.shape or not np.abs(a - b).max(initial=0.0) <= tolerance * scale:
+            return str(name)
+    return ""
+
+
+def copied(state: State) -> State:
+    return type(state)(*(array.copy() for array in state))

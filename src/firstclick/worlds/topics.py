@@ -1,0 +1,114 @@
+"""Worlds in which an item attracts by what it adds to the items above it: variety pays."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.click_models import ClickModel, make_click_model
+from firstclick.declaration import param
+from firstclick.errors import InvalidInput
+from firstclick.kernels.attraction import TOPICS, WorldArrays
+from firstclick.protocol import World, WorldSpec, check_features
+from firstclick.streams import stream
+from firstclick.worlds.bernoulli import world_arrays
+from firstclick.worlds.linear import positive_features
+
+
+class TopicsWorld(World):
+    """An item attracts by the topics it adds to those above it, and by a part of its own.
+
+    `topics`, items x topics in [0, 1], says how far an item covers each topic; items together cover
+    1 - prod(1 - topics). The attraction of an item is interest'(what it adds to the items above) + relevance
+    (Hiranandani et al. 2019; with a part of its own Li, Feng and de Rijke 2020). `features` are the topics,
+    then what else is given.
+    """
+
+    def __init__(
+        self,
+        topics: ArrayLike,
+        interest: ArrayLike,
+        relevance: ArrayLike | None = None,
+        *,
+        more_features: ArrayLike | None = None,
+        clicks: ClickModel | str = "cascade",
+    ) -> None:
+        self.topics = check_features(topics)
+        self.click_model = make_click_model(clicks)
+        self.interest = np.array(interest, dtype=np.float64)
+        self.n_items = len(self.topics)
+        own = np.zeros(self.n_items) if relevance is None else np.array(relevance, dtype=np.float64)
+        self.relevance = own
+        if ((self.topics < 0) | (self.topics > 1)).any():
+            raise InvalidInput("topics must lie in [0, 1]: how far an item covers each of them")
+        if self.interest.shape != (self.topics.shape[1],) or not (self.interest >= 0).all():
+            raise InvalidInput(
+                f"interest must have a number of at least 0 for each of {self.topics.shape[1]} topics"
+            )
+        if own.shape != (self.n_items,) or not (own >= 0).all():
+            raise InvalidInput(f"relevance must have a number of at least 0 for each of {self.n_items} items")
+        most = float((self.topics @ self.interest + own).max())
+        if most > 1:
+            raise InvalidInput(f"an item shown first would attract with {most:g}; attractions are at most 1")
+        given = [] if more_features is None else [check_features(more_features, self.n_items)]
+        self._features = np.concatenate([self.topics, *given], axis=1)
+
+    @property
+    def features(self) -> NDArray[np.float64]:
+        return self._features
+
+    def arrays(self) -> WorldArrays:
+        return world_arrays(
+            self.relevance[None], self.click_model, kind=TOPICS, topics=self.topics, interest=self.interest
+        )
+
+    def gains(self, slate: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the item at each position adds to each topic, positions x topics."""
+        shown = self.topics[np.asarray(slate, np.int64)]
+        missing = np.cumprod(1 - shown, axis=0)
+        above = np.concatenate([np.ones((1, shown.shape[1])), missing[:-1]]) if len(shown) else missing
+        return np.asarray(above * shown)
+
+    def expected_reward(self, slate: Sequence[int] | NDArray[np.int64], view: int = 0) -> float:
+        attractions = self.gains(slate) @ self.interest + self.relevance[np.asarray(slate, np.int64)]
+        return float(self.click_model.reward(attractions))
+
+    def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
+        """The greedy slate: again and again the item that attracts most below those chosen.
+
+        The best one is NP-hard; of equal items the lower number is taken.
+        """
+        slate: list[int] = []
+        missing = np.ones_like(self.interest)
+        for _ in range(k):
+            attraction = self.topics @ (missing * self.interest) + self.relevance
+            attraction[slate] = -1.0
+            slate.append(int(np.argmax(attraction)))
+            missing = missing * (1 - self.topics[slate[-1]])
+        return np.array(slate, np.int64)
+
+
+class Topics(WorldSpec):
+    """Items that cover one topic well and others a little; users are interested in several topics.
+
+    With `relevance`, so many more features are linear in a part of the attraction that is an item's own, and
+    the topics make up the rest.
+    """
+
+    name = "topics"
+    n_items: int = param(100, "number of items", at_least=1, at_most=10**9)
+    topics: int = param(8, "number of topics: the first features", at_least=1, at_most=10**4)
+    relevance: int = param(0, "number of features besides topics", at_least=0, at_most=10**4)
+    best: float = param(0.5, "attraction of the most attractive item, shown first", above=0, at_most=1)
+
+    def build(self, seed: int) -> TopicsWorld:
+        draw = stream(seed, "world", self.name)
+        covered = 0.1 * draw.random((self.n_items, self.topics))
+        main = draw.integers(0, self.topics, self.n_items)
+        covered[np.arange(self.n_items), main] = draw.uniform(0.4, 0.9, self.n_items)
+        interest = draw.uniform(0.5, 1.0, self.topics)
+        more = positive_features(draw, self.n_items, self.relevance) if self.relevance else None
+        own = np.zeros(self.n_items) if more is None else more @ np.abs(draw.standard_normal(self.relevance))
+        # A hair below, so that rounding takes no attraction above `best`.
+        scale = (1 - 2.0**-48) * self.best / (covered @ interest + own).max()
+        return TopicsWorld(covered, scale * interest, scale * own, more_features=more, clicks=self.clicks)
