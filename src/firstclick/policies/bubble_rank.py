@@ -1,0 +1,113 @@
+"""BubbleRank."""
+
+from math import log
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.declaration import param
+from firstclick.kernels.compiling import kernel
+from firstclick.kernels.hashing import mix, uniform
+from firstclick.kernels.pairs import allowed_by, swaps_for_sure
+from firstclick.kernels.ranking import rank, rows_of
+from firstclick.policies._pairs import PairPolicy, widened
+
+# Coins are no part of the order of ties: another key.
+_COINS = np.uint64(6 << 56)
+
+
+class BubbleRankState(NamedTuple):
+    """The list so far, and what is known of pairs that stood next to each other."""
+
+    wins: NDArray[np.int32]  # [i, j]: slates in which i was clicked and j was not
+    place: NDArray[np.int64]  # of each item in the list, from 0
+    time: NDArray[np.int64]
+
+
+@kernel
+def _first_place(numbers, time):  # type: ignore[no-untyped-def]
+    """The place of the first item that is paired with the next one: 1 for the first slates, then 0, ..."""
+    return (time // numbers.turn + 1) % 2
+
+
+class BubbleRank(PairPolicy):
+    """Start from the list in production, the order of the catalog, and exchange neighbours as clicks tell.
+
+    It needs no click model: only that of two neighbours the better one is clicked more often, if each stands
+    above the other equally often. It is safe: what it shows is never much worse than the list it was given.
+
+    Neighbours are paired, from the first or from the second place in turn, and each pair is shown in random
+    order; where only one of a pair is clicked, it wins. Of N such slates S is how many more an item won: with
+    S > 2 sqrt(N log(1 / delta)) it goes above the other for good, and a pair in the right order is no longer
+    exchanged. delta = horizon^-4, as the authors have it.
+
+    Safety, where slates show the whole list of K items: call a pair wrong if the less attractive item stands
+    above. With a chance of at least 1 - K^2 n sqrt(delta) = 1 - K^2 / n none of the first n slates has more
+    than K/2 wrong pairs more than the list at the start. Regret O(K (K + wrong pairs at the start) / gap
+    log n), as we remember it.
+
+    Ours: with more items than slots, the last slot pairs with the first item that is not shown; one of the
+    two is shown by chance, and wins if it is clicked. Rows that may not be shown are passed over. A pair is
+    counted if the slate shows it as it might be shown now. Of feedback that comes late, when the pairing is
+    another, only pairs in the order of the list remain: that is safe, but favours that order. So where many
+    slates are out at once, let `turn` be many times their number. It keeps L^2 numbers.
+    """
+
+    name = "bubble-rank"
+    paper = "Li et al. 2019, Algorithm 1 (BubbleRank)"
+    # The order of the catalog is the list it starts from, and it strays from it one step at a time.
+    unordered: ClassVar[bool] = False
+    quick: ClassVar[bool] = False
+    turn: int = param(1, "slates between two pairings", at_least=1)
+
+    def initial_state(self, n_items: int, n_features: int, k: int) -> BubbleRankState:
+        return BubbleRankState(self._no_wins(n_items), np.arange(n_items), np.zeros(1, np.int64))
+
+    def grow(self, state: BubbleRankState, n_items: int) -> BubbleRankState:
+        last = np.arange(len(state.place), n_items)
+        return BubbleRankState(widened(state.wins, n_items), np.concatenate([state.place, last]), state.time)
+
+    @staticmethod
+    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+        place, labels = state.place, catalog.labels
+        budget, first = 4.0 * log(numbers.horizon), _first_place(numbers, state.time[0])
+        coins = mix(key, _COINS)
+        rows = rows_of(catalog, request)
+        listed = np.empty(len(slate) + 1, np.int64)
+        n = rank(rows, -1.0 * place[rows], catalog, request, key, listed)
+        for k in range(n - 1):
+            i, j = listed[k], listed[k + 1]
+            paired = place[i] % 2 == first and place[j] == place[i] + 1
+            if paired and uniform(coins, labels[i]) < 0.5 and not swaps_for_sure(state.wins, i, j, budget):
+                listed[k], listed[k + 1] = j, i
+        n = min(n, len(slate))
+        slate[:n] = listed[:n]
+        return n
+
+    @staticmethod
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        wins, place = state.wins, state.place
+        budget, first = 4.0 * log(numbers.horizon), _first_place(numbers, state.time[0])
+        order = np.empty(len(place), np.int64)
+        for row in range(len(place)):
+            order[place[row]] = row
+        allowed = allowed_by(request, len(place))
+        for k in range(examined):
+            item = slate[k]
+            partner_place = place[item] + (1 if place[item] % 2 == first else -1)
+            if not clicks[k] or not 0 <= partner_place < len(order):
+                continue
+            other = order[partner_place]
+            if k > 0 and slate[k - 1] == other:
+                wins[item, other] += 1 - clicks[k - 1]
+            elif k + 1 < examined and slate[k + 1] == other:
+                wins[item, other] += 1 - clicks[k + 1]
+            elif k + 1 == len(slate) and allowed[other] and other not in slate:
+                wins[item, other] += 1
+        for k in range(len(order) - 1):
+            i, j = order[k], order[k + 1]
+            if swaps_for_sure(wins, j, i, budget):
+                order[k], order[k + 1] = j, i
+                place[j], place[i] = k, k + 1
+        state.time[0] += 1

@@ -1,0 +1,31 @@
+"""DCMLinTS."""
+
+from firstclick.kernels.posterior import observe_slate
+from firstclick.kernels.weighting import observe_dependent_clicks
+from firstclick.policies._dependent import DependentClickPolicy
+from firstclick.policies.cascade_lin_ts import CascadeLinTS
+
+
+class DCMLinTS(DependentClickPolicy, CascadeLinTS):
+    """CascadeLinTS for several clicks: it learns from all positions down to the last click.
+
+    Assumes the dependent click model: users click what attracts them, and after a click go on or leave.
+    Attractions are linear in the features. Without clicks all was examined; after the last click nobody
+    knows, and nothing is learned (dcmKL-UCB's rule). That drops skips and keeps clicks, so attractions come
+    out too high. With `stop`, the chance v of leaving after a click, the positions after the last one count
+    as skipped with weight (1 - v) q / (v + (1 - v) q), the chance that the user went on, where q is the
+    product of their 1 - x'mean (ours; if the page tells less than the whole slate for examined, all that is
+    sure). With at most one click a slate and no `stop` it is CascadeLinTS.
+    """
+
+    name = "dcm-lin-ts"
+    paper = "Katariya et al. 2016, with Zong et al. 2016, Algorithms 1 and 3"
+
+    @staticmethod
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        if numbers.stop == 0.0:  # It was not told.
+            observe_slate(state, catalog, request, slate, examined, clicks, numbers.sigma, 1.0)
+        else:
+            observe_dependent_clicks(
+                state, catalog, request, slate, examined, clicks, numbers.sigma, 1.0, numbers.stop
+            )
