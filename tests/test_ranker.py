@@ -16,7 +16,11 @@ from firstclick.streams import stream
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 ITEMS = ["p3", 30, "", "p9", 9, "Grüße", "nan", 1000, "p40", -7, "z" * 500]
 FEATURES = np.abs(stream(8, "test features").normal(size=(N_ITEMS, N_FEATURES))) / 3
-OURS = [name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")]
+# One of each kind of state and of shortcut; the conformance checks try all learners.
+OURS = [
+    "cascade-kl-ucb", "cascade-lin-ts", "cascade-lin-ucb", "cascade-ts", "cascade-ucb1", "random",
+    "ranked-lin-ts",
+]  # fmt: skip
 WITHOUT_FEATURES = [name for name in OURS if not policy_classes()[name].needs_features]
 every_policy = pytest.mark.parametrize(
     "policy", [*OURS, "cascade-lin-ucb:c=theory,horizon=900", "cascade-lin-ts:sigma=0.3"]
@@ -287,7 +291,7 @@ def test_added_items_are_recommended(policy):
         ([["x"] * N_FEATURES] * 2, "features must be numbers"),
         ([[0.1] * N_FEATURES, [0.1, np.nan, 0.1, 0.1]], "got nan in row 1, column 1"),
         ([[0.1] * N_FEATURES], "features must have one row for each of the 2 items, got 1"),
-        (None, "the catalog has 4 features an item; added items must be the same"),
+        (None, "the catalog has 4 features an item; added items must have them too, or None as their row"),
     ],
 )
 def test_an_addition_that_is_refused_changes_nothing(policy, features, part):
@@ -403,7 +407,7 @@ def mixed_steps(ranker, first, last) -> list:
         while len(ranker.pending) > 4:
             waiting = list(ranker.pending)
             slate = waiting[int(draw.integers(len(waiting)))]
-            size = len(ranker.pending[slate])
+            size = len(ranker.pending[slate].rows)
             ranker.learn(slate, click=int(draw.integers(size)) if size and draw.random() < 0.4 else None)
     return answers
 
@@ -475,10 +479,15 @@ def saved(tmp_path):
     return path
 
 
-PAGE_KEYS = ["policy", "numbers", "k", "seed", "max_pending", "requests", "items", "has_features", "pending"]
+PAGE_KEYS = [
+    "policy", "numbers", "k", "seed", "max_pending", "requests", "items", "has_features", "groups", "cold",
+    "pending",
+]  # fmt: skip
 ARRAY_NAMES = [
     "features",
     "hidden",
+    "pending.contexts",
+    "pending.features",
     "state.precision",
     "state.moment",
     "state.factor",
@@ -504,9 +513,17 @@ def test_a_file_with_a_part_missing_is_refused(saved, part):
     "change",
     [
         lambda page, arrays: page.update(items=page["items"][1:]),
-        lambda page, arrays: page.update(pending=[["x", [0, N_ITEMS]]]),
-        lambda page, arrays: page.update(pending=[["x", [-1]]]),
+        lambda page, arrays: page.update(pending=[["x", [0, N_ITEMS], False]]),
+        lambda page, arrays: page.update(pending=[["x", [-1], False]]),
+        lambda page, arrays: page.update(pending=[["x", [0, 1, 2, 3], False]]),  # more than k
+        lambda page, arrays: page.update(pending=[["x", [[0, 1]], False]]),
+        lambda page, arrays: page.update(pending=[["x", [0], True]]),  # whose features are not there
+        lambda page, arrays: page.update(pending=[]),
         lambda page, arrays: page.update(pending=7),
+        lambda page, arrays: arrays.update({"pending.contexts": np.zeros((1, 1))}),
+        lambda page, arrays: arrays.update({"pending.features": np.zeros((1, N_FEATURES))}),
+        lambda page, arrays: arrays.update({"pending.features": np.zeros((0, N_FEATURES + 1))}),
+        lambda page, arrays: page.update(cold=7),
         lambda page, arrays: page.update(numbers=[1.0]),
         lambda page, arrays: page["policy"]["settings"].update(colour="red"),
         lambda page, arrays: page.update(policy="random"),
@@ -526,9 +543,9 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
     ("change", "error", "sentence"),
     [
         (
-            lambda page: page.update(format="firstclick ranker 2"),
+            lambda page: page.update(format="firstclick ranker 3"),
             InvalidInput,
-            "expected 'firstclick ranker 1', got 'firstclick ranker 2'",
+            "expected 'firstclick ranker 2' or 'firstclick ranker 1', got 'firstclick ranker 3'",
         ),
         (
             lambda page: page["policy"].update(name="cascade-lin-uct"),
@@ -541,11 +558,36 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
             "cascade-lin-ucb: sigma must be above 0, got -1",
         ),
         (lambda page: page.update(k=0), InvalidInput, "k must be at least 1, got 0"),
+        (lambda page: page.update(cold=[N_ITEMS]), InvalidInput, "a row must be at most 10, got 11"),
+        (
+            lambda page: page.update(groups=["a"]),
+            InvalidInput,
+            "groups must have a name for each of the 11 items, or None, got 1",
+        ),
     ],
 )
 def test_a_file_that_asks_for_what_cannot_be_is_refused_with_the_reason(saved, change, error, sentence):
     rewrite(saved, lambda page, arrays: change(page))
     assert refusal(Ranker.load, saved, error=error) == f"{saved}: {sentence}"
+
+
+def test_a_file_of_the_first_format_is_still_read(saved):
+    def as_it_was(page, arrays):
+        page["format"] = "firstclick ranker 1"
+        page["pending"] = [entry[:2] for entry in page["pending"]]
+        for part in ("groups", "cold"):
+            del page[part]
+        for part in ("contexts", "features"):
+            del arrays[f"pending.{part}"]
+
+    newer = Ranker.load(saved)
+    rewrite(saved, as_it_was)
+    older = Ranker.load(saved)
+    for ranker in (newer, older):
+        ranker.learn(next(iter(ranker.pending)), click=1)
+    assert same_state(newer, older)
+    assert newer.recommend() == older.recommend()
+    assert (older.catalog.groups, older.catalog.cold) == ([None] * N_ITEMS, [])
 
 
 def test_a_save_that_fails_leaves_the_older_file_and_the_ranker_as_they_were(saved, monkeypatch, tmp_path):
@@ -574,7 +616,7 @@ def test_merging_gives_what_one_ranker_would_know_from_both_logs(policy):
         draw = stream(ranker.seed, "clicks")
         for step in range(steps):
             slate = ranker.recommend()
-            both.pending[slate.id] = ranker.pending[slate.id].copy()
+            both.pending[slate.id] = ranker.pending[slate.id]
             if step % 7 == 3:
                 continue  # This one waits until after the merger.
             click = int(draw.integers(K)) if draw.random() < 0.5 else None

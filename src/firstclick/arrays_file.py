@@ -25,9 +25,9 @@ def write_arrays(path: str | os.PathLike[str], page: dict[str, Any], arrays: dic
 
 
 def read_arrays(
-    path: str | os.PathLike[str], expected: str
+    path: str | os.PathLike[str], *expected: str
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The page and the arrays, if the page's `format` is the expected one."""
+    """The page and the arrays, if the page's `format` is one of those expected."""
     try:
         # NumPy leaves a file that it cannot read open: this one is closed here.
         with reading(path), Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
@@ -39,6 +39,6 @@ def read_arrays(
     except Exception:
         # Damaged bytes make zipfile, zlib, NumPy and json raise whatever they happen to meet.
         raise InvalidInput(f"{path}: damaged, or not a file of firstclick") from None
-    if found != expected:
-        raise InvalidInput(f"{path}: expected {expected!r}, got {found!r}")
+    if found not in expected:
+        raise InvalidInput(f"{path}: expected {' or '.join(map(repr, expected))}, got {found!r}")
     return page, arrays

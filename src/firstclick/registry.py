@@ -14,6 +14,12 @@ T = TypeVar("T", bound=Declared)
 
 PLUGINS = "firstclick.plugins"
 
+# Who plays where nobody is named: the learners of the paper, and those it is fair to compare them with.
+USUAL_POLICIES = (
+    "cascade-lin-ts", "cascade-lin-ucb", "ranked-lin-ts", "cascade-ts", "cascade-kl-ucb", "cascade-ucb1",
+    "random",
+)  # fmt: skip
+
 
 @cache
 def _load_everything() -> None:

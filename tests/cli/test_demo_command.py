@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from firstclick import Results, policy_classes
-from firstclick.cli.demo import DEMO_POLICIES
+from firstclick import Results
 
 OUR_FILES = ["regret.png", "regret.svg", "report.html", "results.csv", "results.json"]
 SMALL = ("demo", "--steps", 30, "--runs", 2, "--jobs", 1)
@@ -15,12 +14,7 @@ SMALL = ("demo", "--steps", 30, "--runs", 2, "--jobs", 1)
 @pytest.fixture
 def few(monkeypatch) -> None:
     """Two learners instead of all: what is tested here does not depend on which."""
-    monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "DEMO_POLICIES", ("random", "cascade-ts"))
-
-
-def test_all_learners_take_part():
-    ours = {name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
-    assert set(DEMO_POLICIES) == ours
+    monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "USUAL_POLICIES", ("random", "cascade-ts"))
 
 
 def test_it_needs_nothing_and_leaves_a_report(run, folder, few):

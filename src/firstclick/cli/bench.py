@@ -31,7 +31,7 @@ from firstclick.cli.console import Interrupted, Steps, page, print_json, progres
 from firstclick.cli.wording import count, number, shown
 from firstclick.errors import InvalidInput
 from firstclick.protocol import Policy
-from firstclick.registry import make_policy, policy_classes
+from firstclick.registry import USUAL_POLICIES, make_policy
 from firstclick.writing import write_whole
 
 # For each contender of a cell.
@@ -44,7 +44,7 @@ CELLS, OUTPUTS = "cells.jsonl", ("bench.json", "bench.md", "bench.svg", "bench.p
 def bench(
     policy: Annotated[
         list[str] | None,
-        Option(metavar="SPEC", help="Learner NAME[:param=value,...]; again for more; all by default."),
+        Option(metavar="SPEC", help="Learner NAME[:param=value,...]; again for more; the usual by default."),
     ] = None,
     items: Annotated[
         str | None, Option(metavar="N,N,...", help="Numbers of items; 16,256,3000 by default.")
@@ -78,7 +78,7 @@ def bench(
     ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
 ) -> None:
-    """Measure the time of a step of every learner, on one core, against what it could be compared with.
+    """Measure the time of a step of learners, on one core, against what it could be compared with.
 
     Its own floor (drawing and learning alone), the dense scan, one pass over the features, NumPy plain and
     tuned, and with --peers other libraries. Interrupted, the same command with --out goes on. The first call
@@ -167,7 +167,7 @@ def _measuring(folder: Path | None) -> Iterator[Steps]:
 
 
 def _policies(specs: list[str] | None) -> list[Policy]:
-    policies = [make_policy(spec) for spec in specs or policy_classes()]
+    policies = [make_policy(spec) for spec in specs or sorted(USUAL_POLICIES)]
     for label in (policy.label for policy in policies):
         if sum(policy.label == label for policy in policies) > 1:
             raise InvalidInput(f"policy {label!r} is given twice")

@@ -8,12 +8,8 @@ from typer import Option
 from firstclick.cli.console import check_output, hand_over, processes, progress_bar
 from firstclick.cli.wording import count
 from firstclick.data import FeedbackScenario, synthetic_matrix
+from firstclick.registry import USUAL_POLICIES
 from firstclick.simulate import simulate
-
-DEMO_POLICIES = (
-    "cascade-lin-ts", "cascade-lin-ucb", "ranked-lin-ts", "cascade-ts", "cascade-kl-ucb", "cascade-ucb1",
-    "random",
-)  # fmt: skip
 
 OWN_FOLDER = Path("firstclick-demo")
 
@@ -29,7 +25,7 @@ def demo(
     ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """Play all learners on a synthetic feedback matrix and write a report. Needs no data.
+    """Play the usual learners on a synthetic feedback matrix and write a report. Needs no data.
 
     \b
     Example:
@@ -42,10 +38,10 @@ def demo(
         kept, k, rank = 256, 4, 20
         progress.opening = (
             f"{n_users:,} made-up users x {n_items:,} items, of which {kept} compete for {k} places\n"
-            f"{len(DEMO_POLICIES)} learners x {runs} runs x {steps:,} steps\n"
+            f"{len(USUAL_POLICIES)} learners x {runs} runs x {steps:,} steps\n"
         )
         results = simulate(
-            list(DEMO_POLICIES),
+            list(USUAL_POLICIES),
             FeedbackScenario(
                 feedback.matrix, rank=rank, n_items=kept, pick="popular", item_names=feedback.item_names
             ),

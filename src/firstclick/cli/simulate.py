@@ -18,7 +18,7 @@ from firstclick.cli.wording import count
 from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
 from firstclick.errors import InvalidInput
 from firstclick.protocol import Policy, Scenario, World, WorldSpec
-from firstclick.registry import make_policy, make_world, policy_classes
+from firstclick.registry import USUAL_POLICIES, make_policy, make_world, policy_class
 from firstclick.simulate import simulate as play
 from firstclick.whole_number import whole_number
 
@@ -76,7 +76,7 @@ def simulate(
         list[str] | None,
         Option(
             metavar="SPEC",
-            help="Learner NAME[:param=value,...], see `firstclick policies`; again for more; all by default.",
+            help="Learner NAME[:param=value,...], see `firstclick policies`; again for more; else the usual.",
         ),
     ] = None,
     k: Annotated[int, count("Items shown at a time.")] = 4,
@@ -190,7 +190,7 @@ def _in_world(
     return _Playground(
         stage=world,
         features=features,
-        policies=chosen or _all_policies(has_features=features is not None),
+        policies=chosen or _usual_policies(has_features=features is not None),
         settings={"world": kind.label, "features": None if file is None else str(file)},
         subtitle=kind.label,
     )
@@ -200,7 +200,7 @@ def _on_file(
     path: Path, read: Interactions, chosen: list[Policy], *, above: float | None, rank: int | None,
     n_items: int | None, pick: str, scaled: bool, intercept: bool, one_split: bool,
 ) -> _Playground:  # fmt: skip
-    policies = chosen or _all_policies(has_features=True)
+    policies = chosen or _usual_policies(has_features=True)
     if not any(policy.needs_features for policy in policies):
         rank = None  # The SVD of a large matrix takes its time: not for learners that would not look at it.
     elif rank is None:
@@ -224,8 +224,9 @@ def _on_file(
     )  # fmt: skip
 
 
-def _all_policies(*, has_features: bool) -> list[Policy]:
-    return [cls() for cls in policy_classes().values() if has_features or not cls.needs_features]
+def _usual_policies(*, has_features: bool) -> list[Policy]:
+    usual = sorted(USUAL_POLICIES)
+    return [make_policy(name) for name in usual if has_features or not policy_class(name).needs_features]
 
 
 def _refuse(context: Context, options: tuple[str, ...], wanted: str) -> None:

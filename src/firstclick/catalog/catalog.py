@@ -1,4 +1,4 @@
-"""The catalog: item ids, their features, and which of them are withdrawn."""
+"""The catalog: item ids, their features and groups, and which of them are withdrawn."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.catalog.cold_items import split_off_cold, typical_row
+from firstclick.catalog.grouping import Group, numbered
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.index import build_index
 from firstclick.kernels.ranking import CatalogArrays, IndexArrays
-from firstclick.protocol import catalog_arrays, check_features
+from firstclick.protocol import catalog_arrays
 
 ItemId = str | int
 
@@ -73,21 +75,43 @@ class Catalog:
     A withdrawn item leaves its row behind, hidden: `show_again` shows it as it was, `add` gives it a new row.
     So whatever was shown can still be learned from, with the features it was shown with.
 
+    An item without features in a catalog that has some is *cold*: its row is None, or NaN throughout. It gets
+    the mean of all rows that have features when it is added, those added with it included: to a learner with
+    features it is a typical item, and one cold item like another. Learners without features do not care. When
+    its features become known, withdraw it and add it again.
+
+    `groups`, a name for each item or None for no group, are what `recommend(at_most=)` limits.
+
     `arrays` are the rows there are now, for kernels. Rows that come later are written behind them, or the
     arrays are left behind and larger ones made: whoever holds `arrays` keeps what he was given.
     """
 
-    def __init__(self, items: Iterable[ItemId], features: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        items: Iterable[ItemId],
+        features: ArrayLike | None = None,
+        *,
+        groups: Iterable[Group | None] | None = None,
+    ) -> None:
         ids = _new_ids(items)
-        rows = None if features is None else check_features(features, len(ids))
-        self._start(ids, rows, np.zeros(len(ids), np.uint8))
+        self._has_features = False
+        rows, cold = (None, []) if features is None else self.completed(features, len(ids))
+        self._start(ids, rows, np.zeros(len(ids), np.uint8), cold, groups)
 
     def _start(
-        self, items: list[ItemId], features: NDArray[np.float64] | None, hidden: NDArray[np.uint8]
+        self,
+        items: list[ItemId],
+        features: NDArray[np.float64] | None,
+        hidden: NDArray[np.uint8],
+        cold: list[int],
+        groups: Iterable[Group | None] | None,
     ) -> None:
         """Begin with these rows."""
         self.items = items
         self._has_features = features is not None
+        self.cold_rows = cold
+        self.group_names: dict[Group, int] = {}
+        self.group_of = self._group_of = self._numbered(groups, len(items))
         self.hidden = self._hidden = hidden
         self._find_rows()
         self.arrays = self._arrays = catalog_arrays(features, len(items))
@@ -122,24 +146,72 @@ class Catalog:
         """The features of every row, withdrawn ones included."""
         return self.arrays.features if self._has_features else None
 
-    def add(self, items: Iterable[ItemId], features: ArrayLike | None = None) -> None:
+    @property
+    def groups(self) -> list[Group | None]:
+        """The group of every row, withdrawn ones included; None for no group."""
+        names = [None, *self.group_names]
+        return [names[number] for number in self.group_of.tolist()]
+
+    @property
+    def cold(self) -> list[ItemId]:
+        """The items that are shown and have no features of their own."""
+        return [self.items[row] for row in self.cold_rows if not self.hidden[row]]
+
+    def _numbered(self, groups: Iterable[Group | None] | None, n_items: int) -> NDArray[np.int32]:
+        """The group of each item as a number; names are kept only if all are right."""
+        if groups is None:
+            return np.zeros(n_items, np.int32)
+        names = dict(self.group_names)
+        numbers = numbered(groups, names)
+        if len(numbers) != n_items:
+            raise InvalidInput(
+                f"groups must have a name for each of the {n_items} items, or None, got {len(numbers)}"
+            )
+        self.group_names = names
+        return numbers
+
+    def completed(
+        self, features: ArrayLike, n_items: int | None = None
+    ) -> tuple[NDArray[np.float64], list[int]]:
+        """The features of items to add, cold ones filled in; and which of these items are cold."""
+        rows, cold = split_off_cold(features, n_items, self.n_features)
+        if self._has_features and rows.shape[1] != self.n_features:
+            raise InvalidInput(f"items must have {self.n_features} features, got {rows.shape[1]}")
+        if cold:
+            known = np.delete(rows, cold, axis=0)
+            if self._has_features:
+                known = np.concatenate([np.delete(self.arrays.features, self.cold_rows, axis=0), known])
+            rows[cold] = typical_row(known)
+        return rows, cold
+
+    def add(
+        self,
+        items: Iterable[ItemId],
+        features: ArrayLike | None = None,
+        *,
+        groups: Iterable[Group | None] | None = None,
+    ) -> None:
         """Add items that are not shown now, in new rows; all of them, or none and an error."""
         if (features is not None) != self._has_features:
-            has = f"{self.n_features} features an item" if self._has_features else "no features"
-            raise InvalidInput(f"the catalog has {has}; added items must be the same")
+            if self._has_features:
+                raise InvalidInput(
+                    f"the catalog has {self.n_features} features an item; added items must have them too, or "
+                    "None as their row"
+                )
+            raise InvalidInput("the catalog has no features; added items must be the same")
         ids = _new_ids(items)
         for item in ids:
             if (row := self._row_of.get(item)) is not None and not self.hidden[row]:
                 raise InvalidInput(f"item {item!r} is in the catalog already")
-        rows = None if features is None else check_features(features, len(ids))
-        if rows is not None and rows.shape[1] != self.n_features:
-            raise InvalidInput(f"items must have {self.n_features} features, got {rows.shape[1]}")
+        rows, cold = (None, []) if features is None else self.completed(features, len(ids))
+        numbers = self._numbered(groups, len(ids))
         held, n_rows = len(self.items), len(self.items) + len(ids)
         if n_rows > len(self._hidden):
             # By half at least: however many are added one by one, each is moved two times on average.
             room = max(n_rows, held + held // 2)
             self._arrays = _with_room(self._arrays, held, room)
             self._hidden = np.concatenate([self.hidden, np.zeros(room - held, np.uint8)])
+            self._group_of = np.concatenate([self.group_of, np.zeros(room - held, np.int32)])
         arrays = self._arrays
         if rows is not None:
             arrays.features[held:n_rows] = rows
@@ -151,6 +223,9 @@ class Catalog:
             tree=self._index(arrays.features[:n_rows]),
         )
         self.hidden = self._hidden[:n_rows]
+        self._group_of[held:n_rows] = numbers
+        self.group_of = self._group_of[:n_rows]
+        self.cold_rows += [held + place for place in cold]
         self._row_of.update(zip(ids, range(held, n_rows), strict=True))
         self.items += ids
 
@@ -233,11 +308,17 @@ class Catalog:
 
     @classmethod
     def restored(
-        cls, items: Sequence[ItemId], features: NDArray[np.float64] | None, hidden: NDArray[np.uint8]
+        cls,
+        items: Sequence[ItemId],
+        features: NDArray[np.float64] | None,
+        hidden: NDArray[np.uint8],
+        *,
+        cold_rows: Sequence[int] = (),
+        groups: Sequence[Group | None] | None = None,
     ) -> "Catalog":
         """A catalog as it was saved, row by row."""
         catalog = cls.__new__(cls)
         # Arrays that are read-only, as those made of bytes are, would be another type to compile for.
         rows = None if features is None else np.require(features, np.float64, ("C", "W"))
-        catalog._start(_item_ids(items), rows, hidden.copy())
+        catalog._start(_item_ids(items), rows, hidden.copy(), list(cold_rows), groups)
         return catalog

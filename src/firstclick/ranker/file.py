@@ -1,0 +1,109 @@
+"""A ranker as one file: a page of JSON and plain arrays."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog import Catalog
+from firstclick.protocol import Numbers, Policy
+from firstclick.ranker.pending import Waiting, for_a_file, from_a_file
+from firstclick.registry import policy_class
+from firstclick.whole_number import whole_number
+
+FORMAT = "firstclick ranker 2"
+FIRST_FORMAT = "firstclick ranker 1"  # Without contexts, features of a request, groups and cold items.
+
+
+class Resting(NamedTuple):
+    """All that a ranker is, between two calls."""
+
+    policy: Policy
+    numbers: Numbers
+    catalog: Catalog
+    k: int
+    state: Mapping[str, NDArray[Any]]
+    seed: int
+    requests: int
+    max_pending: int
+    pending: dict[str, Waiting]
+
+
+def to_file(resting: Resting) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The page and the arrays of a file, slates that wait included."""
+    policy, catalog = resting.policy, resting.catalog
+    features = catalog.arrays.features
+    entries, waiting = for_a_file(resting.pending, policy.n_context, features.shape[1])
+    page = {
+        "format": FORMAT,
+        "policy": {"name": policy.name, "settings": policy.settings},
+        "numbers": list(resting.numbers),
+        "k": resting.k,
+        "seed": resting.seed,
+        "max_pending": resting.max_pending,
+        "requests": resting.requests,
+        "items": catalog.items,
+        "groups": catalog.groups,
+        "cold": catalog.cold_rows,
+        "has_features": catalog.n_features is not None,
+        "pending": entries,
+    }
+    state = {f"state.{name}": array for name, array in resting.state.items()}
+    return page, {"features": features, "hidden": catalog.hidden, **state, **waiting}
+
+
+def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
+    """What a page and its arrays say; any error when they do not fit together."""
+    if page["format"] == FIRST_FORMAT:
+        page, arrays = _brought_up_to_date(page, arrays)
+    policy = policy_class(page["policy"]["name"])(**page["policy"]["settings"])
+    numbers = (tuple(value) if isinstance(value, list) else value for value in page["numbers"])
+    n_rows = len(page["items"])
+    features, hidden = arrays["features"], arrays["hidden"]
+    for array, shape, dtype in (
+        (features, (n_rows, features.shape[-1]), np.float64),
+        (hidden, (n_rows,), np.uint8),
+    ):
+        if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+            raise ValueError
+    catalog = Catalog.restored(
+        page["items"],
+        features if page["has_features"] else None,
+        hidden,
+        cold_rows=[whole_number("a row", row, at_least=0, at_most=n_rows - 1) for row in page["cold"]],
+        groups=page["groups"],
+    )
+    k = whole_number("k", page["k"], at_least=1, at_most=n_rows)
+    return Resting(
+        policy,
+        policy.numbers_type(*numbers),
+        catalog,
+        k,
+        {name.removeprefix("state."): array for name, array in arrays.items()},
+        seed=whole_number("seed", page["seed"], at_least=0),
+        requests=whole_number("requests", page["requests"], at_least=0),
+        max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
+        pending=from_a_file(
+            page["pending"],
+            arrays["pending.contexts"],
+            arrays["pending.features"],
+            n_rows=n_rows,
+            n_context=policy.n_context,
+            n_features=features.shape[1],
+            k=k,
+        ),
+    )
+
+
+def _brought_up_to_date(
+    page: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What a file of the first format says, in the words of the second."""
+    pending = [[slate, rows, False] for slate, rows in page["pending"]]
+    newer = {"groups": [None] * len(page["items"]), "cold": [], "pending": pending}
+    waiting = {
+        "pending.contexts": np.empty((len(pending), 0)),
+        "pending.features": np.empty((0, arrays["features"].shape[-1])),
+    }
+    return page | newer, arrays | waiting

@@ -1,0 +1,324 @@
+"""Live use in a program: recommend a slate, hear of the click, learn."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from numbers import Real
+from types import EllipsisType
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.arrays_file import read_arrays, write_arrays
+from firstclick.catalog import Catalog, ItemId
+from firstclick.catalog.grouping import Group, caps_by_group
+from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.live import LivePolicy
+from firstclick.protocol import EVERYTHING, Policy
+from firstclick.ranker.feedback import told
+from firstclick.ranker.file import FIRST_FORMAT, FORMAT, Resting, from_file, to_file
+from firstclick.ranker.history import learn_log
+from firstclick.ranker.pending import Waiting
+from firstclick.streams import stream_key
+from firstclick.whole_number import whole_number
+
+
+@dataclass(frozen=True)
+class Slate:
+    """What to show, best first, and the handle to give back with the click."""
+
+    id: str
+    items: tuple[ItemId, ...]
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[ItemId]:
+        return iter(self.items)
+
+
+class Ranker(LivePolicy):
+    """A policy at work on a catalog: `recommend` slates, `learn` from clicks, `save` and `load`.
+
+    Slates wait for their feedback in any order and for any time, up to `max_pending` of them;
+    then the oldest is forgotten. Several rankers may share a catalog, and see what is added to it
+    or withdrawn. Not safe for use by several threads at once.
+
+    The seed decides what is explored and how slates are named: give every ranker its own, and a new
+    one to a ranker that starts from nothing again, or a late click would be taken for another slate's.
+    """
+
+    def __init__(
+        self, policy: Policy | str, catalog: Catalog, *, k: int, seed: int = 0, max_pending: int = 10_000
+    ) -> None:
+        if not isinstance(catalog, Catalog):
+            raise InvalidInput(f"a ranker needs a Catalog(items, features), got {catalog!r}")
+        super().__init__(policy, catalog, k=k)
+        whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
+        self.seed = whole_number("seed", seed, at_least=0)
+        self.max_pending = whole_number("max_pending", max_pending, at_least=1)
+        self.requests = 0
+        self.pending: dict[str, Waiting] = {}
+        self._name_slates()
+
+    def _name_slates(self) -> None:
+        # Rankers with different policies never take each other's slates for their own.
+        self._key = stream_key(self.seed, "ranker", self.policy.label, self.k)
+
+    def recommend(
+        self,
+        *,
+        candidates: Iterable[ItemId] | None = None,
+        exclude: Iterable[ItemId] = (),
+        context: ArrayLike | None = None,
+        features: ArrayLike | None = None,
+        at_most: int | Mapping[Any, int] | None = None,
+    ) -> Slate:
+        """The slate to show now: the best k of the catalog, or of `candidates`, and none of `exclude`.
+
+        It is shorter than k when fewer items are left, and may be empty. Excluding an item that
+        the catalog does not have is no error; a candidate that it never had is.
+
+        `context` is what is known of the user, for learners that want it. `features`, one row for each of the
+        candidates, stand in for those of the catalog, now and when the slate is learned. `at_most` is how
+        many items of a group the slate may have: one number for every group, or {group: number}.
+        """
+        excluded = self.catalog.known_rows(exclude)
+        asked, own = self._asked(candidates, features)
+        caps = None
+        if at_most is not None:
+            groups = self.catalog.group_of
+            caps = groups, caps_by_group(self.catalog.group_names, at_most, len(groups))
+        wish = self.request(asked, excluded, context=context, features=own, caps=caps)
+        if asked is not None and not len(asked):
+            rows = np.empty(0, np.int64)  # To a kernel no candidates are all of them.
+        else:
+            ((rows, _),) = self.recommend_many(self._key, [self.requests], self.k, wish, scored=False)
+        slate = Slate(
+            id=f"{int(self._key):016x}-{self.requests}",
+            items=self._items(rows),
+        )
+        self.requests += 1
+        shown = EVERYTHING.features
+        if asked is not None and own is not None:
+            place = {row: place for place, row in enumerate(asked.tolist())}
+            shown = own[np.array([place[row] for row in rows.tolist()], np.int64)]
+        self.pending[slate.id] = Waiting(rows, wish.context, shown)
+        if len(self.pending) > self.max_pending:
+            del self.pending[next(iter(self.pending))]
+        return slate
+
+    def _asked(
+        self, candidates: Iterable[ItemId] | None, features: ArrayLike | None
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.float64] | None]:
+        """The rows of the candidates that are shown, and the features that come with the request."""
+        if features is None:
+            return (None if candidates is None else self.catalog.rows(candidates)), None
+        if candidates is None:
+            raise InvalidInput("features come with candidates, one row for each, and none were given")
+        if not self.policy.takes_features:
+            raise InvalidInput(f"{self.policy.label} takes no features with a request")
+        # A text is left as it is, for the catalog to refuse.
+        items = candidates if isinstance(candidates, str) else list(candidates)
+        rows = self.catalog.rows(items)
+        if not items:
+            return rows, None
+        own = self.own_features(features, len(items))
+        every = [self.catalog.row_of(item) for item in items]
+        if len(set(every)) < len(every):
+            raise InvalidInput("with features of their own, candidates must be given once each")
+        shown = set(rows.tolist())
+        return rows, own[np.array([row in shown for row in every])]
+
+    def _items(self, rows: NDArray[np.int64]) -> tuple[ItemId, ...]:
+        return tuple(self.catalog.items[row] for row in rows)
+
+    def learn(
+        self,
+        slate: Slate | str,
+        *,
+        click: SupportsIndex | EllipsisType | None = ...,
+        clicks: Iterable[SupportsIndex] | None = None,
+        examined: SupportsIndex | None = None,
+    ) -> None:
+        """Learn which position of the slate was clicked first, from 0, or None for no click at all: `click`.
+        Or all that were, in any order: `clicks`.
+
+        `examined` is how many positions from the top the user looked at, if the page knows. If not, the
+        learner's click model decides: one of a cascade takes nothing but the first click, a dependent-click
+        one all up to the last.
+
+        A slate is learned once: a second time, or feedback that cannot be, is refused and changes nothing.
+        """
+        slate_id = slate.id if isinstance(slate, Slate) else slate
+        if not isinstance(slate_id, str):
+            raise InvalidInput(f"learn takes a slate that recommend gave, or its id, got {slate!r}")
+        waiting = self.pending.get(slate_id)
+        if waiting is None:
+            raise InvalidInput(
+                f"slate {slate_id!r} is not waiting for feedback: it was learned already, is not of this "
+                f"ranker, or was forgotten (the last {self.max_pending} are kept)"
+            )
+        rows, context, features = waiting
+        if isinstance(slate, Slate) and slate.items != self._items(rows):
+            raise InvalidInput(f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}")
+        clicked, seen = told(len(rows), click, clicks, examined)
+        del self.pending[slate_id]
+        self.learn_rows(rows, clicked, seen, context=context, features=features)
+
+    def warm_start(self, log: Iterable[Mapping[str, Any]], *, weight: float = 1.0) -> int:
+        """Learn from slates that somebody else has shown, as a prior; how many were used.
+
+        A slate is a mapping with `items`, and `click` or `clicks`; it may have `examined`, and what the
+        request brought: `context`, and `features` of its items, which are those of now if there are none.
+        `map(json.loads, open("log.jsonl"))` will do for a log that `firstclick log` wrote: other kinds of
+        lines are passed over. Only what was examined counts. A slate ends before its first item that the
+        catalog never had, and after k items: what lies below is not used.
+
+        Each observation counts `weight`, above 0 and at most 1: less for other users, or for long ago. Linear
+        learners take any weight, those that count round each count, others take 1 alone. What is known
+        already stays known; a learner that cannot merge must not know anything yet. A line that cannot be
+        understood is named, and nothing is learned.
+        """
+        given: object = weight
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) <= 1:
+            raise InvalidInput(f"weight must be a number above 0 and at most 1, got {weight!r}")
+        self.follow_catalog()
+        blank = self._blank_state()
+        self.policy.tempered(blank, weight)  # Refuses before a long log is read.
+        nothing_known = all(np.array_equal(a, b) for a, b in zip(self.state, blank, strict=True))
+        if not (nothing_known or self.policy.mergeable):
+            raise InvalidInput(
+                f"{self.policy.label} cannot merge a log with what it has learned; warm_start a new ranker"
+            )
+        past = LivePolicy.restored(self.policy, self.numbers, self.catalog, self.k, blank._asdict())
+        used = learn_log(past, log)
+        state = self.policy.tempered(past.state, weight)
+        self.state = state if nothing_known else self.policy.merge(self.state, state)
+        return used
+
+    def add_items(
+        self,
+        items: Iterable[ItemId],
+        features: ArrayLike | None = None,
+        *,
+        groups: Iterable[Group | None] | None = None,
+    ) -> None:
+        """Add items to the catalog; learners without features rank unseen items by their own rule.
+
+        Items without features among others that have some are cold: see `Catalog`.
+        """
+        self.check_growable()
+        if features is not None:
+            self.policy.admit(self.numbers, self.catalog.completed(features)[0])
+        self.catalog.add(items, features, groups=groups)
+        self.follow_catalog()
+
+    def withdraw_items(self, items: Iterable[ItemId]) -> None:
+        """Never recommend these items again. Slates that show them can still be learned."""
+        self.catalog.withdraw(items)
+
+    def merge(self, other: "Ranker", *, seed: int | None = None) -> "Ranker":
+        """A new ranker that knows what both have learned from their different logs.
+
+        Both must have the same policy, k and catalog, row by row, and seeds of their own: rankers that
+        grew from one saved file would count twice what they share. The slates that wait in either
+        wait in the new one. Its seed is derived from both unless given.
+        """
+        if not isinstance(other, Ranker):
+            raise InvalidInput(f"a ranker can be merged with a ranker, got {other!r}")
+        if self.seed == other.seed:
+            raise InvalidInput(
+                f"both rankers have seed {self.seed}: copies of one ranker would count twice what they "
+                "share, and others give the same ids to their slates; start each ranker with its own seed"
+            )
+        if not self.policy.mergeable:
+            raise InvalidInput(
+                f"{self.policy.label} cannot merge: order matters to it; give one ranker both logs in turn"
+            )
+        mine, its = self.catalog, other.catalog
+        self.follow_catalog()
+        other.follow_catalog()
+        if self.policy != other.policy or self.k != other.k:
+            raise InvalidInput(
+                f"only rankers of one policy and k can be merged, got {self.policy.label} with k={self.k} "
+                f"and {other.policy.label} with k={other.k}"
+            )
+        if (
+            mine.items != its.items
+            or mine.groups != its.groups
+            or not np.array_equal(mine.arrays.features, its.arrays.features)
+        ):
+            raise InvalidInput(
+                "only rankers of one catalog can be merged: the same items, features and groups, in the same "
+                "order"
+            )
+        if self.numbers != other.numbers:
+            raise InvalidInput(
+                f"{self.policy.label}: the rankers started with different features, so that they scale them "
+                f"differently, got {self.numbers} and {other.numbers}"
+            )
+        if seed in (self.seed, other.seed):
+            raise InvalidInput(f"seed must be a new one, or slates would get the same ids again, got {seed}")
+        catalog = Catalog.restored(
+            mine.items,
+            mine.features,
+            mine.hidden | its.hidden,
+            cold_rows=mine.cold_rows,
+            groups=mine.groups,
+        )
+        pending = {**self.pending, **other.pending}
+        derived = stream_key(self.seed, "merge", self.requests, other.seed, other.requests)
+        merged = Resting(
+            self.policy,
+            self.numbers,
+            catalog,
+            self.k,
+            self.policy.merge(self.state, other.state)._asdict(),
+            seed=int(derived) if seed is None else whole_number("seed", seed, at_least=0),
+            requests=0,
+            max_pending=max(self.max_pending, other.max_pending, len(pending)),
+            pending=pending,
+        )
+        return Ranker._awake(merged)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, slates that wait included; an older file is replaced whole."""
+        self.follow_catalog()
+        resting = Resting(
+            self.policy,
+            self.numbers,
+            self.catalog,
+            self.k,
+            self.state._asdict(),
+            seed=self.seed,
+            requests=self.requests,
+            max_pending=self.max_pending,
+            pending=self.pending,
+        )
+        write_arrays(path, *to_file(resting))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Ranker":
+        """A ranker that goes on exactly as the saved one would have."""
+        page, arrays = read_arrays(path, FORMAT, FIRST_FORMAT)
+        try:
+            return cls._awake(from_file(page, arrays))
+        except FirstclickError as error:
+            raise type(error)(f"{path}: {error}") from None
+        except (AttributeError, LookupError, TypeError, ValueError):
+            raise InvalidInput(f"{path}: damaged, or not written by this version of firstclick") from None
+
+    @classmethod
+    def _awake(cls, resting: Resting) -> "Ranker":
+        """The ranker that goes on from there."""
+        ranker = cls.__new__(cls)
+        ranker._restore(resting.policy, resting.numbers, resting.catalog, resting.k, resting.state)
+        ranker.seed, ranker.requests = resting.seed, resting.requests
+        ranker.max_pending, ranker.pending = resting.max_pending, resting.pending
+        ranker._name_slates()
+        return ranker
+
+    def __repr__(self) -> str:
+        return f"Ranker({self.policy.label!r}, {len(self.catalog)} items, k={self.k})"

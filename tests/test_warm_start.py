@@ -1,0 +1,271 @@
+"""A prior from history: what a log teaches, how much of it counts, and which logs are refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from firstclick import Catalog, Ranker, make_policy
+from firstclick.errors import InvalidInput
+from firstclick.streams import stream
+
+N_ITEMS, N_FEATURES, K = 9, 3, 3
+ITEMS = [f"item {i}" for i in range(N_ITEMS)]
+FEATURES = stream(5, "test features").random((N_ITEMS, N_FEATURES))
+
+
+def new_ranker(policy="cascade-lin-ts", seed=1) -> Ranker:
+    return Ranker(policy, Catalog(ITEMS, FEATURES), k=K, seed=seed)
+
+
+def logged(ranker, steps=40) -> list[dict]:
+    """Teach the ranker; the log of it."""
+    draw, log = stream(ranker.seed, "clicks"), []
+    for step in range(steps):
+        slate = ranker.recommend()
+        click = int(draw.integers(K)) if draw.random() < 0.6 else None
+        log.append({"items": list(slate.items), "click": click})
+        if step % 3 == 0 and click is not None:
+            clicks = sorted({click, K - 1}, reverse=True)
+            log[-1] = {"items": slate.items, "clicks": clicks, "examined": K, "user": "not looked at"}
+            ranker.learn(slate, clicks=clicks, examined=K)
+        else:
+            ranker.learn(slate, click=click)
+    return log
+
+
+def state_of(ranker):
+    return [array.tobytes() for array in ranker.state]
+
+
+def refusal(call, *args, **kwargs) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        call(*args, **kwargs)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ts"])
+def test_a_new_ranker_knows_what_the_one_knows_whose_log_it_read_bit_for_bit(policy):
+    teacher, pupil = new_ranker(policy), new_ranker(policy, seed=2)
+    log = logged(teacher)
+    waiting = pupil.recommend()
+    assert pupil.warm_start(iter(log)) == 40
+    assert state_of(pupil) == state_of(teacher)
+    assert [len(pupil.recommend()) for _ in range(5)] == [K] * 5
+    pupil.learn(waiting, click=0)
+    assert pupil.state.time[0] == 41
+
+
+def test_a_weight_scales_what_was_seen_and_leaves_the_prior():
+    teacher = new_ranker()
+    log, weight = logged(teacher), 0.3
+    pupil = new_ranker(seed=2)
+    pupil.warm_start(log, weight=weight)
+    precision = np.eye(N_FEATURES) + weight * (teacher.state.precision - np.eye(N_FEATURES))
+    np.testing.assert_allclose(pupil.state.precision, precision, rtol=1e-13)
+    np.testing.assert_allclose(pupil.state.moment, weight * teacher.state.moment, rtol=1e-13)
+    np.testing.assert_allclose(pupil.state.factor.T @ pupil.state.factor, precision, rtol=1e-12)
+    assert not np.tril(pupil.state.factor, -1).any()
+    assert [array.flags.c_contiguous for array in pupil.state] == [True] * 5
+    seen = int(teacher.state.observations[0])
+    assert (pupil.state.time[0], pupil.state.observations[0]) == (12, round(weight * seen))
+    # The same means as if each observation had been that much noisier: sigma / sqrt(weight).
+    noisier = new_ranker(f"cascade-lin-ts:sigma={weight**-0.5!r}", seed=2)
+    noisier.warm_start(log)
+    rows = np.arange(N_ITEMS)
+    np.testing.assert_allclose(pupil.estimates(rows), noisier.estimates(rows), rtol=1e-10)
+
+
+def test_counts_are_rounded_and_stay_possible():
+    teacher, pupil = new_ranker("cascade-ts"), new_ranker("cascade-ts", seed=2)
+    pupil.warm_start(logged(teacher), weight=0.25)
+    for scaled, counts in zip(pupil.state, teacher.state, strict=True):
+        assert scaled.tolist() == [round(0.25 * count) for count in counts.tolist()]
+        assert scaled.dtype == np.int64
+    assert (pupil.state.hits <= pupil.state.examined).all()
+    assert pupil.state.examined.any()
+
+
+def test_a_log_is_added_to_what_is_known_already():
+    elder, teacher = new_ranker(seed=3), new_ranker(seed=1)
+    logged(elder)
+    log = logged(teacher)
+    precision = elder.state.precision + 0.5 * (teacher.state.precision - np.eye(N_FEATURES))
+    elder.recommend()
+    elder.warm_start(log, weight=0.5)
+    np.testing.assert_allclose(elder.state.precision, precision, rtol=1e-12)
+    assert elder.state.time[0] == 60
+    assert len(elder.pending) == 1
+    # So little that its slates are rounded to none is known nevertheless.
+    cautious, bold = new_ranker(), new_ranker()
+    for _ in range(2):
+        cautious.warm_start(log[:3], weight=0.1)
+    assert not cautious.state.time[0]
+    bold.warm_start(log[:3], weight=0.2)
+    np.testing.assert_allclose(cautious.state.precision, bold.state.precision, rtol=1e-13)
+
+
+def examined_and_hits(policy, *log):
+    ranker = new_ranker(policy)
+    used = ranker.warm_start(log)
+    return used, ranker.state.examined.tolist(), ranker.state.hits.tolist()
+
+
+def test_only_what_was_examined_is_learned_and_a_slate_ends_before_an_unknown_item():
+    slate = {"items": [ITEMS[4], ITEMS[1], ITEMS[7]]}
+    first = (1, [0, 1, 0, 0, 1, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0])
+    assert examined_and_hits("cascade-ts", slate | {"click": 1}) == first
+    assert examined_and_hits("cascade-ts", slate | {"clicks": [2, 1]}) == first
+    assert examined_and_hits("cascade-ts", slate | {"clicks": [2, 1], "click": 1, "examined": None}) == first
+    # A dependent-click learner takes all up to the last click.
+    assert examined_and_hits("dcm-kl-ucb", slate | {"clicks": [1, 0]}) == (
+        1, [0, 1, 0, 0, 1, 0, 0, 0, 0], [0, 1, 0, 0, 1, 0, 0, 0, 0],
+    )  # fmt: skip
+    unknown = {"items": [ITEMS[4], ITEMS[1], "sold out", ITEMS[7]]}
+    for click in (2, 3, None):
+        assert examined_and_hits("cascade-ts", unknown | {"click": click}) == (
+            1, [0, 1, 0, 0, 1, 0, 0, 0, 0], [0] * 9,
+        )  # fmt: skip
+    assert examined_and_hits("cascade-ts", unknown | {"click": 1}) == first
+    nothing = {"items": ["sold out", ITEMS[0]], "click": 1}, {"items": [], "click": None}
+    assert examined_and_hits("cascade-ts", *nothing) == (0, [0] * 9, [0] * 9)
+    # Nor does it go beyond k: a learner may have a part of its state for each position.
+    assert examined_and_hits("cascade-ts", {"items": ITEMS, "click": 5}) == (1, [1, 1, 1] + [0] * 6, [0] * 9)
+
+
+def test_a_withdrawn_item_counts_and_one_that_changed_counts_with_its_features_of_now():
+    ranker = new_ranker()
+    ranker.withdraw_items([ITEMS[0], ITEMS[1]])
+    ranker.add_items([ITEMS[1]], [[2.0, 0.0, 0.0]])
+    assert ranker.warm_start([{"items": ITEMS[:2], "click": 1}]) == 1
+    assert ranker.state.moment.tolist() == [2.0, 0.0, 0.0]
+    x = FEATURES[0]
+    np.testing.assert_allclose(ranker.state.precision, np.eye(3) + np.outer(x, x) + np.diag([4, 0, 0]))
+
+
+def test_contexts_of_a_log_are_used_by_those_who_want_them_and_passed_over_by_others():
+    line = {"items": ITEMS[:2], "click": 1, "context": [1.0, 3.0]}
+    ranker = new_ranker("context-lin-ts:context=2")
+    assert ranker.warm_start([line]) == 1
+    np.testing.assert_allclose(ranker.state.moment, np.kron([1.0, 3.0], FEATURES[1]))
+    assert new_ranker().warm_start([line]) == 1
+    before = state_of(ranker)
+    for context, part in (([1.0], "wants a context of 2 numbers, got 1"), ([1, None], "finite")):
+        assert part in refusal(ranker.warm_start, [line, line | {"context": context}])
+    assert "line 1 of the log: " in refusal(ranker.warm_start, [{"items": ITEMS[:2], "click": 1}])
+    assert state_of(ranker) == before
+
+
+def test_features_that_a_request_brought_are_used_as_far_as_the_slate_is():
+    line = {
+        "items": [ITEMS[3], ITEMS[0], "sold out"],
+        "click": 1,
+        "features": [[0, 1, 0], [2, 0, 0], [9, 9, 9]],
+    }
+    ranker = new_ranker()
+    assert ranker.warm_start([line]) == 1
+    assert ranker.state.moment.tolist() == [2, 0, 0]
+    assert ranker.state.precision.tolist() == np.diag([5, 2, 1]).tolist()
+    before = state_of(ranker)
+    for features, part in (([[1, 2, 3]], "one row for each of the 3 items"), ([[1, 2]] * 3, "3 columns")):
+        assert part in refusal(ranker.warm_start, [line | {"features": features}])
+    assert state_of(ranker) == before
+    assert new_ranker("cascade-ts").warm_start([line]) == 1
+
+
+SERVED = [
+    {"seq": 1, "kind": "created", "policy": "random", "items": [{"id": "item 0", "name": "", "group": ""}]},
+    {"seq": 2, "kind": "feedback", "nonce": "ab", "click": 0, "issued": 1.0, "items": ITEMS[:2]},
+    {"seq": 3, "kind": "items-withdrawn", "ids": ["item 3"]},
+    {"seq": 4, "kind": "feedback", "nonce": "cd", "click": None, "issued": 1.0, "items": ITEMS[2:4]},
+    {"seq": 5, "kind": "rolled-back", "to": 3},
+]
+
+
+def test_the_log_of_a_service_may_be_read_line_by_line(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in SERVED), encoding="utf-8")
+    ranker = new_ranker("cascade-ts")
+    with path.open(encoding="utf-8") as lines:
+        assert ranker.warm_start(map(json.loads, lines)) == 2
+    assert ranker.state.examined.tolist() == [1, 0, 1, 1, 0, 0, 0, 0, 0]
+    assert ranker.state.hits.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+
+
+GOOD = {"items": ITEMS[:3], "click": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "part"),
+    [
+        ({"items": ITEMS[:3]}, "a slate needs items, and click or clicks, got items"),
+        ({"click": 1}, "a slate needs items, and click or clicks, got click"),
+        ({}, "a slate needs items, and click or clicks, got nothing"),
+        ({"items": ITEMS[:3], "clicks": None}, "a slate needs items, and click or clicks, got items, clicks"),
+        (GOOD | {"click": 3}, "click must be a position of the slate, 0 to 2, got 3"),
+        (GOOD | {"click": 1.0}, "click must be a position or None, got 1.0"),
+        (GOOD | {"examined": 1}, "position 1 was clicked, so that examined must be at least 2, got 1"),
+        (GOOD | {"clicks": [2]}, "click must be the first of clicks, 2, or be left out, got 1"),
+        (GOOD | {"clicks": []}, "click must be the first of clicks, None, or be left out, got 1"),
+        ({"items": ITEMS[:3], "clicks": [0, 0]}, "clicks must name a position once, got 0 twice"),
+        ({"items": [ITEMS[0], ITEMS[0]], "click": None}, "an item is in the slate twice"),
+        ({"items": "item 1", "click": None}, "items must be a list of ids, got 'item 1'"),
+        ({"items": 7, "click": None}, "items must be a list of ids, got 7"),
+        ({"items": [{"id": "item 1"}], "click": None}, "an item id must be a text or a whole number"),
+        (["items", "click"], "a slate must have names for its parts, such as items and click"),
+        (None, "a slate must have names for its parts"),
+    ],
+)
+def test_a_bad_line_is_named_and_nothing_is_learned(line, part):
+    ranker = new_ranker("cascade-ts")
+    logged(ranker, 6)
+    before = state_of(ranker)
+    message = refusal(ranker.warm_start, [GOOD, {"kind": "created"}, GOOD, line, GOOD])
+    assert message.startswith("line 4 of the log: ")
+    assert part in message
+    assert state_of(ranker) == before
+
+
+def test_a_line_that_is_no_json_or_no_list_at_all_is_refused():
+    ranker = new_ranker("cascade-ts")
+    lines = [json.dumps(GOOD), '{"items": ']
+    assert refusal(ranker.warm_start, map(json.loads, lines)).startswith("line 2 of the log cannot be read: ")
+    for log in ("log.jsonl", GOOD, 7, None):
+        assert refusal(ranker.warm_start, log).startswith("a log is a list of slates")
+    assert not ranker.state.time[0]
+
+
+def test_text_and_numbers_are_told_apart_in_a_log_too():
+    ranker = Ranker("cascade-ts", Catalog([5, 6, 7]), k=2)
+    assert refusal(ranker.warm_start, [{"items": ["5", "6"], "click": 0}]) == (
+        "line 1 of the log: no item '5' in the catalog, but there is 5"
+    )
+
+
+@pytest.mark.parametrize("weight", [0, -0.5, 1.01, np.nan, np.inf, True, "1", None])
+def test_a_weight_is_above_0_and_at_most_1(weight):
+    ranker = new_ranker("cascade-ts")
+    assert refusal(ranker.warm_start, [GOOD], weight=weight) == (
+        f"weight must be a number above 0 and at most 1, got {weight!r}"
+    )
+    assert not ranker.state.time[0]
+
+
+def test_a_learner_that_cannot_merge_takes_a_log_while_it_knows_nothing_and_only_whole():
+    ranker = new_ranker("cascade-ducb")
+    sentence = "cascade-ducb cannot weigh what it knows, so that weight must be 1, got 0.5"
+    unread = iter([GOOD])
+    assert refusal(ranker.warm_start, unread, weight=0.5) == sentence
+    assert next(unread) == GOOD
+    assert ranker.warm_start([GOOD, GOOD]) == 2
+    before = state_of(ranker)
+    assert refusal(ranker.warm_start, [GOOD]) == (
+        "cascade-ducb cannot merge a log with what it has learned; warm_start a new ranker"
+    )
+    assert state_of(ranker) == before
+    # A learner whose observations do not simply add up does not inherit how to weigh them.
+    for policy in ("vac2-ucb", "discounted-lin-ts", "segment-lin-ts", "cascade-swucb"):
+        made = make_policy(policy)
+        state = made.initial_state(N_ITEMS, N_FEATURES, K)
+        assert "cannot weigh what it knows" in refusal(made.tempered, state, 0.5)
+        assert made.tempered(state, 1.0) is state
