@@ -8,43 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog import Catalog
 from firstclick.errors import InvalidInput
-from firstclick.kernels.caps import recommend_within_caps
-from firstclick.kernels.compiling import compiled, estimate, learn
-from firstclick.kernels.hashing import fill_normal, mix
-from firstclick.kernels.ranking import CatalogArrays, Request, as_shown
+from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
+from firstclick.kernels.compiling import compiled
+from firstclick.kernels.ranking import CatalogArrays, Request
 from firstclick.protocol import EVERYTHING, LARGEST_FEATURE, Numbers, Policy, State, check_features
 from firstclick.registry import make_policy
 from firstclick.whole_number import whole_number
-
-
-def recommend_some(  # type: ignore[no-untyped-def]
-    numbers, state, catalog, request, stream_key, asked, noise, slates, found, means, deviations
-):
-    """The recommendations of the numbers in `asked`, each of which alone decides its noise and its ties.
-
-    One row of `slates` for each, and how many items it has in `found`. What is held for the attraction of
-    each item goes into `means`, unless that has no columns. Handing over a catalog takes as long as finding a
-    slate in it: many are found in one call.
-    """
-    for i in range(len(asked)):
-        key = mix(stream_key, np.uint64(asked[i]))
-        fill_normal(key, noise)
-        slate = slates[i]
-        n = recommend_within_caps(numbers, state, catalog, request, key, noise, slate)
-        found[i] = n
-        if means.shape[1] > 0:
-            shown = as_shown(request, slate[:n])
-            estimate(numbers, state, catalog, shown, slate[:n], means[i, :n], deviations[:n])
-
-
-def learn_once(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-    """One piece of feedback."""
-    learn(numbers, state, catalog, request, slate, examined, clicks)
-
-
-def estimate_once(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-    """What is held for the attraction of each row."""
-    estimate(numbers, state, catalog, request, rows, means, deviations)
 
 
 class LivePolicy:
@@ -142,11 +111,10 @@ class LivePolicy:
     def context(self, context: ArrayLike | None) -> NDArray[np.float64]:
         """The context of a request for kernels, or InvalidInput if it is not what the policy wants."""
         wanted = self.policy.n_context
+        size = f"{wanted} number{'' if wanted == 1 else 's'}"
         if context is None:
             if wanted:
-                raise InvalidInput(
-                    f"{self.policy.label} wants a context of {wanted} numbers with each request"
-                )
+                raise InvalidInput(f"{self.policy.label} wants a context of {size} with each request")
             return EVERYTHING.context
         try:
             given = np.atleast_1d(np.array(context, dtype=np.float64))
@@ -159,7 +127,7 @@ class LivePolicy:
             )
         if given.shape != (wanted,):
             got = f"{len(given)}" if given.ndim == 1 else f"an array of shape {given.shape}"
-            raise InvalidInput(f"{self.policy.label} wants a context of {wanted} numbers, got {got}")
+            raise InvalidInput(f"{self.policy.label} wants a context of {size}, got {got}")
         if not np.isfinite(given).all():
             place = int(np.argmin(np.isfinite(given)))
             raise InvalidInput(f"context must be finite numbers, got {given[place]} at place {place}")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from made_log import N_ITEMS, K, made_items
 
-from firstclick.registry import policy_class, policy_classes
+from firstclick.registry import policy_class
 from firstclick.serve.audit import audit_served, audit_stored
 from firstclick.serve.errors import Conflict, Malformed, Unknown
 from firstclick.serve.events import Event, Item
@@ -50,7 +50,7 @@ def create(service: Service, policy: str) -> None:
     service.create("shop", policy=policy, k=K, items=items, seed=5)
 
 
-@pytest.mark.parametrize("policy", sorted(policy_classes()))
+@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ts", "ranked-lin-ts"])
 def test_resumed_is_uninterrupted(policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(len(policy))
     stops = set(draw.choice(STEPS, 6, replace=False).tolist())
@@ -196,7 +196,7 @@ class Anything(RuleBasedStateMachine):
 
     @rule()
     def put_what_does_not_fit(self) -> None:
-        features = None if self.with_features else np.array([1.0, 2.0])
+        features = np.ones(9) if self.with_features else np.array([1.0, 2.0])
         with pytest.raises(Malformed):
             self.service.put_items("shop", [Item("i1", features=features)])
 

@@ -228,7 +228,7 @@ def test_a_model_moves_between_stores(service: Service, tmp_path: Path) -> None:
             [Item("a", features=np.ones(N_FEATURES + 1))],
             "every item must have 4 features, got 5; a model with other features is a new model",
         ),
-        ([Item("a")], "must have 4 features, got 0"),
+        ([Item("a", features=np.ones(0))], "must have 4 features, got 0"),
         ([Item("a", features=np.array([1.0, np.nan, 0, 0]))], "finite"),
         ([Item("a", features=np.full(4, 1e300))], "at most"),
         ([Item("", features=np.ones(4))], "1 to 256 characters"),

@@ -161,7 +161,8 @@ def log(
 ) -> None:
     """Print a model's events as JSON lines, or write them as JSON lines or Parquet.
 
-    Clicks are positions from 0. Works beside a running server.
+    Clicks are positions from 0: `click` is the first, `clicks` are all where there are several. Works beside
+    a running server.
 
     \b
     Examples:
@@ -210,7 +211,9 @@ def _write_parquet(events: Iterator["Event"], items: list[ItemId], out: Path) ->
         [
             ("seq", pyarrow.int64()), ("kind", pyarrow.string()), ("received", pyarrow.float64()),
             ("nonce", pyarrow.string()), ("click", pyarrow.int16()), ("issued", pyarrow.float64()),
-            ("items", pyarrow.list_(pyarrow.string())), ("change", pyarrow.string()),
+            ("items", pyarrow.list_(pyarrow.string())), ("clicks", pyarrow.list_(pyarrow.int16())),
+            ("examined", pyarrow.int16()), ("context", pyarrow.list_(pyarrow.float64())),
+            ("features", pyarrow.list_(pyarrow.list_(pyarrow.float64()))), ("change", pyarrow.string()),
         ]
     )  # fmt: skip
     content = io.BytesIO()

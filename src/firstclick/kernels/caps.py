@@ -11,7 +11,8 @@ def recommend_within_caps(numbers, state, catalog, request, key, noise, slate): 
     """As `recommend`, with no more items of a group than its cap: the best that is left takes the place.
 
     A learner fills its slate from the top. So what comes before the first item too many stays, and the rest
-    is asked for again without the groups that are full: at most once for each of them.
+    is asked for again without the groups that are full: at most once for each of them. A learner that puts
+    its best item elsewhere than on top keeps to the caps too, though not always with the best of a group.
     """
     n = recommend(numbers, state, catalog, request, key, noise, slate)
     groups, caps = request.groups, request.caps

@@ -88,7 +88,8 @@ def form_seen_by(factor, user, how, rank, d):  # type: ignore[no-untyped-def]
             for m in range(size):
                 line[m] -= nothing[m]
         else:
-            line[:] = nothing
+            for m in range(size):
+                line[m] = nothing[m]
         solve_transposed(factor, line)
     form = np.empty((d + 1, d + 1))
     for i in range(d + 1):

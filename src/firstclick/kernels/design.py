@@ -84,7 +84,8 @@ def g_optimal(taken, z):  # type: ignore[no-untyped-def]
             break
         step = (width / rank - 1.0) / (width - 1.0)
         factor = factor_of(z, weights)
-        u[:] = z[worst]
+        for i in range(rank):
+            u[i] = z[worst, i]
         solve_transposed(factor, u)
         solve(factor, u)
         ratio = step / (1.0 - step)

@@ -99,7 +99,8 @@ class Request(NamedTuple):
     """What is asked for: which rows may be shown, and what is known of the moment.
 
     Rows are those in `candidates` (none given: all), and not where `hidden` is 1; of each group at most its
-    cap. A kernel that learns gets the same request, but for `features`: see there.
+    cap. A kernel that learns gets the context and the features again; in live use, where feedback comes
+    later, not which rows were allowed.
     """
 
     candidates: NDArray[np.int64]

@@ -82,7 +82,8 @@ class BubbleRank(PairPolicy):
             if paired and uniform(coins, labels[i]) < 0.5 and not swaps_for_sure(state.wins, i, j, budget):
                 listed[k], listed[k + 1] = j, i
         n = min(n, len(slate))
-        slate[:n] = listed[:n]
+        for k in range(n):
+            slate[k] = listed[k]
         return n
 
     @staticmethod

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from firstclick.serve.client import AsyncClient, Client
     from firstclick.serve.events import Item
-    from firstclick.serve.feedback import Receipt
-    from firstclick.serve.service import Service, Shown, open_service
+    from firstclick.serve.feedback import Receipt, Said, Shown
+    from firstclick.serve.service import Service, open_service
 
-__all__ = ["AsyncClient", "Client", "Item", "Receipt", "Service", "Shown", "open_service"]
+__all__ = ["AsyncClient", "Client", "Item", "Receipt", "Said", "Service", "Shown", "open_service"]
 
-_HOME = {"AsyncClient": "client", "Client": "client", "Item": "events", "Receipt": "feedback"}
+_HOME = {
+    "AsyncClient": "client", "Client": "client", "Item": "events", "Receipt": "feedback", "Said": "feedback",
+    "Shown": "feedback",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

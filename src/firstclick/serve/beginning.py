@@ -8,7 +8,14 @@ from firstclick.protocol import Policy
 from firstclick.registry import make_policy
 from firstclick.serve.errors import Malformed, Refused
 from firstclick.serve.events import Created, Item, ItemsPut
-from firstclick.serve.item_rules import check_items, check_name, fitted_scale, scaled
+from firstclick.serve.item_rules import (
+    check_context_size,
+    check_items,
+    check_name,
+    filled,
+    fitted_scale,
+    scaled,
+)
 from firstclick.serve.model import Model
 from firstclick.serve.token import MOST_ROWS
 from firstclick.whole_number import whole_number
@@ -29,13 +36,15 @@ def beginning(
     try:
         chosen = make_policy(policy)
         places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
-        checked = check_items(items, None)
+        check_context_size(chosen)
+        checked = filled(check_items(items, None, cold=True))
         if chosen.needs_features and checked[0].features is None:
             raise Malformed(
                 f"{chosen.name} needs features, and the items have none: add columns of numbers, take a "
                 "policy that needs none, such as cascade-ts, or learn features with `firstclick features`"
             )
-        fitted = fitted_scale(checked, feature_names) if scale else None
+        # Shares between 0 and 1 mean what they are, and a constant beside them would be one more.
+        fitted = fitted_scale(checked, feature_names) if scale and not chosen.unit_features else None
         checked = check_items(scaled(checked, fitted), None)
         body = Created(
             policy=chosen.name,

@@ -17,20 +17,20 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from firstclick._version import __version__
 from firstclick.catalog import ItemId
 from firstclick.errors import InvalidInput
-from firstclick.serve.dialogue import JSON, Call, Dialogue, Heard, NothingHeard, Patience, Steps
+from firstclick.serve.dialogue import JSON, Call, Dialogue, Heard, More, NothingHeard, Patience, Steps
 from firstclick.serve.errors import Refused
 from firstclick.serve.events import Item
-from firstclick.serve.feedback import Receipt
-from firstclick.serve.service import Shown
+from firstclick.serve.feedback import Entry, MoreClicks, Receipt, Said, Shown
 
 TIMEOUT = 10.0
 ATTEMPTS = 8
@@ -81,18 +81,25 @@ class Client:
         exclude: Iterable[ItemId] = (),
         pinned: Mapping[int, ItemId] | None = None,
         request_id: str | None = None,
+        **more: Unpack[More],
     ) -> Shown:
-        """A slate, best first, and the token to send back. Feedback is counted once for a request id."""
-        return self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id))
+        """A slate, best first, and the token to send back. Feedback is counted once for a request id.
 
-    def feedback(self, slate: str | Shown, click: int | None) -> Receipt:
+        There may be more to ask for: see `More`.
+        """
+        return self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
+
+    def feedback(
+        self, slate: str | Shown, click: int | UnsetType | None = UNSET, **more: Unpack[MoreClicks]
+    ) -> Receipt:
         """Durable and counted once when this returns: the position clicked first, from 0, or None.
 
-        `slate` is what `recommend` gave, or its token. A `duplicate` was in the log already.
+        `slate` is what `recommend` gave, or its token. Instead of `click` there may be `clicks`, and beside
+        them `examined`: see `Said`. A `duplicate` was in the log already.
         """
-        return self._run(self._dialogue.feedback(slate, click))
+        return self._run(self._dialogue.feedback(Said(slate, click, **more)))
 
-    def feedback_batch(self, entries: Iterable[tuple[str | Shown, int | None]]) -> list[Receipt | Refused]:
+    def feedback_batch(self, entries: Iterable[Entry]) -> list[Receipt | Refused]:
         """What became of each entry, as many as you like; errors of single entries are not raised."""
         return self._run(self._dialogue.feedback_batch(entries))
 
@@ -191,17 +198,18 @@ class AsyncClient:
         exclude: Iterable[ItemId] = (),
         pinned: Mapping[int, ItemId] | None = None,
         request_id: str | None = None,
+        **more: Unpack[More],
     ) -> Shown:
         """As `Client.recommend`."""
-        return await self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id))
+        return await self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
 
-    async def feedback(self, slate: str | Shown, click: int | None) -> Receipt:
+    async def feedback(
+        self, slate: str | Shown, click: int | UnsetType | None = UNSET, **more: Unpack[MoreClicks]
+    ) -> Receipt:
         """As `Client.feedback`."""
-        return await self._run(self._dialogue.feedback(slate, click))
+        return await self._run(self._dialogue.feedback(Said(slate, click, **more)))
 
-    async def feedback_batch(
-        self, entries: Iterable[tuple[str | Shown, int | None]]
-    ) -> list[Receipt | Refused]:
+    async def feedback_batch(self, entries: Iterable[Entry]) -> list[Receipt | Refused]:
         """As `Client.feedback_batch`."""
         return await self._run(self._dialogue.feedback_batch(entries))
 
@@ -298,9 +306,9 @@ def _content(call: Call) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
-    """NumPy's numbers, which an id or a click may well be."""
-    if isinstance(value, np.generic):
-        return value.item()
+    """NumPy's numbers and arrays, which an id, a click or a context may well be."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
     raise InvalidInput(
         f"{value!r} is a {type(value).__name__}, which cannot be sent; give a number or a text"
     )

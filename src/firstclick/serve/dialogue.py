@@ -8,19 +8,20 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 import msgspec
+from msgspec import UNSET
+from numpy.typing import ArrayLike
 
 from firstclick.catalog import ItemId
 from firstclick.errors import InvalidInput
 from firstclick.serve import errors
 from firstclick.serve.errors import Overloaded, Refused, Unavailable
 from firstclick.serve.events import Item
-from firstclick.serve.feedback import ACCEPTED, DUPLICATE, Receipt
+from firstclick.serve.feedback import ACCEPTED, DUPLICATE, Entry, Receipt, Said, Shown
 from firstclick.serve.http.bodies import MOST_ENTRIES, Changed, Models, Outcome, Outcomes, Recommended
-from firstclick.serve.service import Shown
 
 JSON = "application/json"
 # What a proxy says for a server that it cannot reach is as good as not reaching it.
@@ -94,6 +95,14 @@ class Patience:
         return at_least + grown * (0.5 + 0.5 * self.chance())
 
 
+class More(TypedDict, total=False):
+    """What else `recommend` may ask for, as `Service.recommend` explains it."""
+
+    context: ArrayLike | None
+    at_most: int | Mapping[str, int] | None
+    features: ArrayLike | None
+
+
 class Dialogue:
     """The conversations about one model of one server."""
 
@@ -117,10 +126,10 @@ class Dialogue:
         exclude: Iterable[ItemId],
         pinned: Mapping[int, ItemId] | None,
         request_id: str | None,
+        **more: Unpack[More],
     ) -> Steps[Shown]:
-        asked: dict[str, Any] = {} if request_id is None else {"request_id": request_id}
-        if k is not None:
-            asked["k"] = k
+        asked = {"request_id": request_id, "k": k, **more}
+        asked = {name: value for name, value in asked.items() if value is not None}
         if candidates is not None:
             asked["candidates"] = list(candidates)
         if excluded := list(exclude):
@@ -131,19 +140,16 @@ class Dialogue:
         told = _read(heard, Recommended)
         return Shown(told.items, told.scores, told.token, told.seq)
 
-    def feedback(self, slate: str | Shown, click: int | None) -> Steps[Receipt]:
-        call = Call("POST", self.path("/feedback"), {"token": _token(slate), "click": click})
-        heard = yield from self._ask(call)
+    def feedback(self, entry: Entry) -> Steps[Receipt]:
+        heard = yield from self._ask(Call("POST", self.path("/feedback"), _body(entry)))
         outcome = _outcome(_read(heard, Outcome))
         if isinstance(outcome, Refused):
             raise outcome
         return outcome
 
-    def feedback_batch(
-        self, entries: Iterable[tuple[str | Shown, int | None]]
-    ) -> Steps[list[Receipt | Refused]]:
+    def feedback_batch(self, entries: Iterable[Entry]) -> Steps[list[Receipt | Refused]]:
         """Entries that the server could not take just then are sent again; those it refused are not."""
-        bodies = [{"token": _token(slate), "click": click} for slate, click in entries]
+        bodies = [_body(entry) for entry in entries]
         outcomes: list[Receipt | Refused] = []
         for start in range(0, len(bodies), MOST_ENTRIES):
             part = bodies[start : start + MOST_ENTRIES]
@@ -256,8 +262,15 @@ def as_json(item: Item) -> dict[str, Any]:
     return told if item.features is None else told | {"features": [float(x) for x in item.features]}
 
 
-def _token(slate: str | Shown) -> str:
-    return slate if isinstance(slate, str) else slate.token
+def _body(entry: Entry) -> dict[str, Any]:
+    """The entry as a body holds it; the server says what is wrong with it."""
+    said = Said(*entry)
+    told: dict[str, Any] = {"token": said.token()}
+    if said.click is not UNSET:
+        told["click"] = said.click
+    if said.clicks is not None:
+        told["clicks"] = list(said.clicks)
+    return told if said.examined is None else told | {"examined": said.examined}
 
 
 def _read(heard: Heard, kind: type[T]) -> T:

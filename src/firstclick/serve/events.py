@@ -6,7 +6,7 @@ MessagePack.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
 
@@ -97,6 +97,11 @@ class Created(msgspec.Struct, frozen=True):
     items: ItemsPut
     feature_scale: dict[str, Any] | None = None
 
+    def first_features(self) -> NDArray[np.float64]:
+        """The features of the first items, without columns if they have none."""
+        table = self.items.table()
+        return np.empty((len(self.items.ids), 0)) if table is None else table
+
 
 class ItemsWithdrawn(msgspec.Struct, frozen=True):
     """Items that are not shown any more."""
@@ -131,17 +136,31 @@ def unpacked(event: Event | NewEvent, expected: type[T]) -> T:
     return msgspec.msgpack.decode(event.payload, type=expected)
 
 
-# Feedback: click (-1 for none), when the slate was recommended (ms since the epoch), then the rows.
+# Feedback: the click (-1 for none), when the slate was recommended (ms since the epoch), then the rows.
 FEEDBACK_HEAD = struct.Struct("<hq")
 NO_CLICK = -1
+# In the place of the click: more is told than one click or none, and another head follows. It has the number
+# of rows, how many positions were examined (-1 if the page does not tell), and how many numbers the context
+# and the features of a row have; then come a bit for each position, the rows, the context and the features.
+MORE = -3
+MORE_HEAD = struct.Struct("<HhHH")
+ROW_SIZE, FLOAT_SIZE = 4, 8
 
 
 class Feedback(NamedTuple):
-    """Which position of a slate was clicked first."""
+    """Which positions of a slate were clicked, and what was known when it was recommended."""
 
-    click: int | None
+    clicks: tuple[int, ...]  # from the top
     issued: float  # seconds since the epoch
     rows: tuple[int, ...]
+    examined: int | None = None  # how many positions from the top, if the page tells
+    context: tuple[float, ...] = ()
+    features: tuple[tuple[float, ...], ...] = ()  # of each row, where the request brought its own
+
+    @property
+    def click(self) -> int | None:
+        """The first position clicked."""
+        return self.clicks[0] if self.clicks else None
 
 
 def feedback_payload(click: int | None, issued_ms: int, rows: bytes) -> bytes:
@@ -149,17 +168,56 @@ def feedback_payload(click: int | None, issued_ms: int, rows: bytes) -> bytes:
     return FEEDBACK_HEAD.pack(NO_CLICK if click is None else click, issued_ms) + rows
 
 
+def full_payload(
+    clicks: Collection[int],
+    issued_ms: int,
+    rows: bytes,
+    *,
+    examined: int | None = None,
+    context: bytes = b"",
+    features: bytes = b"",
+) -> bytes:
+    """The payload of feedback with several clicks, or with more than that; as short as it can be.
+
+    `context` and `features` are 64-bit floats, as they are in a token.
+    """
+    if len(clicks) <= 1 and examined is None and not context and not features:
+        return feedback_payload(next(iter(clicks), None), issued_ms, rows)
+    n = len(rows) // ROW_SIZE
+    bits = np.zeros(n, np.uint8)
+    bits[list(clicks)] = 1
+    n_columns = len(features) // (FLOAT_SIZE * n) if n else 0
+    more = MORE_HEAD.pack(n, -1 if examined is None else examined, len(context) // FLOAT_SIZE, n_columns)
+    marks = np.packbits(bits, bitorder="little").tobytes()
+    return FEEDBACK_HEAD.pack(MORE, issued_ms) + more + marks + rows + context + features
+
+
 def says_the_same(payload: bytes, other: bytes) -> bool:
-    """Whether two payloads of feedback tell of the same slate and click, whenever it was recommended."""
-    click, rows = slice(0, 2), slice(FEEDBACK_HEAD.size, None)
-    return payload[click] == other[click] and payload[rows] == other[rows]
+    """Whether two payloads of feedback tell the same of the same slate, whenever it was recommended."""
+    click, rest = slice(0, 2), slice(FEEDBACK_HEAD.size, None)
+    return payload[click] == other[click] and payload[rest] == other[rest]
 
 
 def read_feedback(payload: bytes) -> Feedback:
-    """What a payload of feedback says."""
+    """What a payload of feedback says; ValueError or struct.error if it is none."""
     click, issued = FEEDBACK_HEAD.unpack_from(payload)
-    rows = np.frombuffer(payload, "<u4", offset=FEEDBACK_HEAD.size)
-    return Feedback(None if click == NO_CLICK else click, issued / 1000, tuple(rows.tolist()))
+    at = FEEDBACK_HEAD.size
+    if click != MORE:
+        rows = np.frombuffer(payload, "<u4", offset=at)
+        return Feedback(() if click == NO_CLICK else (click,), issued / 1000, tuple(rows.tolist()))
+    n, examined, n_context, n_columns = MORE_HEAD.unpack_from(payload, at)
+    at += MORE_HEAD.size
+    marks = np.frombuffer(payload, np.uint8, -(-n // 8), at)
+    rows = np.frombuffer(payload, "<u4", n, at + len(marks))
+    floats = np.frombuffer(payload, "<f8", offset=at + len(marks) + rows.nbytes)
+    return Feedback(
+        tuple(np.flatnonzero(np.unpackbits(marks, bitorder="little")).tolist()),
+        issued / 1000,
+        tuple(rows.tolist()),
+        None if examined < 0 else examined,
+        tuple(floats[:n_context].tolist()),
+        tuple(map(tuple, floats[n_context:].reshape(n, n_columns).tolist())) if n_columns else (),
+    )
 
 
 def as_json(event: Event, items: Sequence[ItemId]) -> dict[str, Any]:
@@ -171,12 +229,7 @@ def as_json(event: Event, items: Sequence[ItemId]) -> dict[str, Any]:
         "nonce": event.nonce.hex(),
     }
     if event.kind == Kind.FEEDBACK:
-        said = read_feedback(event.payload)
-        return told | {
-            "click": said.click,
-            "issued": said.issued,
-            "items": [items[row] for row in said.rows],
-        }
+        return told | _feedback_in_words(event.payload, items)
     body = unpacked(event, BODY_OF[event.kind])
     told |= {name: getattr(body, name) for name in body.__struct_fields__}
     for name, value in list(told.items()):
@@ -186,6 +239,26 @@ def as_json(event: Event, items: Sequence[ItemId]) -> dict[str, Any]:
         for name in body.__struct_fields__:
             del told[name]
         told["items"] = _items_in_words(body)
+    return told
+
+
+def _feedback_in_words(payload: bytes, items: Sequence[ItemId]) -> dict[str, Any]:
+    """`click` is the first one; `clicks` are there if there are several, the rest if it was told."""
+    try:
+        said = read_feedback(payload)
+        shown = [items[row] for row in said.rows]
+    except (IndexError, ValueError, struct.error):
+        # Nobody learned from it either.
+        return {"click": None, "issued": None, "items": [], "unreadable": payload.hex()}
+    told: dict[str, Any] = {"click": said.click, "issued": said.issued, "items": shown}
+    if len(said.clicks) > 1:
+        told["clicks"] = list(said.clicks)
+    if said.examined is not None:
+        told["examined"] = said.examined
+    if said.context:
+        told["context"] = list(said.context)
+    if said.features:
+        told["features"] = [list(row) for row in said.features]
     return told
 
 

@@ -1,10 +1,16 @@
 """Feedback from the token that comes back to the receipt that is given for it."""
 
+import operator
 import time
-from typing import NamedTuple
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypedDict
 
+from msgspec import UNSET, UnsetType
+
+from firstclick.catalog import ItemId
 from firstclick.serve.errors import Conflict, Malformed, Refused, Unknown
-from firstclick.serve.events import Kind, NewEvent, feedback_payload, says_the_same
+from firstclick.serve.events import Kind, NewEvent, full_payload, says_the_same
 from firstclick.serve.model import Model
 from firstclick.serve.store.store import Appended
 from firstclick.serve.token import Token
@@ -19,21 +25,100 @@ class Receipt(NamedTuple):
     seq: int
 
 
-def feedback_event(model: Model, token: Token, click: int | None) -> NewEvent:
-    """What is to be written, or a Refused."""
-    if click is not None and not 0 <= click < token.size:
-        raise Malformed(
-            f"click must be null or a position of the slate, 0 to {token.size - 1}, got {click}"
-            if token.size
-            else f"the slate was empty, so click must be null, got {click}"
-        )
+class Shown(NamedTuple):
+    """A slate, best first; what is held for each item's attraction; and what to send back with the click."""
+
+    items: list[ItemId]
+    scores: list[float | None]
+    token: str
+    seq: int
+
+
+class Said(NamedTuple):
+    """What a page says of a slate, or of its token: `click`, the first position clicked (None: none was), or
+    `clicks`, all of them; and how many positions from the top were examined, if it knows."""
+
+    slate: str | Shown
+    click: int | UnsetType | None = UNSET
+    clicks: Sequence[int] | None = None
+    examined: int | None = None
+
+    def token(self) -> str:
+        """The token of the slate."""
+        return self.slate if isinstance(self.slate, str) else self.slate.token
+
+
+class MoreClicks(TypedDict, total=False):
+    """What else `feedback` may say, as `Said` explains it."""
+
+    clicks: Sequence[int] | None
+    examined: int | None
+
+
+# A slate, or its token, and the first click; or more.
+Entry = tuple[str | Shown, int | None] | Said
+
+
+def positions(said: Said) -> list[int]:
+    """The positions that were clicked, from the top, each once; or Malformed."""
+    if said.clicks is None:
+        if said.click is UNSET:
+            raise Malformed("click is missing; give it, null if nothing was clicked, or give clicks")
+        return [] if said.click is None else [_whole("click", said.click)]
+    if said.click is not UNSET:
+        raise Malformed("click and clicks are both given; give click for the first one, or clicks for all")
+    found = sorted(_whole("clicks", position) for position in said.clicks)
+    for position, other in pairwise(found):
+        if position == other:
+            raise Malformed(f"clicks must be different positions, got {position} twice")
+    return found
+
+
+def _whole(name: str, value: object) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise Malformed(f"{name}: a position must be a whole number, got {value!r}") from None
+
+
+def feedback_event(model: Model, token: Token, clicks: Sequence[int], examined: int | None) -> NewEvent:
+    """What is to be written, or a Refused; the clicks come from the top."""
+    _check_positions(token.size, clicks, examined)
     if not has_rows(model, token):
         raise Unknown(
             "unknown token: it shows items that this model's log does not have, as may be after a backup "
             "was restored; drop it"
         )
-    payload = feedback_payload(click, token.issued_ms, token.rows)
+    payload = full_payload(
+        clicks,
+        token.issued_ms,
+        token.rows,
+        examined=examined,
+        context=token.context,
+        features=token.features,
+    )
     return NewEvent(Kind.FEEDBACK, token.nonce, payload, time.time())
+
+
+def _check_positions(size: int, clicks: Sequence[int], examined: int | None) -> None:
+    for click in clicks:
+        if not 0 <= click < size:
+            raise Malformed(
+                f"click must be null or a position of the slate, 0 to {size - 1}, got {click}"
+                if size
+                else f"the slate was empty, so click must be null, got {click}"
+            )
+    if examined is None:
+        return
+    if not 0 <= _whole("examined", examined) <= size:
+        raise Malformed(f"examined must lie between 0 and {size}, the items of the slate, got {examined}")
+    if clicks and clicks[-1] >= examined:
+        raise Malformed(
+            f"position {clicks[-1]} was clicked, and only {examined} positions are said to be examined; "
+            f"examined must be at least {clicks[-1] + 1}, or left out"
+        )
 
 
 def has_rows(model: Model, token: Token) -> bool:
@@ -51,3 +136,13 @@ def receipt(event: NewEvent, place: Appended) -> Receipt | Refused:
         f"other feedback for this slate came before, as event {place.seq}, and stays; "
         "send one piece of feedback for each slate"
     )
+
+
+def outcomes(
+    read: Sequence[NewEvent | Refused], appended: Sequence[Appended] | Refused
+) -> list[Receipt | Refused]:
+    """What became of each entry, when those that were not refused at once have their place in the log."""
+    if isinstance(appended, Refused):
+        return [entry if isinstance(entry, Refused) else appended for entry in read]
+    places = iter(appended)
+    return [entry if isinstance(entry, Refused) else receipt(entry, next(places)) for entry in read]

@@ -6,13 +6,15 @@ from collections.abc import Container, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.catalog import ItemId
+from firstclick.catalog import Catalog, ItemId
+from firstclick.catalog.cold_items import typical_row
 from firstclick.errors import FirstclickError
-from firstclick.protocol import check_features
+from firstclick.protocol import Policy, check_features
 from firstclick.serve.errors import Malformed, Refused, Unknown
 from firstclick.serve.events import Item, ItemsPut
 from firstclick.serve.feature_scale import FeatureScale
 from firstclick.serve.model import Model
+from firstclick.serve.token import MOST_CONTEXT
 
 LONGEST_ID = 256
 LONGEST_NAME = 1000
@@ -30,8 +32,19 @@ def check_name(name: str) -> None:
         )
 
 
-def check_items(items: Sequence[Item], n_features: int | None) -> list[Item]:
-    """The items, each with this many features (None: all with as many as the first), or Malformed."""
+def check_context_size(policy: Policy) -> None:
+    """A context goes out with each token and comes back with it."""
+    if policy.n_context > MOST_CONTEXT:
+        raise Malformed(
+            f"{policy.label}: a context may have {MOST_CONTEXT} numbers here, got {policy.n_context}"
+        )
+
+
+def check_items(items: Sequence[Item], n_features: int | None, *, cold: bool = False) -> list[Item]:
+    """The items, each with this many features (None: all with as many as the first), or Malformed.
+
+    `cold` lets items pass that come without features where others have some.
+    """
     if not items:
         raise Malformed("no items given; give at least one")
     seen: set[str | int] = set()
@@ -40,9 +53,10 @@ def check_items(items: Sequence[Item], n_features: int | None) -> list[Item]:
         if item.id in seen:
             raise Malformed(f"item {item.id!r} is given twice")
         seen.add(item.id)
-    first = items[0].features
+    given = [item for item in items if item.features is not None] if cold else items
+    first = given[0].features if given else None
     wanted = (0 if first is None else len(first)) if n_features is None else n_features
-    for item in items:
+    for item in given:
         size = 0 if item.features is None else len(item.features)
         if size != wanted:
             has = f"{wanted} features" if wanted else "no features"
@@ -50,9 +64,9 @@ def check_items(items: Sequence[Item], n_features: int | None) -> list[Item]:
             raise Malformed(f"item {item.id!r}: every item must have {has}, got {size}{way_out}")
     if wanted > MOST_FEATURES:
         raise Malformed(f"an item may have {MOST_FEATURES} features, got {wanted}")
-    if wanted:
+    if wanted and given:
         try:
-            check_features(np.array([item.features for item in items]), len(items))
+            check_features(np.array([item.features for item in given]), len(given))
         except FirstclickError as error:
             raise Malformed(str(error)) from None
     return list(items)
@@ -75,6 +89,15 @@ def _check_words(item: Item) -> None:
             raise Malformed(f"item {item.id!r}: {word} holds half a character (a lone surrogate)")
 
 
+def filled(items: Sequence[Item], more: NDArray[np.float64] | None = None) -> list[Item]:
+    """The items; where some have features, those without get the mean of these and of the rows in `more`."""
+    given = [item.features for item in items if item.features is not None]
+    if len(given) == len(items) or (not given and more is None):
+        return list(items)
+    mean = typical_row(np.array([*given, *(() if more is None else more)]))
+    return [item._replace(features=mean) if item.features is None else item for item in items]
+
+
 def fitted_scale(items: Sequence[Item], names: Sequence[str]) -> FeatureScale | None:
     """The scale that suits these items, which are those a model begins with; None without features."""
     if items[0].features is None:
@@ -86,27 +109,61 @@ def fitted_scale(items: Sequence[Item], names: Sequence[str]) -> FeatureScale | 
 
 
 def scaled(items: Sequence[Item], scale: FeatureScale | None) -> list[Item]:
-    """The items with features as the learner is given them."""
-    if scale is None or items[0].features is None:
+    """The items with features as the learner is given them; those without stay without."""
+    given = [item.features for item in items if item.features is not None]
+    if scale is None or not given:
         return list(items)
-    table = scale.apply(np.array([item.features for item in items]))
-    return [item._replace(features=row) for item, row in zip(items, table, strict=True)]
+    rows = iter(scale.apply(np.array(given)))
+    return [item if item.features is None else item._replace(features=next(rows)) for item in items]
 
 
 def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
-    """The items as the model's log has them, with scaled features; Malformed if they do not fit it."""
+    """The items as the model's log has them, with scaled features; Malformed if they do not fit it.
+
+    An item that comes without features to a model with some keeps those it has; a new one gets the mean of
+    all rows there are.
+    """
     scale = model.created.feature_scale
     try:
-        checked = check_items(items, model.n_given_features)
+        checked = check_items(items, model.n_given_features, cold=True)
         checked = scaled(checked, FeatureScale.from_json(scale) if scale else None)
+        if model.created.n_features:
+            with model.lock:
+                catalog = model.shelf.catalog
+                checked = filled([_with_own(catalog, item) for item in checked], catalog.features)
         body = ItemsPut.of(check_items(checked, model.created.n_features))
         if (table := body.table()) is not None:
             model.live.policy.admit(model.live.numbers, table)
+        _check_growth(model, checked)
     except Refused:
         raise
     except FirstclickError as error:
         raise Malformed(str(error)) from None
     return body
+
+
+def _with_own(catalog: Catalog, item: Item) -> Item:
+    """The item with the features that it has in the catalog, unless it comes with others."""
+    row = catalog.row_of(item.id)
+    if item.features is not None or row is None:
+        return item
+    return item._replace(features=catalog.arrays.features[row].copy())
+
+
+def _check_growth(model: Model, items: Sequence[Item]) -> None:
+    """A learner that cannot take new items must not find them in its log."""
+    if model.live.policy.growable:
+        return
+    catalog = model.shelf.catalog
+    for item in items:
+        row = catalog.row_of(item.id)
+        if row is None or (
+            item.features is not None and (item.features != catalog.arrays.features[row]).any()
+        ):
+            raise Malformed(
+                f"{model.policy} takes no new items, nor other features for those it has, and item "
+                f"{item.id!r} would be one; make a new model"
+            )
 
 
 def check_withdrawn(model: Model, ids: Sequence[ItemId], put: Container[ItemId]) -> None:

@@ -11,13 +11,14 @@ from itertools import compress, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog import ItemId
 from firstclick.errors import FirstclickError, WorkFailed
 from firstclick.live import LivePolicy
 from firstclick.protocol import State
 from firstclick.registry import policy_class
+from firstclick.serve.asking import AtMost, features_as_shown, wish
 from firstclick.serve.errors import Malformed
 from firstclick.serve.events import (
     Created,
@@ -31,7 +32,7 @@ from firstclick.serve.events import (
 )
 from firstclick.serve.fold import SKIPPED, fold
 from firstclick.serve.history import History
-from firstclick.serve.pinned import pinned_rows, with_pinned
+from firstclick.serve.pinned import with_pinned
 from firstclick.serve.shelf import Shelf, Standing
 from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.source_code import code_hash
@@ -41,8 +42,9 @@ log = logging.getLogger("firstclick.serve")
 
 # Sources that decide what a log comes to: a snapshot of other ones is not believed.
 FOLDING = (
-    "kernels", "policies", "protocol.py", "streams.py", "theory.py", "index.py", "catalog.py", "live.py",
-    "serve/events.py", "serve/fold.py", "serve/history.py", "serve/model.py", "serve/shelf.py",
+    "kernels", "policies", "protocol.py", "click_models.py", "streams.py", "theory.py", "index.py",
+    "catalog", "live.py", "serve/events.py", "serve/fold.py", "serve/history.py", "serve/model.py",
+    "serve/shelf.py",
 )  # fmt: skip
 
 # Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.
@@ -55,12 +57,17 @@ LARGEST_NUMBER = 2**63 - 1
 
 
 class Ranked(NamedTuple):
-    """A slate in rows, its items, and what is held for the attraction of each (None: nothing)."""
+    """A slate in rows, its items, and what is held for the attraction of each (None: nothing).
+
+    `context` and `features`, of each row, are those of the request, as a token has them.
+    """
 
     rows: NDArray[np.int64]
     items: list[ItemId]
     scores: list[float | None]
     seq: int
+    context: bytes = b""
+    features: bytes = b""
 
 
 class Known(NamedTuple):
@@ -83,7 +90,7 @@ class Model:
         self.live = LivePolicy(policy, self.shelf.catalog, k=created.k)
         if shelf is not None:
             # Numbers that follow from features follow from the first ones.
-            self.live.numbers = policy.numbers(created.k, _first_features(created))
+            self.live.numbers = policy.numbers(created.k, created.first_features())
         self.history = History()
         self.recent: deque[tuple[float, Feedback]] = deque(maxlen=RECENT)  # for people to look at
         self.seq = 1
@@ -94,6 +101,7 @@ class Model:
         self._ready_seq = 0
         self._at_once = 1
         self._key = stream_key(created.seed, "model", policy.label, created.k)
+        self.wants_context = policy.n_context > 0
 
     @property
     def k(self) -> int:
@@ -175,25 +183,29 @@ class Model:
         candidates: Iterable[ItemId] | None = None,
         exclude: Iterable[ItemId] = (),
         pinned: Mapping[int, ItemId] | None = None,
+        context: ArrayLike | None = None,
+        at_most: AtMost | None = None,
+        features: ArrayLike | None = None,
     ) -> Ranked:
-        """The slate to show; the log so far and `number` decide it."""
-        n = self.k if k is None else k
-        if not 1 <= n <= self.k:
-            raise Malformed(f"k must lie between 1 and {self.k}, the places of this model, got {n}")
-        catalog = self.shelf.catalog
+        """The slate to show; the log so far, `number` and what is asked decide it."""
         with self.lock:
             try:
-                asked = None if candidates is None else catalog.rows(candidates)
-                excluded = catalog.known_rows(exclude)
-                held = pinned_rows(self.shelf, pinned, n) if pinned else {}
+                request, free, held = wish(
+                    self.live, self.shelf, self.created.feature_scale, k=k, candidates=candidates,
+                    exclude=exclude, pinned=pinned, context=context, at_most=at_most, features=features,
+                )  # fmt: skip
             except FirstclickError as error:
                 raise Malformed(str(error)) from None
-            excluded += held.values()
-            ((rows, means),) = self.live.recommend_many(self._key, [number], n - len(held), asked, excluded)
+            ((rows, means),) = self.live.recommend_many(self._key, [number], free, request)
+            rows = with_pinned(rows, held) if held else rows
+            own = features_as_shown(request, self.shelf.catalog, rows)
             if held:
-                rows = with_pinned(rows, held)
-                means, _ = self.live.estimates(rows)
-            return self._ranked(rows, means)
+                means, _ = self.live.estimates(rows, request.context, own)
+            ranked = self._ranked(rows, means)
+            if not len(request.context) and not len(own):
+                return ranked
+            as_bytes = (array.astype("<f8").tobytes() for array in (request.context, own))
+            return Ranked(*ranked[:4], *as_bytes)
 
     def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
         items = self.shelf.catalog.items
@@ -205,7 +217,7 @@ class Model:
         )
 
     def next_slate(self) -> tuple[int, Ranked]:
-        """A number drawn by chance, and `recommend(number)`.
+        """A number drawn by chance, and `recommend(number)`, of a policy that wants no context.
 
         Where requests come faster than feedback, several are made in one call and wait for their turn; none
         outlives the next event.
@@ -216,7 +228,7 @@ class Model:
                 used_up = not self._ready and self._ready_seq == self.seq
                 self._at_once = min(2 * self._at_once, MOST_READY) if used_up else max(self._at_once // 2, 1)
                 numbers = np.frombuffer(os.urandom(8 * self._at_once), np.int64) & LARGEST_NUMBER
-                slates = self.live.recommend_many(self._key, numbers.tolist(), self.k)
+                slates = self.live.recommend_many(self._key, numbers.tolist(), self.k, self.live.request())
                 self._ready = list(zip(numbers.tolist(), slates, strict=True))
                 self._ready_seq = self.seq
             number, (rows, means) = self._ready.pop()
@@ -282,7 +294,8 @@ class Model:
 
     def warm_up(self) -> None:
         """Have every kernel compiled that users would wait for; nothing is learned."""
-        self.recommend(0)
+        n_context = self.live.policy.n_context
+        self.recommend(0, context=np.zeros(n_context) if n_context else None)
         self.best_rows(1)
         with self.lock:
             blank = LivePolicy.restored(
@@ -314,8 +327,3 @@ class Model:
 
 def _copied(state: State) -> State:
     return type(state)(*(array.copy() for array in state))
-
-
-def _first_features(created: Created) -> NDArray[np.float64]:
-    table = created.items.table()
-    return np.empty((len(created.items.ids), 0)) if table is None else table

@@ -13,10 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+from numpy.typing import ArrayLike
 
 from firstclick.catalog import ItemId
 from firstclick.protocol import Policy
+from firstclick.serve.asking import AtMost
 from firstclick.serve.audit import Audit, audit_served
 from firstclick.serve.beginning import beginning
 from firstclick.serve.caretaker import Caretaker
@@ -32,7 +36,16 @@ from firstclick.serve.events import (
     packed,
 )
 from firstclick.serve.exploring import Exploring
-from firstclick.serve.feedback import Receipt, feedback_event, has_rows, receipt
+from firstclick.serve.feedback import (
+    Entry,
+    Receipt,
+    Said,
+    Shown,
+    feedback_event,
+    has_rows,
+    outcomes,
+    positions,
+)
 from firstclick.serve.item_rules import check_withdrawn, items_as_learned
 from firstclick.serve.model import Known, Model
 from firstclick.serve.models import Models
@@ -42,15 +55,6 @@ from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
 from firstclick.serve.transfer import export_model, import_model
 from firstclick.serve.writer import Writer
-
-
-class Shown(NamedTuple):
-    """A slate, best first; what is held for each item's attraction; and what to send back with the click."""
-
-    items: list[ItemId]
-    scores: list[float | None]
-    token: str
-    seq: int
 
 
 class Service:
@@ -165,21 +169,31 @@ class Service:
         exclude: Iterable[ItemId] = (),
         pinned: Mapping[int, ItemId] | None = None,
         request_id: str | None = None,
+        context: ArrayLike | None = None,
+        at_most: AtMost | None = None,
+        features: ArrayLike | None = None,
     ) -> Shown:
-        """A slate and its token; nothing is written. The log so far and the request id decide the slate."""
+        """A slate and its token; nothing is written. The log so far and the request id decide the slate.
+
+        `context` is the user, for a policy that wants to know; of each group, or of those it names, at most
+        `at_most` are shown; `features` stand in for those of the candidates, a row each.
+        """
         model = self.model(name)
         issued_ms = int(time.time() * 1000)
         excluded = list(exclude)
         plain = k is None and candidates is None and not excluded and not pinned
-        if plain and request_id is None:
+        plain = plain and context is None and at_most is None and features is None
+        if plain and request_id is None and not model.wants_context:
             number, ranked = model.next_slate()
             nonce = new_nonce(issued_ms, number)
         else:
             nonce = new_nonce(issued_ms) if request_id is None else nonce_of_request(request_id)
             ranked = model.recommend(
-                number_in(nonce), k=k, candidates=candidates, exclude=excluded, pinned=pinned
-            )
-        token = Token(model.id, issued_ms, nonce, ranked.rows.astype("<u4").tobytes())
+                number_in(nonce), k=k, candidates=candidates, exclude=excluded, pinned=pinned,
+                context=context, at_most=at_most, features=features,
+            )  # fmt: skip
+        rows = ranked.rows.astype("<u4").tobytes()
+        token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features)
         self.recommended[name] += 1
         if plain:
             self.exploring[name].note(model, ranked.rows)
@@ -187,15 +201,23 @@ class Service:
 
     # Feedback
 
-    def feedback(self, name: str, token: str, click: int | None) -> Receipt:
-        """Durable and counted once when this returns; a Refused otherwise."""
-        (outcome,) = self.feedback_batch(name, [(token, click)])
+    def feedback(
+        self,
+        name: str,
+        slate: str | Shown,
+        click: int | UnsetType | None = UNSET,
+        *,
+        clicks: Sequence[int] | None = None,
+        examined: int | None = None,
+    ) -> Receipt:
+        """Durable and counted once when this returns; a Refused otherwise. What to say, is in `Said`."""
+        (outcome,) = self.feedback_batch(name, [Said(slate, click, clicks, examined)])
         if isinstance(outcome, Refused):
             raise outcome
         return outcome
 
-    def feedback_batch(self, name: str, entries: Sequence[tuple[str, int | None]]) -> list[Receipt | Refused]:
-        """What became of each entry."""
+    def feedback_batch(self, name: str, entries: Sequence[Entry]) -> list[Receipt | Refused]:
+        """What became of each entry, which is a slate and a click, or Said."""
         answer: Future[list[Receipt | Refused]] = Future()
         self.send_feedback(name, entries, answer.set_result)
         return answer.result()
@@ -203,26 +225,18 @@ class Service:
     def send_feedback(
         self,
         name: str,
-        entries: Sequence[tuple[str, int | None]],
+        entries: Sequence[Entry],
         done: Callable[[list[Receipt | Refused]], None],
     ) -> None:
         """As `feedback_batch`, without waiting: `done` is called later, by the writer's thread or at once."""
         model = self.model(name)
-        read = [self._read_feedback(model, token, click) for token, click in entries]
+        read = [self._read_feedback(model, entry) for entry in entries]
         events = [(model, entry) for entry in read if not isinstance(entry, Refused)]
 
         def settle(appended: Sequence[Appended] | Refused) -> None:
-            places = iter(()) if isinstance(appended, Refused) else iter(appended)
-            outcomes: list[Receipt | Refused] = []
-            for entry in read:
-                if isinstance(entry, Refused):
-                    outcomes.append(entry)
-                elif isinstance(appended, Refused):
-                    outcomes.append(appended)
-                else:
-                    outcomes.append(receipt(entry, next(places)))
-            self.count(name, *(outcome.status for outcome in outcomes))
-            done(outcomes)
+            told = outcomes(read, appended)
+            self.count(name, *(outcome.status for outcome in told))
+            done(told)
 
         if not events:
             settle([])
@@ -237,13 +251,15 @@ class Service:
         with self._counting:
             self.outcomes[name].update(statuses)
 
-    def _read_feedback(self, model: Model, token: str, click: int | None) -> NewEvent | Refused:
+    def _read_feedback(self, model: Model, entry: Entry) -> NewEvent | Refused:
+        said = entry if isinstance(entry, Said) else Said(*entry)
         try:
-            read = self.keys.read(token, model.id, days=self.token_days)
+            clicks = positions(said)
+            read = self.keys.read(said.token(), model.id, days=self.token_days)
             # Another process may have put an item just now, and shown it.
             if self.store.shared and not has_rows(model, read):
                 catch_up(self.store, model)
-            return feedback_event(model, read, click)
+            return feedback_event(model, read, clicks, said.examined)
         except Refused as refusal:
             return refusal
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog import Catalog, ItemId
+from firstclick.catalog.grouping import Group, numbered
 from firstclick.serve.events import Created, Event, ItemsPut, ItemsWithdrawn, Kind, RolledBack, unpacked
 
 
@@ -26,6 +27,15 @@ class Shelf:
         self.catalog = Catalog(items.ids, items.table())
         self.names = dict(zip(items.ids, items.names, strict=True))
         self.groups = dict(zip(items.ids, items.groups, strict=True))
+        self._numbered: tuple[dict[Group, int], NDArray[np.int32]] | None = None
+
+    def numbered_groups(self) -> tuple[dict[Group, int], NDArray[np.int32]]:
+        """The number of each group, and that of each row; 0 for rows of no group."""
+        if self._numbered is None:
+            names: dict[Group, int] = {}
+            rows = numbered((self.groups.get(item) for item in self.catalog.items), names)
+            self._numbered = names, rows
+        return self._numbered
 
     def standing(self) -> Standing:
         """How things stand now, to go back to later."""
@@ -33,6 +43,7 @@ class Shelf:
 
     def apply(self, event: Event, standing_at: Callable[[int], Standing]) -> None:
         """One event that is neither feedback nor the creation; `standing_at` knows how things stood once."""
+        self._numbered = None
         if event.kind == Kind.ITEMS_PUT:
             self._put(unpacked(event, ItemsPut))
         elif event.kind == Kind.ITEMS_WITHDRAWN:

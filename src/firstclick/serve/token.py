@@ -15,18 +15,21 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from firstclick.serve.errors import Expired, Unknown
-from firstclick.serve.events import NONCE_SIZE
+from firstclick.serve.errors import Expired, Malformed, Unknown
+from firstclick.serve.events import FLOAT_SIZE, NONCE_SIZE, ROW_SIZE
 from firstclick.serve.store.store import TokenKey
 
-VERSION = 1
+# A plain slate, and one whose request had a context or features of its own.
+PLAIN, WITH_MORE = 1, 2
 # Version, key, model, when it was issued (ms since the epoch), nonce, number of rows.
 HEAD = struct.Struct("<BIIQ16sB")
-ROW_SIZE = 4
+# What follows the rows WITH_MORE: numbers of the context, and of the features of a row; then these numbers.
+TAIL = struct.Struct("<HH")
 MAC_SIZE = 16
 MOST_ROWS = 255
-# Room for the largest slate, in base64.
-LONGEST = 4 * (HEAD.size + MOST_ROWS * ROW_SIZE + MAC_SIZE + 2) // 3
+MOST_CONTEXT = 256
+# Room for the largest slate with the largest context, in base64, and for features of some rows.
+LONGEST = 8192
 
 # Clocks of several machines differ a little; a token from further ahead tells of a wrong clock.
 AHEAD = 300.0
@@ -35,12 +38,15 @@ SECRET_SIZE = 32
 
 
 class Token(NamedTuple):
-    """What a token says: the rows are 32-bit numbers, little-endian."""
+    """What a token says: the rows are 32-bit numbers, little-endian; the context and the features of each
+    row, if the request brought them, 64-bit floats."""
 
     model: int
     issued_ms: int
     nonce: bytes
     rows: bytes
+    context: bytes = b""
+    features: bytes = b""
 
     @property
     def size(self) -> int:
@@ -90,10 +96,20 @@ class KeyRing:
             self._take(keys)
 
     def sign(self, token: Token) -> str:
-        """The token as text."""
-        key = self.newest
-        content = HEAD.pack(VERSION, key, token.model, token.issued_ms, token.nonce, token.size) + token.rows
-        return base64.urlsafe_b64encode(content + self._mac(key, content)).rstrip(b"=").decode()
+        """The token as text; Malformed if it would be too long."""
+        key, more = self.newest, bool(token.context or token.features)
+        version = WITH_MORE if more else PLAIN
+        content = HEAD.pack(version, key, token.model, token.issued_ms, token.nonce, token.size) + token.rows
+        if more:
+            n_columns = len(token.features) // (FLOAT_SIZE * token.size) if token.features else 0
+            content += TAIL.pack(len(token.context) // FLOAT_SIZE, n_columns) + token.context + token.features
+        text = base64.urlsafe_b64encode(content + self._mac(key, content)).rstrip(b"=").decode()
+        if more and len(text) > LONGEST:
+            raise Malformed(
+                f"the token would have {len(text)} characters with the features of {token.size} items in it, "
+                f"and may have {LONGEST}; ask for fewer items by k, or put the features into the catalog"
+            )
+        return text
 
     def _mac(self, key: int, content: bytes) -> bytes:
         mac = self._macs[key].copy()
@@ -104,7 +120,9 @@ class KeyRing:
         """What the token says; Unknown when it was not signed here for this model, Expired when it is old."""
         content, mac = _parts(text)
         version, key, of_model, issued_ms, nonce, size = HEAD.unpack_from(content)
-        if version != VERSION or len(content) != HEAD.size + size * ROW_SIZE:
+        end = HEAD.size + size * ROW_SIZE
+        context, features = _more(content, end, size) if version == WITH_MORE else (b"", b"")
+        if version not in (PLAIN, WITH_MORE) or (version == PLAIN and len(content) != end):
             raise _unknown("it is cut off, or not one of ours")
         if key not in self._macs:
             self._look_for(key)
@@ -122,7 +140,7 @@ class KeyRing:
             raise Unknown(
                 f"the token is {-age:.0f} s ahead of this server's clock; set the clocks of the servers right"
             )
-        return Token(of_model, issued_ms, nonce, content[HEAD.size :])
+        return Token(of_model, issued_ms, nonce, content[HEAD.size : end], context, features)
 
     def _look_for(self, key: int) -> None:
         """Another process may have made a key since; strangers' tokens must not make us ask all the time."""
@@ -148,6 +166,17 @@ def _parts(text: str) -> tuple[bytes, bytes]:
     if len(raw) < HEAD.size + MAC_SIZE:
         raise _unknown("it is cut off, or not one of ours")
     return raw[:-MAC_SIZE], raw[-MAC_SIZE:]
+
+
+def _more(content: bytes, at: int, size: int) -> tuple[bytes, bytes]:
+    """The context and the features that follow the rows."""
+    floats = at + TAIL.size
+    if len(content) >= floats:
+        n_context, n_columns = TAIL.unpack_from(content, at)
+        end = floats + FLOAT_SIZE * n_context
+        if len(content) == end + FLOAT_SIZE * size * n_columns:
+            return content[floats:end], content[end:]
+    raise _unknown("it is cut off, or not one of ours")
 
 
 def _unknown(why: str) -> Unknown:

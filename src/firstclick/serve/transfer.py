@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
+from firstclick.registry import policy_class
 from firstclick.serve.errors import Conflict, Malformed
 from firstclick.serve.events import (
     BODY_OF,
@@ -21,7 +22,7 @@ from firstclick.serve.events import (
     unpacked,
 )
 from firstclick.serve.feature_scale import FeatureScale
-from firstclick.serve.item_rules import check_items, check_name
+from firstclick.serve.item_rules import check_context_size, check_items, check_name
 from firstclick.serve.model import Known, Model
 from firstclick.serve.recovery import Memory, recover
 from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
@@ -84,6 +85,7 @@ def _check_doors(events: list[Event]) -> None:
     created = unpacked(events[0], Created)
     whole_number("k", created.k, at_least=1, at_most=MOST_ROWS)
     whole_number("seed", created.seed, at_least=0)
+    check_context_size(policy_class(created.policy)(**created.settings))
     if created.feature_scale is not None:
         scale = FeatureScale.from_json(created.feature_scale)
         if scale.n_features != created.n_features or not scale.divisor > 0:

@@ -62,11 +62,12 @@ class Slate(Struct):
 
 
 class Answered(Struct):
-    """A slate and its first click, by position."""
+    """A slate and its clicks, by position; `click` is the first."""
 
     time: float
     items: list[str]
     click: int | None
+    clicks: list[int]
 
 
 class Totals(Struct):
@@ -152,6 +153,7 @@ class Views:
                     received,
                     [names.get(items[row]) or str(items[row]) for row in feedback.rows],
                     feedback.click,
+                    list(feedback.clicks),
                 )
                 for received, feedback in recent
             ]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.ranking import Request
-from firstclick.live import estimate_once, learn_once, recommend_some
 from firstclick.protocol import EVERYTHING, Policy, State, catalog_arrays
 from firstclick.registry import make_policy
 from firstclick.streams import stream, stream_key

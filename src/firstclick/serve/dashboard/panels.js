@@ -196,10 +196,10 @@ const CELL = 76; // pixels that a name needs to be more than a stump
 
 function recent(view) {
   say(part("recent-words"), view.recent.length === 0 ? "No slate was answered lately." :
-    "What each of them saw, from the first position on; the filled one was clicked.");
+    "What each of them saw, from the first position on; what is filled was clicked.");
   keep(part("recent-list"), view.recent, {
     make: () => element("li", "", span("when"), element("ol"), span("outcome", named("name"), span())),
-    update(node, { time, items, click }) {
+    update(node, { time, items, click, clicks }) {
       const [when, slate, outcome] = node.children;
       say(when, ago(view.now, time));
       keep(slate, items, {
@@ -207,11 +207,11 @@ function recent(view) {
         update(cell, name, i) {
           say(cell.firstElementChild, String(name).trim() ? name : "–");
           attribute(cell, "title", String(name));
-          cell.classList.toggle("clicked", i === click);
+          cell.classList.toggle("clicked", clicks.includes(i));
         },
       });
       say(outcome.children[0], items[click] ?? "");
-      say(outcome.children[1], click === null ? "no click" : `clicked ${click + 1}`);
+      say(outcome.children[1], click === null ? "no click" : `clicked ${clicks.map((i) => i + 1).join(", ")}`);
     },
   });
   // Too narrow for names: the places are drawn without them, and the one clicked is named beside.

@@ -1,11 +1,11 @@
 """The bodies of requests and answers. What is not declared here is refused, and OpenAPI tells the same."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from firstclick.serve.item_rules import LARGEST_ID, LONGEST_ID, LONGEST_NAME
-from firstclick.serve.token import MOST_ROWS
+from firstclick.serve.token import MOST_CONTEXT, MOST_ROWS
 
 # Entries in one batch of feedback.
 MOST_ENTRIES = 1000
@@ -23,6 +23,8 @@ Role = Literal["read", "write", "admin"]
 
 class Request(Struct, forbid_unknown_fields=True):
     """What a request may hold."""
+
+    one_of: ClassVar[tuple[str, ...]] = ()  # fields of which there must be one, and only one
 
 
 class Nothing(Request):
@@ -52,6 +54,23 @@ class Recommend(Request):
         ]
         | None
     ) = None
+    context: (
+        Annotated[
+            list[float], Meta(max_length=MOST_CONTEXT, description="the user, if the policy asks for it")
+        ]
+        | None
+    ) = None
+    at_most: (
+        Annotated[int, Meta(ge=0, le=LARGEST_ID, description="items of each group")]
+        | Annotated[
+            dict[str, Annotated[int, Meta(ge=0, le=LARGEST_ID)]],
+            Meta(description="items of these groups: group to number"),
+        ]
+        | None
+    ) = None
+    features: (
+        Annotated[list[Features], Meta(description="of the candidates, in place of those they have")] | None
+    ) = None
 
 
 class Recommended(Struct):
@@ -64,10 +83,23 @@ class Recommended(Struct):
 
 
 class Feedback(Request):
-    """Which position of a slate was clicked first, from 0; null when none was."""
+    """What was clicked: `click` or `clicks`, and how far the user looked if the page knows."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("click", "clicks")
 
     token: str
-    click: Number | None
+    click: (
+        Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID, description="first position clicked, from 0")]
+        | UnsetType
+        | None
+    ) = UNSET
+    clicks: (
+        Annotated[list[Number], Meta(max_length=MOST_ROWS, description="all positions clicked, in any order")]
+        | UnsetType
+    ) = UNSET
+    examined: (
+        Annotated[int, Meta(ge=0, le=LARGEST_ID, description="how many from the top the user saw")] | None
+    ) = None
 
 
 Durability = Literal["full", "relaxed"]

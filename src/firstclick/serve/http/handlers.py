@@ -7,11 +7,12 @@ from functools import partial
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from firstclick.catalog import ItemId
 from firstclick.serve.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
 from firstclick.serve.events import Item
-from firstclick.serve.feedback import ACCEPTED, Receipt
+from firstclick.serve.feedback import ACCEPTED, Receipt, Said
 from firstclick.serve.http import bodies
 from firstclick.serve.http.access import new_key
 from firstclick.serve.http.bodies import MOST_ENTRIES, MOST_ITEMS_LISTED
@@ -46,6 +47,9 @@ def recommend(asked: Asked) -> Answer:
         exclude=body.exclude,
         pinned=body.pinned,
         request_id=body.request_id,
+        context=body.context,
+        at_most=body.at_most,
+        features=body.features,
     )
     headers = [(b"firstclick-seq", b"%d" % shown.seq)]
     if (age := asked.service.caretaker.silence()) > LATELY:
@@ -57,7 +61,10 @@ async def _outcomes(asked: Asked, entries: Sequence[bodies.Feedback]) -> list[Re
     future: asyncio.Future[list[Receipt | Refused]] = asyncio.get_running_loop().create_future()
     asked.service.send_feedback(
         asked.path[0],
-        [(entry.token, entry.click) for entry in entries],
+        [
+            Said(entry.token, entry.click, None if entry.clicks is UNSET else entry.clicks, entry.examined)
+            for entry in entries
+        ],
         partial(asked.site.mailbox.post, future),
     )
     return await future

@@ -60,7 +60,8 @@ class Route:
         decoder = None if self.body in (None, bytes) else msgspec.json.Decoder(self.body)
         object.__setattr__(self, "decoder", decoder)
         needed = () if decoder is None else msgspec.structs.fields(self.body)
-        object.__setattr__(self, "required", sum(field.required for field in needed))
+        one_more = bool(decoder is not None and self.body.one_of)
+        object.__setattr__(self, "required", sum(field.required for field in needed) + one_more)
 
     awaited: bool = field(init=False)
     decoder: "msgspec.json.Decoder[Any] | None" = field(init=False)
@@ -80,14 +81,16 @@ OPEN, READ, WRITE, ADMIN = Role
 ROUTES: list[Route] = [
     Route(
         "POST", f"{MODEL}/recommend", WRITE, handlers.recommend,
-        "A slate of items, best first, and the token to send back with the click. Writes nothing.",
+        "A slate of items, best first, and the token to send back with the click. Writes nothing. `context` "
+        "is what is known of the user, `at_most` limits groups, `features` stand in for the candidates' own.",
         body=bodies.Recommend, answer=bodies.Recommended, refused=(404, 503), timed=True,
         example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
     ),
     Route(
         "POST", f"{MODEL}/feedback", WRITE, handlers.feedback,
-        "Which position was clicked first, or null. In the log and learned from, once, when this answers: "
-        "201 accepted now, 200 a duplicate of what was there, 409 in conflict with it.",
+        "Which position was clicked first, or null; or `clicks`, all of them, and `examined`, how many "
+        "positions from the top the user saw, if the page knows. In the log and learned from, once, when "
+        "this answers: 201 accepted now, 200 a duplicate of what was there, 409 in conflict with it.",
         body=bodies.Feedback, answer=bodies.Receipt, codes=(201, 200), refused=(404, 409, 410, 503),
         timed=True, counts=True, example={"token": TOKEN, "click": 1},
     ),

@@ -1,0 +1,465 @@
+"""Several clicks, how far was examined, contexts, caps, features of a request: from the page to the log."""
+
+import ast
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+from made_log import K, made_items
+from serving import ITEMS, Site, a_site
+
+import firstclick
+from firstclick.cli.stores import _write_parquet
+from firstclick.live import LivePolicy
+from firstclick.policies.context_lin_ts import ContextLinTS
+from firstclick.serve.client import Client
+from firstclick.serve.errors import Malformed
+from firstclick.serve.events import (
+    Created,
+    Event,
+    Feedback,
+    Item,
+    ItemsPut,
+    Kind,
+    as_json,
+    feedback_payload,
+    full_payload,
+    read_feedback,
+    unpacked,
+)
+from firstclick.serve.feedback import Said
+from firstclick.serve.fold import SKIPPED, fold
+from firstclick.serve.item_rules import items_as_learned
+from firstclick.serve.model import FOLDING, Model
+from firstclick.serve.recovery import recover
+from firstclick.serve.service import Service, open_service
+from firstclick.serve.store.store import TokenKey
+from firstclick.serve.token import KeyRing, Token
+
+ISSUED = 1_763_251_200_000
+
+
+def rows_of(*rows: int) -> bytes:
+    return np.array(rows, "<u4").tobytes()
+
+
+def floats(*numbers: float) -> bytes:
+    return np.array(numbers, "<f8").tobytes()
+
+
+# As they were written before there was more to tell than one click.
+OLD_TOKEN = "AQcAAAAFAAAAACD2iZoBAAAAAQIDBAUGBwgJCgsMDQ4PAwMAAAAAAAAAcBEBAGd68WPkVTmmCAukOSu_Vl4"
+OLD_PAYLOADS = {
+    None: "ffff0020f6899a010000030000000000000070110100",
+    0: "00000020f6899a010000030000000000000070110100",
+    2: "02000020f6899a010000030000000000000070110100",
+}
+OLD_DIGEST = "81205f6019b7f00e3412dbd9f2f9ce2c9abb94fc203a26773bf32a0539e32f9a"
+
+
+def test_what_was_written_before_is_read_as_it_was_and_written_the_same() -> None:
+    keys = KeyRing([TokenKey(7, b"n" * 32, 0.0)], list)
+    shown = rows_of(3, 0, 70_000)
+    token = Token(5, ISSUED, bytes(range(16)), shown)
+    assert keys.read(OLD_TOKEN, 5, days=1e6) == token
+    assert keys.sign(token) == OLD_TOKEN
+    for click, text in OLD_PAYLOADS.items():
+        clicks = () if click is None else (click,)
+        assert read_feedback(bytes.fromhex(text)) == Feedback(clicks, ISSUED / 1000, (3, 0, 70_000))
+        assert full_payload(clicks, ISSUED, shown).hex() == text
+    model = Model(1, "made", Created("cascade-ts", {}, 3, 5, 0, ItemsPut.of(five_items())))
+    said = [(1, (0, 1, 2)), (None, (3, 4, 0)), (0, (4, 2, 1)), (None, ()), (2, (1, 0, 3))]
+    payloads = [feedback_payload(click, ISSUED + i, rows_of(*rows)) for i, (click, rows) in enumerate(said)]
+    events = [Event(i + 2, 1, bytes([i] * 16), payload, 1e6 + i) for i, payload in enumerate(payloads)]
+    model.apply(events, lambda seq: model.known())
+    assert model.digest() == OLD_DIGEST
+
+
+def five_items() -> list[Item]:
+    return [Item(f"i{n}", f"item {n}", "g") for n in range(5)]
+
+
+def made_model(policy: str, **settings: Any) -> Model:
+    body = ItemsPut.of(made_items())
+    return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body))
+
+
+@pytest.mark.parametrize(("policy", "settings"), [("dcm-lin-ts", {}), ("context-lin-ts", {"context": 2})])
+def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time(policy: str, settings: Any) -> None:
+    many, one = (made_model(policy, **settings).live for _ in range(2))
+    draw = np.random.default_rng(3)
+    n_context, width = many.policy.n_context, many.catalog.arrays.features.shape[1]
+    payloads = []
+    for step in range(60):
+        n = int(draw.integers(0, K + 1))
+        told = None if step % 3 else int(draw.integers(0, n + 1))
+        clicks = np.flatnonzero(draw.random(n if told is None else told) < 0.6).tolist()
+        context = draw.normal(size=n_context)
+        features = draw.normal(size=(n if step % 4 == 0 else 0, width))
+        rows = rows_of(*draw.permutation(13)[:n].tolist())
+        payloads.append(
+            full_payload(
+                clicks, ISSUED, rows, examined=told, context=context.tobytes(), features=features.tobytes()
+            )
+        )
+    assert {len(read_feedback(payload).clicks) for payload in payloads} == {0, 1, 2, 3}
+    first = fold(many, payloads)
+    for payload, click in zip(payloads, first.tolist(), strict=True):
+        said = read_feedback(payload)
+        assert click == (said.clicks[0] if said.clicks else -1)
+        bits = np.zeros(len(said.rows), np.uint8)
+        bits[list(said.clicks)] = 1
+        one.learn_rows(
+            np.array(said.rows, np.int64),
+            bits,
+            said.examined,
+            context=np.array(said.context),
+            features=np.array(said.features).reshape(len(said.features), width),
+        )
+    for mine, its in zip(many.state, one.state, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+def test_feedback_that_cannot_be_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    live = made_model("context-lin-ts", context=2).live
+    rows, context, features = rows_of(0, 1, 2), floats(1, 2), floats(*range(12))
+    good = full_payload([0, 2], 0, rows, examined=3, context=context, features=features)
+    head, more = struct.Struct("<hq"), struct.Struct("<HhHH")
+
+    def changed(*, n: int = 3, told: int = 3, n_context: int = 2, columns: int = 4, marks: int = 5) -> bytes:
+        numbers = more.pack(n, told, n_context, columns)
+        return head.pack(-3, 0) + numbers + bytes([marks]) + rows + context + features
+
+    assert changed() == good
+    hostile = {
+        "no context": full_payload([0, 2], 0, rows),
+        "plain": feedback_payload(0, 0, rows),
+        "a context too long": full_payload([0], 0, rows, context=floats(1, 2, 3)),
+        "a context of nothing": full_payload([0], 0, rows, context=floats(1, np.nan)),
+        "a context without end": full_payload([0], 0, rows, context=floats(1, -np.inf)),
+        "a huge context": full_payload([0], 0, rows, context=floats(1, 1e101)),
+        "features of nothing": full_payload([0], 0, rows, context=context, features=floats(*[np.nan] * 12)),
+        "features too few": full_payload([0], 0, rows, context=context, features=floats(*range(9))),
+        "no such row": full_payload([0], 0, rows_of(0, 13, 1), context=context),
+        "more than k": full_payload([0], 0, rows_of(0, 1, 2, 3), context=context),
+        "examined beyond the slate": changed(told=4),
+        "examined below nothing": changed(told=-2),
+        "clicked beyond examined": changed(told=2),
+        "clicked beyond the slate": changed(marks=5 | 8),
+        "fewer rows than there are": changed(n=2),
+        "rows without end": changed(n=65_535),
+        "a context without end of numbers": changed(n_context=65_535),
+        "columns without end": changed(columns=65_535),
+        "cut off": good[:-1],
+        "longer": good + b"\0",
+        "cut off in the head": good[:17],
+    }
+    wanted = made_model("context-lin-ts", context=2).live
+    assert fold(wanted, [good, good]).tolist() == [0, 0]
+    # What is cut off comes last: there is nothing behind it to read.
+    clicks = dict(zip(["good", *hostile], fold(live, [good, *hostile.values()]), strict=True))
+    assert clicks == {"good": 0} | dict.fromkeys(hostile, SKIPPED)
+
+    def refuses_seven(self: ContextLinTS, context: Any) -> None:
+        if context[0] == 7:
+            raise firstclick.InvalidInput("seven")
+
+    # A policy may know of contexts that mean nothing to its kernels, such as the number of no segment.
+    monkeypatch.setattr(ContextLinTS, "check_context", refuses_seven)
+    seven = full_payload([0], 0, rows, context=floats(7, 2))
+    assert fold(live, [seven, good[:-1], good]).tolist() == [SKIPPED, SKIPPED, 0]
+    for mine, its in zip(live.state, wanted.state, strict=True):
+        np.testing.assert_array_equal(mine, its)
+    # Whatever is in a log can be printed.
+    for payload in hostile.values():
+        as_json(Event(2, Kind.FEEDBACK, bytes(16), payload, 0.0), ["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The model 'shop' of a cascade, 'page' that takes several clicks, and 'users' with contexts."""
+    with a_site(tmp_path_factory.mktemp("site")) as site:
+        items = [
+            {"id": item.id, "group": item.group, "features": item.features.tolist()}  # type: ignore[union-attr]
+            for item in ITEMS
+        ]
+        for name, policy in (("page", "dcm-lin-ts"), ("users", "context-lin-ts:context=2")):
+            body = {"name": name, "policy": policy, "k": 3, "items": items, "seed": 1}
+            assert site.ask("POST", "/v1/models", body).status_code == 201
+        yield site
+
+
+def recommend(site: Site, model: str, **asked: Any) -> dict[str, Any]:
+    answer = site.ask("POST", f"/v1/models/{model}/recommend", asked)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def feedback(site: Site, model: str, **said: Any) -> tuple[int, str]:
+    answer = site.ask("POST", f"/v1/models/{model}/feedback", said)
+    told = answer.json()
+    return answer.status_code, told.get("status") or told["error"]["message"]
+
+
+def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
+    site: Site, tmp_path: Path
+) -> None:
+    token = recommend(site, "page")["token"]
+    before = site.service.model("page").live.state.observations[0]
+    assert feedback(site, "page", token=token, clicks=[2, 0], examined=3) == (201, "accepted")
+    assert site.service.model("page").live.state.observations[0] == before + 3
+    assert feedback(site, "page", token=token, clicks=[0, 2], examined=3) == (200, "duplicate")
+    for other in ({"clicks": [0, 2]}, {"clicks": [0, 1], "examined": 3}, {"click": 0}, {"click": None}):
+        assert feedback(site, "page", token=token, **other)[0] == 409
+    token = recommend(site, "page")["token"]
+    assert feedback(site, "page", token=token, clicks=[1]) == (201, "accepted")
+    assert feedback(site, "page", token=token, click=1) == (200, "duplicate")
+    token = recommend(site, "page")["token"]
+    assert feedback(site, "page", token=token, click=None, examined=1) == (201, "accepted")
+    assert site.service.model("page").live.state.observations[0] == before + 3 + 2 + 1
+
+    asked = {"context": [1, -0.5], "request_id": "visit"}
+    slates = [recommend(site, "users", **asked) for _ in range(2)]
+    assert slates[0]["items"] == slates[1]["items"]
+    assert feedback(site, "users", token=slates[0]["token"], clicks=[0, 1]) == (201, "accepted")
+    assert feedback(site, "users", token=slates[1]["token"], clicks=[1, 0]) == (200, "duplicate")
+    another = recommend(site, "users", context=[1, 2], request_id="visit")["token"]
+    assert feedback(site, "users", token=another, clicks=[0, 1])[0] == 409
+    batch = [
+        {"token": recommend(site, "users", context=[0, 1])["token"], "click": 1, "examined": 2},
+        {"token": recommend(site, "users", context=[0, 3])["token"], "clicks": [], "examined": 0},
+        {"token": another},
+    ]
+    answer = site.ask("POST", "/v1/models/users/feedback:batch", {"feedback": batch}).json()
+    assert [one["status"] for one in answer["results"]] == ["accepted", "accepted", "malformed"]
+
+    # What is known of the page is what was said, and what is said of the model.
+    service = site.service
+    events = [event for part in service.store.events(service.model("users").id, 1) for event in part]
+    words = [as_json(event, service.model("users").shelf.catalog.items) for event in events]
+    assert [one["click"] for one in words] == [0, 1, None]
+    assert [one.get("clicks") for one in words] == [[0, 1], None, None]
+    assert [one.get("examined") for one in words] == [None, 2, 0]
+    assert [one["context"] for one in words] == [[1, -0.5], [0, 1], [0, 3]]
+    _write_parquet(iter(events), service.model("users").shelf.catalog.items, tmp_path / "log.parquet")
+    table = parquet.read_table(tmp_path / "log.parquet").to_pylist()
+    for column in ("click", "clicks", "examined", "context"):
+        assert [row[column] for row in table] == [one.get(column) for one in words]
+    view = site.ask("GET", "/v1/models/users/view").json()
+    assert [(one["click"], one["clicks"]) for one in view["recent"]] == [(None, []), (1, [1]), (0, [0, 1])]
+    assert view["totals"] == {"slates": 3, "clicks": 2}
+    for name in ("page", "users"):
+        assert site.ask("GET", f"/v1/models/{name}/audit").json()["equal"]
+        _same_after_recovery(service, name, tmp_path)
+
+
+def _same_after_recovery(service: Service, name: str, folder: Path) -> None:
+    wanted = service.model(name).digest()
+    stored = next(stored for stored in service.store.models() if stored.name == name)
+    service.caretaker.snapshot(service.model(name))
+    for use_snapshots in (False, True):
+        model = recover(service.store, stored, use_snapshots=use_snapshots)
+        assert (model.digest(), model.restored_from) == (wanted, stored.head if use_snapshots else 0)
+    with open_service(str(folder / "other.db")) as other:
+        assert other.import_model(name, service.export(name)).digest() == wanted
+
+
+def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> None:
+    token, seq = recommend(site, "page")["token"], site.service.model("page").seq
+    for said, sentence in (
+        ({}, "click is missing; give it, null if nothing was clicked, or give clicks"),
+        ({"click": 0, "clicks": [0]}, "click and clicks are both given"),
+        ({"clicks": [1, 0, 1]}, "clicks must be different positions, got 1 twice"),
+        ({"clicks": [0, 3]}, "a position of the slate, 0 to 2, got 3"),
+        ({"clicks": [-1]}, "a position of the slate, 0 to 2, got -1"),
+        ({"clicks": None}, "clicks must be a list, got null"),
+        ({"clicks": [0.5]}, "clicks[0] must be a whole number, got 0.5"),
+        ({"clicks": list(range(300))}, "clicks must be a list of at most 255"),
+        ({"click": 0, "examined": 4}, "examined must lie between 0 and 3, the items of the slate, got 4"),
+        ({"click": 0, "examined": -1}, "examined must be a whole number, at least 0, got -1"),
+        ({"click": 2, "examined": 2}, "position 2 was clicked, and only 2 positions are said to be examined"),
+        ({"clicks": [0, 1], "examined": 0}, "examined must be at least 2, or left out"),
+    ):
+        code, message = feedback(site, "page", token=token, **said)
+        assert (code, sentence in message) == (422, True), (said, message)
+        with pytest.raises(firstclick.FirstclickError):
+            site.service.feedback("page", token, **said)
+    with pytest.raises(firstclick.FirstclickError, match="a position must be a whole number, got True"):
+        site.service.feedback("page", token, clicks=[True])
+    assert site.service.model("page").seq == seq
+
+
+def test_wishes_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None:
+    one = {"candidates": ["tea"], "features": [[1, 2]]}
+    for model, asked, sentence in (
+        ("page", {"context": [1]}, "dcm-lin-ts takes no context"),
+        ("users", {}, "wants a context of 2 numbers with each request"),
+        ("users", {"request_id": "a"}, "wants a context of 2 numbers with each request"),
+        ("users", {"context": [1]}, "wants a context of 2 numbers, got 1"),
+        ("users", {"context": [1, "a"]}, 'context[1] must be a number, got "a"'),
+        ("users", {"context": [1, 1e101]}, "at most 1e+100 in size"),
+        ("users", {"context": [0.5] * 300}, "context must be a list of at most 256, got a list of 300"),
+        ("page", {"at_most": -1}, "at_most must be"),
+        ("page", {"at_most": {"cofee": 1}}, "no item is of group 'cofee'; did you mean 'coffee'"),
+        ("page", {"features": [[1, 2]]}, "give candidates too"),
+        ("page", one | {"features": [[1, 2], [3, 4]]}, "one row for each of the 1 items, got 2"),
+        ("page", one | {"features": [[1, 2, 3]]}, "2 features here (f1, f2), got 3"),
+        ("page", one | {"features": [[1, 1e300]]}, "at most 1e+100"),
+        ("page", {"candidates": ["tea", "tea"], "features": [[1, 2]] * 2}, "'tea' is given twice"),
+    ):
+        answer = site.ask("POST", f"/v1/models/{model}/recommend", asked)
+        message = answer.json().get("error", {}).get("message", "")
+        assert (answer.status_code, sentence in message) == (422, True), (asked, message)
+    for wrong in ({}, {"context": [1, float("nan")]}):
+        with pytest.raises(Malformed, match="context"):
+            site.service.recommend("users", **wrong)
+
+
+def test_caps_hold_and_what_is_pinned_counts(site: Site) -> None:
+    site.service.put_items("page", [Item(f"c{n}", "", "coffee", np.array([1.0, n])) for n in range(3)])
+    coffee = {"espresso", "c0", "c1", "c2"}
+    for number in range(30):
+        asked: dict[str, Any] = {"request_id": f"{number}"}
+        items = recommend(site, "page", at_most=1, candidates=[*coffee, "tea"], **asked)["items"]
+        assert ("tea" in items, len(items)) == (True, 2)
+        items = recommend(site, "page", at_most={"coffee": 0}, **asked)["items"]
+        assert set(items) == {"tea", 7, "cake"}
+        items = recommend(site, "page", at_most={"coffee": 2}, pinned={2: "c0"}, **asked)["items"]
+        assert (items[2], len(coffee & set(items)) <= 2) == ("c0", True)
+        items = recommend(site, "page", at_most=1, pinned={0: "c0", 1: "c1"}, **asked)["items"]
+        assert (items[:2], items[2] in coffee) == (["c0", "c1"], False)
+    site.service.withdraw_items("page", ["c0", "c1", "c2"])
+
+
+def test_features_of_a_request_are_ranked_by_and_learned(site: Site) -> None:
+    model = site.service.model("page")
+    candidates, own = ["cake", "tea", "espresso"], [[0.1, 0.9], [0.3, 0.2], [0.5, 0.5]]
+    slate = recommend(site, "page", candidates=candidates, features=own, pinned={1: 7}, k=3)
+    raw = site.service.keys.read(slate["token"], model.id, days=1)
+    scale = model.created.feature_scale
+    assert scale is not None
+    given = dict(zip(candidates, own, strict=True)) | {7: [0.6, 0.8]}
+    table = np.array([[scale["intercept"], *given[item]] for item in slate["items"]]) / scale["divisor"]
+    np.testing.assert_array_equal(np.frombuffer(raw.features, "<f8").reshape(3, 3), table)
+    rows = np.array(raw.row_numbers(), np.int64)
+    means, _ = model.live.estimates(rows, features=table)
+    assert slate["scores"] == means.tolist()
+    expected = LivePolicy.restored(
+        model.live.policy, model.live.numbers, model.live.catalog, 3,
+        {name: array.copy() for name, array in model.live.state._asdict().items()},
+    )  # fmt: skip
+    expected.learn_rows(rows, np.array([1, 0, 1], np.uint8), features=table)
+    assert feedback(site, "page", token=slate["token"], clicks=[0, 2]) == (201, "accepted")
+    for mine, its in zip(model.live.state, expected.state, strict=True):
+        np.testing.assert_array_equal(mine, its)
+    site.service.withdraw_items("page", ["tea"])
+    few = recommend(site, "page", candidates=["tea", "cake"], features=[[5, 5], [0.1, 0.9]])
+    raw = site.service.keys.read(few["token"], model.id, days=1)
+    assert (few["items"], np.frombuffer(raw.features, "<f8")[2]) == (["cake"], 0.9 / scale["divisor"])
+    site.service.put_items("page", ITEMS)
+
+
+def test_a_token_that_would_be_too_long_is_refused(site: Site) -> None:
+    items = [Item(f"i{n}", features=np.full(60, n / 20)) for n in range(20)]
+    site.service.create("wide", policy="cascade-lin-ts", k=20, items=items)
+    asked: dict[str, Any] = {"candidates": [item.id for item in items], "features": [[0.5] * 60] * 20}
+    with pytest.raises(firstclick.FirstclickError, match="and may have 8192; ask for fewer items by k"):
+        site.service.recommend("wide", **asked)
+    token = site.service.recommend("wide", k=10, **asked).token
+    assert site.service.feedback("wide", token, clicks=[3, 9]).status == "accepted"
+    with pytest.raises(firstclick.FirstclickError, match="a context may have 256 numbers here, got 257"):
+        site.service.create("wider", policy="context-lin-ts:context=257", k=2, items=ITEMS)
+
+
+def test_an_item_without_features_is_taken_for_a_typical_one(site: Site) -> None:
+    service, path = site.service, "/v1/models/shop/items/"
+    service.put_items("shop", [Item("warm", features=np.array([0.2, 0.6]))])
+    catalog = service.model("shop").shelf.catalog
+    mean = catalog.arrays.features.mean(axis=0)
+    assert site.ask("PUT", path + "cold", {"name": "Cold"}).status_code == 200
+    row = catalog.row_of("cold")
+    np.testing.assert_array_equal(catalog.arrays.features[row], mean)
+    # Put again it keeps what it has, as does one with features of its own.
+    service.put_items("shop", [Item("warm", "Warm"), Item("cold", "Colder")])
+    assert catalog.row_of("cold") == row
+    assert service.model("shop").shelf.names["cold"] == "Colder"
+    assert len(catalog.items) == row + 1
+    last = next(event for part in service.store.events(1, service.model("shop").seq - 1) for event in part)
+    assert unpacked(last, ItemsPut).n_features == 3
+    begun = service.create("cold", policy="cascade-lin-ts", k=2, items=[Item("new"), *ITEMS[:2]], scale=False)
+    np.testing.assert_array_equal(begun.shelf.catalog.arrays.features[0], [0.5, 0.5])
+    none = [Item("a"), Item("b")]
+    with pytest.raises(firstclick.FirstclickError, match="needs features, and the items have none"):
+        service.create("none", policy="cascade-lin-ts", k=2, items=none)
+    service.create("none", policy="cascade-ts", k=2, items=none)
+    with pytest.raises(firstclick.FirstclickError, match="must have no features, got 2"):
+        service.put_items("none", [Item("c", features=np.ones(2))])
+
+
+def test_a_learner_that_takes_no_new_items_is_not_given_any() -> None:
+    model = made_model("recur-rank")
+    renamed = made_items()[3]._replace(name="renamed", features=None)
+    assert items_as_learned(model, [renamed]).names == ["renamed"]
+    for item in (Item("new"), made_items(seed=9)[4]):
+        with pytest.raises(firstclick.FirstclickError, match="recur-rank takes no new items"):
+            items_as_learned(model, [item])
+
+
+def test_clients_send_what_they_are_given() -> None:
+    sent: list[Any] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(json.loads(request.content))
+        if "feedback:batch" in request.url.path:
+            return httpx.Response(200, json={"results": [{"status": "accepted", "seq": 2}] * 3})
+        told = {"items": ["a"], "scores": [None], "token": "t", "seq": 1, "status": "accepted"}
+        return httpx.Response(200, json=told)
+
+    with Client("http://127.0.0.1", "shop", transport=httpx.MockTransport(answer)) as client:
+        slate = client.recommend(
+            candidates=["a"], context=np.array([1, 0.5]), at_most={"tea": np.int64(2)}, features=np.eye(1, 2)
+        )
+        client.feedback(slate, clicks=np.array([2, 0]), examined=3)
+        client.feedback("t", click=None, examined=np.int64(1))
+        client.feedback_batch([(slate, 1), Said(slate, clicks=[]), Said("u", 0, examined=2)])
+    assert sent == [
+        {"candidates": ["a"], "context": [1, 0.5], "at_most": {"tea": 2}, "features": [[1, 0]]},
+        {"token": "t", "clicks": [2, 0], "examined": 3},
+        {"token": "t", "click": None, "examined": 1},
+        {"feedback": [
+            {"token": "t", "click": 1},
+            {"token": "t", "clicks": []},
+            {"token": "u", "click": 0, "examined": 2},
+        ]},
+    ]  # fmt: skip
+
+
+# Modules that the folding ones import and that decide nothing of what a log comes to.
+ONLY_WORDS = {"errors.py", "declaration.py", "registry.py", "whole_number.py", "serve/errors.py"}
+
+
+def test_all_that_decides_what_a_log_comes_to_is_hashed_with_it() -> None:
+    package = Path(firstclick.__file__).parent
+    hashed = {
+        file
+        for part in FOLDING
+        for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))
+    }
+    needed, waiting = set(), [package / f"serve/{name}.py" for name in ("events", "fold", "history", "shelf")]
+    while waiting:
+        file = waiting.pop()
+        if file in needed or file.relative_to(package).as_posix() in ONLY_WORDS:
+            continue
+        needed.add(file)
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("firstclick."):
+                below = package.joinpath(*node.module.split(".")[1:])  # type: ignore[union-attr]
+                module = below.with_suffix(".py")
+                waiting.append(module if module.exists() else below / "__init__.py")
+    assert {file.relative_to(package).as_posix() for file in needed - hashed} == set()
