@@ -1,28 +1,36 @@
-"""Write the pages that follow from the code: docs/{policies,sources,command-line,http}.md.
+"""Write the pages that follow from the code: docs/{policies,sources,command-line,http}.md, and the table of
+docs/guide.md from docs/guide.csv, which is the results.csv of `firstclick compare`.
 
     python docs/generate.py
 
 A test compares the pages with what this would write.
 """
 
+import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from firstclick import policy_classes, world_classes
+from firstclick.compare.standings import from_csv
 from firstclick.data.sources import source_classes
 from firstclick.declaration import Declared
+from firstclick.protocol import Policy
+from firstclick.report.compare import guide_table
 from firstclick.serve.http.routes import ROUTES
 from firstclick.testing import CHECKS, checks_of
 
 HERE = Path(__file__).parent
 COMMANDS = (
-    "demo", "simulate", "reproduce", "run", "data", "data sources", "data describe", "data download",
-    "features", "serve", "audit", "log", "export", "import", "keys", "keys create", "keys list",
-    "keys revoke", "loadtest", "policies", "bench", "bound",
+    "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
+    "data download", "features", "serve", "audit", "log", "export", "import", "keys", "keys create",
+    "keys list", "keys revoke", "loadtest", "policies", "bench", "bound",
 )  # fmt: skip
+TABLE_BEGINS = "<!-- The table: written by docs/generate.py from guide.csv. -->\n"
+TABLE_ENDS = "<!-- The end of the table. -->\n"
 NOTICE = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
 
 
@@ -61,20 +69,8 @@ def policies_page() -> str:
         features = "needs item features" if cls.needs_features else "needs no features"
         source = f"{cls.paper}; " if cls.paper else ""
         lines += [f"### `{name}`", "", *paragraphs(cls), f"*{source}{features}.*", "", *parameters(cls)]
-    lines += [
-        "## Checks that every learner passes",
-        "",
-        "`firstclick.testing.check_policy` runs these; a learner that declares it cannot do something skips "
-        "the check of it.",
-        "",
-        "| check | skipped by |",
-        "|---|---|",
-    ]
-    skips = {name: {check.name: reason for check, reason in checks_of(name)} for name in policy_classes()}
-    for check in CHECKS:
-        skipped = [name for name in skips if skips[name][check.name]]
-        lines.append(f"| {check.name.replace('_', ' ')} | {', '.join(f'`{name}`' for name in skipped)} |")
-    lines += ["", "## Worlds", ""]
+    lines += ["## Checks that every learner passes", "", *checks_section()]
+    lines += ["## Worlds", ""]
     for name, world in world_classes().items():
         lines += [f"### `{name}`", "", *paragraphs(world), *parameters(world)]
     lines += [
@@ -83,6 +79,62 @@ def policies_page() -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def checks_section() -> list[str]:
+    """Every check, who skips it, and why."""
+    lines = [
+        "`firstclick.testing.check_policy` runs these; a learner that declares it cannot do something skips "
+        "the check of it, and says why.",
+        "",
+        "| check | skipped by |",
+        "|---|---|",
+    ]
+    classes = policy_classes()
+    skips = {name: {check.name for check, reason in checks_of(name) if reason} for name in classes}
+    for check in CHECKS:
+        skipped = [name for name in skips if check.name in skips[name]]
+        lines.append(f"| {check.name.replace('_', ' ')} | {', '.join(f'`{name}`' for name in skipped)} |")
+    # What one comment says of several capabilities is said once.
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for name in skips:
+        for capability in {need: None for check in CHECKS for need in check.needs}:
+            if not getattr(classes[name], capability):
+                reasons.setdefault((name, why_not(classes[name], capability)), []).append(f"`{capability}`")
+    learners: dict[tuple[str, str], list[str]] = {}
+    for (name, why), capabilities in reasons.items():
+        learners.setdefault((" and ".join(capabilities), why), []).append(f"`{name}`")
+    lines += ["", "Why:", ""]
+    lines += [f"- Not {what}: {', '.join(names)}. {why}" for (what, why), names in sorted(learners.items())]
+    return [*lines, ""]
+
+
+def why_not(cls: type[Policy], capability: str) -> str:
+    """The comment over the line in which the class, or one it derives from, declares that it cannot."""
+    declaring = next(base for base in cls.__mro__ if capability in vars(base))
+    if declaring is Policy:
+        # The one capability that nobody has unless it says so.
+        assert capability == "takes_features", f"{cls.__name__}: {capability}"
+        assert not cls.needs_features, f"{cls.__name__} declares no reason for takes_features = False"
+        return "It looks at no features."
+    above, _, _ = inspect.getsource(declaring).partition(f"    {capability}: ClassVar[bool] = False")
+    lines = above.rstrip().splitlines()
+    while re.fullmatch(r" +\w+: ClassVar\[bool\] = \w+", lines[-1]):
+        lines.pop()
+    comment: list[str] = []
+    while lines[-1].lstrip().startswith("# "):
+        comment.insert(0, lines.pop().strip().removeprefix("# "))
+    assert comment, f"{declaring.__name__} needs a comment that says why {capability} = False"
+    return " ".join(comment)
+
+
+def guide_page() -> str:
+    """The guide as it is, with the table that its results give."""
+    page = (HERE / "guide.md").read_text(encoding="utf-8")
+    table = "\n".join(guide_table(from_csv((HERE / "guide.csv").read_text(encoding="utf-8"))))
+    before, _, rest = page.partition(TABLE_BEGINS)
+    _, _, after = rest.partition(TABLE_ENDS)
+    return f"{before}{TABLE_BEGINS}\n{table}{TABLE_ENDS}{after}"
 
 
 def sources_page() -> str:
@@ -168,6 +220,7 @@ PAGES = {
     "sources.md": sources_page,
     "command-line.md": command_line_page,
     "http.md": http_page,
+    "guide.md": guide_page,
 }
 
 

@@ -25,7 +25,6 @@ OTHERS = [
     "dcm-kl-ucb:stop=0.2/0.9",
     "dcm-lin-ts:stop=0.4",
     "discounted-lin-ucb:discount=0.9,detector=5",
-    "top-rank:pairs=shown",
 ]
 
 # What is learned from a slate depends on those before it: states cannot be merged, and order matters.

@@ -19,7 +19,7 @@ def generator():
     return module
 
 
-@pytest.mark.parametrize("name", ["policies.md", "sources.md", "command-line.md", "http.md"])
+@pytest.mark.parametrize("name", ["policies.md", "sources.md", "command-line.md", "http.md", "guide.md"])
 def test_generated_page_is_fresh(name):
     page = generator().PAGES[name]()
     assert (ROOT / "docs" / name).read_text(encoding="utf-8") == page, "run: python docs/generate.py"

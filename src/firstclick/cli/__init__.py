@@ -9,6 +9,7 @@ import typer
 from firstclick import __version__
 from firstclick.cli.bench import bench
 from firstclick.cli.bound import bound
+from firstclick.cli.compare import compare
 from firstclick.cli.data import data_app
 from firstclick.cli.demo import demo
 from firstclick.cli.features import features
@@ -33,8 +34,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command(short_help="Play all learners on made-up data, write a report.")(demo)
+app.command(short_help="Play the usual learners on made-up data, write a report.")(demo)
 app.command(short_help="Play learners in a world, or on your own data.")(simulate)
+app.command(short_help="Every learner in every stock world: the guide.")(compare)
 app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)
 app.command(short_help="Play an experiment that a TOML file declares.")(run)
 app.command(short_help="Recommend over HTTP, and learn from the clicks.")(serve)

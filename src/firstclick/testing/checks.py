@@ -13,6 +13,7 @@ from firstclick.registry import make_world
 from firstclick.simulate import simulate
 from firstclick.streams import stream
 from firstclick.testing.driver import N_FEATURES, N_ITEMS, Driver, K, copied, fitting, request, states_differ
+from firstclick.worlds import BernoulliWorld
 
 
 def gives_k_distinct_items(policy: Policy) -> None:
@@ -149,14 +150,17 @@ def stays_finite_in_extremes(policy: Policy) -> None:
     extreme = stream(3, "features").standard_normal((N_ITEMS, N_FEATURES))
     extreme[0], extreme[1], extreme[3] = 0.0, 1e6, extreme[2]
     extreme = fitting(policy, extreme)
-    for click in (None, 0, K - 1):
+    for told, attraction, clicks in (
+        ("no click", 0.0, "cascade"),
+        ("a click on top", 1.0, "cascade"),
+        ("a click at the end", 1.0, "pbm/0/0/1"),
+        ("clicks everywhere", 1.0, "scroll/1"),
+    ):
         driver = Driver(policy, extreme)
-        for step in range(10_000):
-            slate = driver.recommend(step)
-            assert len(slate) == K, f"step {step} of always click={click} gave {len(slate)} items"
-            driver.learn(slate, click)
+        filled = driver.play_in(BernoulliWorld(np.full(N_ITEMS, attraction), clicks), 10_000)
+        assert filled == 10_000 * K, f"of 10,000 rounds of {told} some gave less than {K} items"
         for name, array in zip(driver.state._fields, driver.state, strict=True):
-            assert np.isfinite(array).all(), f"{name} is not finite after 10,000 rounds of click={click}"
+            assert np.isfinite(array).all(), f"{name} is not finite after 10,000 rounds of {told}"
 
 
 def relabelling_items_only_permutes_slates(policy: Policy) -> None:

@@ -6,10 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
+from firstclick.kernels.clicks import new_memo
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.ranking import Request
-from firstclick.protocol import EVERYTHING, Policy, State, catalog_arrays
+from firstclick.protocol import EVERYTHING, Policy, State, World, catalog_arrays
 from firstclick.registry import make_policy
+from firstclick.simulate.loop import play
 from firstclick.streams import stream, stream_key
 
 N_ITEMS, N_FEATURES, K = 17, 5, 3
@@ -100,6 +102,18 @@ class Driver:
             self.learn(slate, click)
             log.append((slate, click))
         return log
+
+    def play_in(self, world: World, steps: int) -> int:
+        """Play in a world as the simulator does, with one context for all; how many places were filled."""
+        arrays = world.arrays()
+        shown = np.zeros(world.n_items, np.int64)
+        compiled(play, type(self.policy))(
+            self.numbers, self.state, self.catalog, EVERYTHING, arrays,
+            np.ones((arrays.n_users, self.policy.n_context)), self.policy.click_model.kind,
+            new_memo(self.k), world.optimal_slates(self.k), self._key, self._key, 0, steps, 0, self._noise,
+            np.empty(self.k, np.int64), np.zeros(3), shown,
+        )  # fmt: skip
+        return int(shown.sum())
 
 
 def fitting(policy: Policy, features: NDArray[np.float64]) -> NDArray[np.float64]:

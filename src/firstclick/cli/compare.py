@@ -1,0 +1,94 @@
+"""`firstclick compare`: every learner in every stock world, and the table and picture of the guide."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Option
+
+from firstclick.cli.console import page, print_json, processes, talk
+from firstclick.cli.experiments import EngineName, Jobs, Overwrite, progress_and_resumption, watch
+from firstclick.cli.wording import count
+from firstclick.compare.conduct import RUNS, SEED, STEPS, policies_named
+from firstclick.compare.conduct import compare as play_all
+from firstclick.compare.standings import Line, lines_of
+from firstclick.compare.stock import stock_worlds
+from firstclick.experiment.folder import check_folder
+from firstclick.simulate.engine import engine_named
+from firstclick.whole_number import whole_number
+from firstclick.writing import write_whole
+
+
+def compare(
+    world: Annotated[
+        list[str] | None, Option(metavar="NAME", help="Stock world; again for more; all by default.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        Option(metavar="SPEC", help="Learner NAME[:param=value,...]; again for more; all by default."),
+    ] = None,
+    steps: Annotated[int, count("Steps of each run.")] = STEPS,
+    runs: Annotated[int, count("Runs, each in another world of its kind.")] = RUNS,
+    seed: Annotated[int, count("Seed of all that is random.")] = SEED,
+    out: Annotated[
+        Path, Option(metavar="FOLDER", help="Folder for the table, the picture and finished cells.")
+    ] = Path("firstclick-compare"),
+    overwrite: Overwrite = False,
+    jobs: Jobs = 0,
+    engine: EngineName = "local",
+    json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
+) -> None:
+    """Play every learner in every stock world, and write the table and picture of docs/guide.md.
+
+    The stock worlds are fixed, and learners have their defaults, but are told what their papers assume
+    known. Interrupted or killed, the same command goes on: finished cells in --out are not played again.
+    --out gets guide.md, guide.png, guide.svg, results.csv, and speed.csv with the time of a step.
+
+    \b
+    All of it, some minutes:
+      firstclick compare --out guide
+
+    \b
+    Your learner against two others where tastes move:
+      firstclick compare --world switch --world drift --policy my-learner \\
+          --policy cascade-lin-ts --policy discounted-lin-ts
+    """
+    for name, value, least in (("steps", steps, 1), ("runs", runs, 1), ("seed", seed, 0)):
+        whole_number(name, value, at_least=least)
+    worlds = stock_worlds(world or ())
+    policies = policies_named(policy or ())
+    runner = engine_named(engine, processes(jobs))
+    check_folder(out)
+    with progress_and_resumption(out) as progress:
+        standings = play_all(
+            policies, worlds, out, runner, steps=steps, runs=runs, seed=seed, overwrite=overwrite,
+            watch=watch(progress),
+        )  # fmt: skip
+        lines = lines_of(standings, steps)
+        _write_guide(lines, out)
+    if json:
+        print_json(as_plain(lines))
+    else:
+        from firstclick.report.compare import leaders_table
+
+        page().print(leaders_table(lines))
+    talk.print(f"guide: {out / 'guide.md'}")
+
+
+def as_plain(lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """The lines for `--json`; what is no number is null."""
+    return [
+        {name: None if value != value else value for name, value in asdict(line).items()} for line in lines
+    ]
+
+
+def _write_guide(lines: Sequence[Line], folder: Path) -> None:
+    from firstclick.report.compare import guide_page
+    from firstclick.report.compare_figure import guide_figure
+    from firstclick.report.figures import figure_bytes
+
+    figure = guide_figure(lines)
+    for kind in ("svg", "png"):
+        write_whole(folder / f"guide.{kind}", figure_bytes(figure, kind))
+    write_whole(folder / "guide.md", guide_page(lines).encode())
