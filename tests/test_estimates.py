@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from firstclick import policy_classes
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.policies.random import Random
 from firstclick.protocol import Policy, longest_norm
+from firstclick.registry import USUAL_POLICIES
 from firstclick.testing import Driver
 from firstclick.testing.checks import estimates_follow_what_is_observed
 
@@ -91,7 +91,7 @@ def test_the_formulas_are_tried_where_features_are_rescaled():
     assert driver.estimate([0, 1, 2])[1] == pytest.approx([1.0, 0.5, 0.2])
 
 
-@pytest.mark.parametrize("policy", sorted(policy_classes()))
+@pytest.mark.parametrize("policy", sorted(USUAL_POLICIES))
 def test_every_policy_but_random_holds_something(policy):
     driver = Driver(policy)
     driver.play(10)
@@ -189,7 +189,7 @@ def test_a_learner_that_holds_nothing_passes_the_conformance_check():
 SCRIPT = """
 import json, warnings
 import numpy as np
-from firstclick import policy_classes
+from firstclick.registry import USUAL_POLICIES
 from firstclick.kernels.bounds import CountState, count
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.protocol import Policy
@@ -209,7 +209,7 @@ class Plain(Policy):
         count(state, slate, examined, clicks)
 
 out = {}
-for policy in [*sorted(policy_classes()), Plain()]:
+for policy in [*sorted(USUAL_POLICIES), Plain()]:
     driver = Driver(policy)
     driver.play(20)
     out[driver.policy.name] = driver.estimate(range(0, 17, 2)).tolist()

@@ -7,12 +7,14 @@ import sys
 
 import numpy as np
 
-# Small cases of every learner in both kinds of world, written once and run with JIT on and off.
+# Small cases of the usual learners in two kinds of world, written once and run with JIT on and off. All
+# others are played without it in tests/serve/test_every_learner.py, and with it by the conformance checks.
 SCRIPT = """
 import json, warnings
 import numpy as np
 import numba
 import firstclick
+from firstclick.registry import USUAL_POLICIES
 from firstclick.worlds import MatrixWorld
 warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # hashes wrap on purpose
 linear = firstclick.make_world("linear:n_items=9,n_features=3").build(2)
@@ -21,7 +23,7 @@ matrix = MatrixWorld((drawn < np.linspace(0.002, 0.4, 9)).astype(np.uint8))
 out = {"jit": not numba.config.DISABLE_JIT}
 for world in (linear, matrix):
     results = firstclick.simulate(
-        list(firstclick.policy_classes()), world, linear.features, k=3, steps=60, seed=5, points=60
+        list(USUAL_POLICIES), world, linear.features, k=3, steps=60, seed=5, points=60
     )
     for result in results.results:
         key = f"{result.policy} in {type(world).__name__}"

@@ -11,7 +11,7 @@ from firstclick.errors import InvalidInput
 from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.ranking import CatalogArrays, Request
-from firstclick.protocol import EVERYTHING, LARGEST_FEATURE, Numbers, Policy, State, check_features
+from firstclick.protocol import EVERYTHING, LARGEST_CONTEXT, Numbers, Policy, State, check_features
 from firstclick.registry import make_policy
 from firstclick.whole_number import whole_number
 
@@ -121,6 +121,11 @@ class LivePolicy:
         except (TypeError, ValueError):
             raise InvalidInput(f"context must be a list of numbers, got {context!r}") from None
         if not wanted:
+            for name, value in (("context", given.size), ("segments", 4)):
+                if name in self.policy.rules():
+                    raise InvalidInput(
+                        f"{self.policy.label} was told of no context; say {self.policy.name}:{name}={value}"
+                    )
             raise InvalidInput(
                 f"{self.policy.label} takes no context; learners that do are told its size, as in "
                 "context-lin-ts:context=3"
@@ -131,9 +136,9 @@ class LivePolicy:
         if not np.isfinite(given).all():
             place = int(np.argmin(np.isfinite(given)))
             raise InvalidInput(f"context must be finite numbers, got {given[place]} at place {place}")
-        if np.abs(given).max() > LARGEST_FEATURE:
+        if np.abs(given).max() > LARGEST_CONTEXT:
             raise InvalidInput(
-                f"context must be at most {LARGEST_FEATURE:g} in size, got {np.abs(given).max():g}"
+                f"context must be at most {LARGEST_CONTEXT:g} in size, got {np.abs(given).max():g}"
             )
         self.policy.check_context(given)
         return given
@@ -149,6 +154,10 @@ class LivePolicy:
         self.policy.admit(self.numbers, own)
         return own
 
+    def withdrawn(self) -> NDArray[np.uint8]:
+        """A 1 for each row that is not shown any more, for kernels; empty if there is none."""
+        return self.catalog.hidden if self.catalog.n_hidden else EVERYTHING.hidden
+
     def request(
         self,
         candidates: NDArray[np.int64] | None = None,
@@ -160,7 +169,7 @@ class LivePolicy:
     ) -> Request:
         """What is asked for, for kernels: among `candidates`, if given, whose `features` may stand in for the
         catalog's; without the rows `excluded`; and of each group of rows at most its cap."""
-        hidden = self.catalog.hidden if self.catalog.n_hidden else EVERYTHING.hidden
+        hidden = self.withdrawn()
         if excluded:
             hidden = self.catalog.hidden.copy()
             hidden[excluded] = 1
@@ -203,7 +212,7 @@ class LivePolicy:
         `context` and `features`, one row a position, are those of the request.
         """
         examined = self.policy.click_model.examined(clicks, told)
-        request = EVERYTHING._replace(context=context, features=features)
+        request = EVERYTHING._replace(hidden=self.withdrawn(), context=context, features=features)
         self._learn(self.numbers, self.state, self.arrays_to_learn(), request, rows, examined, clicks)
 
     def estimates(

@@ -25,6 +25,8 @@ Numbers = Any  # A NamedTuple of a policy's parameters as plain numbers, for its
 
 # Products of larger ones, summed over many observations, leave the range of floating point.
 LARGEST_FEATURE = 1e100
+# A context multiplies features, and their product is squared.
+LARGEST_CONTEXT = 1e50
 
 EVERYTHING = Request(
     candidates=np.empty(0, np.int64),

@@ -14,7 +14,7 @@ from firstclick.report.figures import figure_bytes
 @pytest.fixture
 def lines():
     """Two worlds: KL leads in the first, and in the second two learners have nothing to choose between."""
-    few, topics = stock_worlds(["few-items", "topics"])
+    few, topics = stock_worlds(["few-items", "topics-and-more"])
     regrets = {
         "cascade-kl-ucb": ([10, 12], [50, 60]),
         "cascade-ts": ([30, 35], [61, 52]),
@@ -34,7 +34,7 @@ def lines():
 
 def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_marked(lines):
     page = guide_page(lines)
-    assert "| | few-items | topics |" in page
+    assert "| | few-items | topics-and-more |" in page
     assert "| `cascade-kl-ucb` | **10**° | 50 |" in page
     assert "| `cascade-lin-ts` | – | **−1.8** |" in page
     assert "| `random` | 100 | 100 |" in page
@@ -54,7 +54,7 @@ def test_below_the_table_stand_the_worlds_what_was_told_and_why_some_are_missing
 
 def test_small_shares_keep_a_digit(lines):
     by_name = {(line.learner, line.world): line for line in lines}
-    assert share_in_words(by_name["cascade-lin-ts", "topics"]) == "−1.8"
+    assert share_in_words(by_name["cascade-lin-ts", "topics-and-more"]) == "−1.8"
     assert share_in_words(by_name["cascade-ts", "few-items"]) == "30"
     assert share_in_words(by_name["cascade-lin-ts", "few-items"]) == "–"
 
@@ -69,7 +69,14 @@ def test_the_picture_has_a_cell_for_each_learner_and_world(lines):
     figure = guide_figure(lines)
     (axes,) = figure.axes
     said = [text.get_text() for text in axes.texts]
-    for name in ("few-items", "topics", "cascade-kl-ucb", "random", "Counts for each item", "No click model"):
+    for name in (
+        "few-items",
+        "topics-and-more",
+        "cascade-kl-ucb",
+        "random",
+        "Counts for each item",
+        "No click model",
+    ):
         assert said.count(name) == 1
     frames = [patch for patch in axes.patches if to_hex(patch.get_edgecolor()) == OWN]
     assert len(frames) == 2 + 1  # two on their own ground, and the legend
@@ -88,6 +95,8 @@ def test_nothing_of_the_picture_is_cut_off(lines):
         box = text.get_window_extent()
         assert 0 <= box.x0 < box.x1 <= width, text.get_text()
         assert 0 <= box.y0 < box.y1 <= height, text.get_text()
+    by_words = {text.get_text(): text.get_window_extent() for text in figure.axes[0].texts}
+    assert by_words["topics-and-more"].y1 < by_words["Mean of 2 runs of 50 steps"].y0
 
 
 def test_colours_go_from_light_to_dark_and_stop_at_the_ends():

@@ -67,6 +67,9 @@ def compare(
         )  # fmt: skip
         lines = lines_of(standings, steps)
         _write_guide(lines, out)
+    for one in standings if policy else ():  # Who names a learner wants to know where it is.
+        if one.reason:
+            talk.print(f"not played in {one.world.name}: {one.reason}")
     if json:
         print_json(as_plain(lines))
     else:

@@ -23,7 +23,7 @@ class PairPolicy(Policy):
     order_free: ClassVar[bool] = False
 
     horizon: int = param(
-        100_000, "n: slates that its confidence is meant for; 100,000 as in the experiments of most papers",
+        100_000, "n: slates that its confidence is meant for; 100,000 is our choice",
         at_least=2,
     )  # fmt: skip
 

@@ -102,7 +102,7 @@ class BatchRank(Policy):
     # 16 log n = 184 times each item before it acts at all.
     quick: ClassVar[bool] = False
     horizon: int = param(
-        100_000, "n: slates that its confidence is meant for; 100,000 as in the experiments of most papers",
+        100_000, "n: slates that its confidence is meant for; 100,000 is our choice",
         at_least=3,
     )  # fmt: skip
 

@@ -48,7 +48,9 @@ class BubbleRank(PairPolicy):
     log n), as we remember it.
 
     Ours: with more items than slots, the last slot pairs with the first item that is not shown; one of the
-    two is shown by chance, and wins if it is clicked. Rows that may not be shown are passed over. A pair is
+    two is shown by chance, and wins if it is clicked: for that pair nothing is promised, and a request that
+    leaves out an item lets it lose there, because feedback does not tell which items were allowed. Give such
+    requests to another learner. Rows that were withdrawn are passed over. A pair is
     counted if the slate shows it as it might be shown now. Of feedback that comes late, when the pairing is
     another, only pairs in the order of the list remain: that is safe, but favours that order. So where many
     slates are out at once, let `turn` be many times their number. It keeps L^2 numbers.

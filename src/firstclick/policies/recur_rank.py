@@ -113,7 +113,7 @@ class RecurRank(Policy):
     # The design of a running phase knows nothing of items that come later.
     growable: ClassVar[bool] = False
     horizon: int = param(
-        100_000, "n: slates that its confidence is meant for; 100,000 as in the experiments of most papers",
+        100_000, "n: slates that its confidence is meant for; 100,000 is our choice",
         at_least=2,
     )  # fmt: skip
 

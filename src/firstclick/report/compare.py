@@ -59,7 +59,7 @@ def guide_table(lines: Sequence[Line]) -> list[str]:
                 line = cells[learner, world.name]
                 share = share_in_words(line)
                 marked = "°" if learner.partition(":")[0] in own[world.name] else ""
-                row.append((f"**{share}**" if line.leads and learner != FLOOR else share) + marked)
+                row.append((f"**{share}**" if line.leads else share) + marked)
             text.append(f"| `{learner}` | " + " | ".join(row) + " |")
     text += ["", "The worlds, each time another one of its kind:", ""]
     for world in worlds:

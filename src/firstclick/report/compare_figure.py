@@ -7,7 +7,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from firstclick.compare.families import FLOOR
 from firstclick.compare.standings import Line, worlds_in
 from firstclick.report.compare import by_cell, learners_by_family, share_in_words
 from firstclick.report.figures import INK, look
@@ -110,10 +109,9 @@ def _draw(axes: Axes, left: float, top: float, line: Line, own: bool) -> None:
             )
         )
     dark = not line.reason and line.share_of_random > DARK_FROM
-    bold = line.leads and line.learner != FLOOR
     _write(
         axes, left + COLUMN / 2, top + ROW / 2, share_in_words(line), ha="center",
-        weight="bold" if bold else "normal", color="white" if dark else INK if not bold else "black",
+        weight="bold" if line.leads else "normal", color="white" if dark else "black" if line.leads else INK,
     )  # fmt: skip
 
 

@@ -48,6 +48,9 @@ def wish(
     n = live.k if k is None else k
     if not 1 <= n <= live.k:
         raise Malformed(f"k must lie between 1 and {live.k}, the places of this model, got {n}")
+    for word, given in (("candidates", candidates), ("exclude", exclude)):
+        if isinstance(given, str):
+            raise Malformed(f"{word} must be a list of ids, got the text {given!r}; say [{given!r}]")
     catalog = shelf.catalog
     ids = None if candidates is None else list(candidates)
     asked = None if ids is None else catalog.rows(ids)

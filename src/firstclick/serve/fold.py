@@ -12,7 +12,7 @@ from firstclick.kernels.clicks import UNTOLD, examined_positions
 from firstclick.kernels.compiling import compiled, kernel, learn
 from firstclick.kernels.ranking import Request
 from firstclick.live import LivePolicy
-from firstclick.protocol import EVERYTHING, LARGEST_FEATURE, Policy
+from firstclick.protocol import EVERYTHING, LARGEST_CONTEXT, LARGEST_FEATURE, Policy
 from firstclick.serve.events import FEEDBACK_HEAD, MORE, MORE_HEAD, read_feedback
 
 _HEAD = FEEDBACK_HEAD.size
@@ -94,7 +94,7 @@ def _read(content, at, end, n_rows, shape, rows, clicked, words, floats):  # typ
     at += 4 * n
     for i in range(n_floats):
         words[i] = _unsigned(content, at + 8 * i, 8)
-        if not abs(floats[i]) <= LARGEST_FEATURE:
+        if not abs(floats[i]) <= (LARGEST_CONTEXT if i < n_context else LARGEST_FEATURE):
             return wrong
     return n, told, n_columns
 
@@ -147,7 +147,14 @@ def fold(live: LivePolicy, payloads: Sequence[bytes]) -> NDArray[np.int64]:
         arrays.features.shape[1] if policy.takes_features else 0,
     )
     compiled(fold_feedback, type(policy))(
-        live.numbers, live.state, live.arrays_to_learn(), EVERYTHING, content, ends, shape, clicks
+        live.numbers,
+        live.state,
+        live.arrays_to_learn(),
+        EVERYTHING._replace(hidden=live.withdrawn()),
+        content,
+        ends,
+        shape,
+        clicks,
     )
     return clicks
 
