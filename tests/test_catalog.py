@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-import firstclick.catalog as catalog_module
+import firstclick.catalog.catalog as catalog_module
 from firstclick import Catalog, Ranker
 from firstclick.errors import InvalidInput, UnknownName
 

@@ -1,5 +1,7 @@
 """Every registered policy, with defaults and with other parameters, against every check that applies."""
 
+from typing import Any
+
 import pytest
 
 from firstclick import policy_classes
@@ -7,7 +9,7 @@ from firstclick.kernels.ranking import rank
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.protocol import EVERYTHING
-from firstclick.registry import make_policy
+from firstclick.registry import USUAL_POLICIES, make_policy
 from firstclick.testing import CHECKS, Check, check_policy, checks_of
 
 OTHERS = [
@@ -41,8 +43,26 @@ SKIPPED = {
 }
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
-@pytest.mark.parametrize("policy", [*policy_classes(), *OTHERS])
+# Whole runs of learners that came after the paper are long: the loop is compiled for each of them.
+RUNS = ("stays_finite_in_extremes", "beats_random_order")
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(
+            policy,
+            check,
+            id=f"{policy}-{check.name}",
+            marks=[pytest.mark.long]
+            if check.name in RUNS and policy.partition(":")[0] not in USUAL_POLICIES
+            else [],
+        )
+        for policy in [*policy_classes(), *OTHERS]
+        for check in CHECKS
+    ]
+
+
+@pytest.mark.parametrize(("policy", "check"), cases())
 def test_policy(policy: str, check: Check) -> None:
     made = make_policy(policy)
     if reason := check.reason_to_skip(made):

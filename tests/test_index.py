@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from awkward import KINDS, kind_of_features
 from firstclick import Catalog, Ranker
-from firstclick import catalog as catalog_module
 from firstclick import index as index_module
+from firstclick.catalog import catalog as catalog_module
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.index import build_index, no_index
 from firstclick.kernels.hashing import mix

@@ -87,6 +87,7 @@ def test_the_wheel_states_what_pyproject_and_the_package_state(wheel: Path) -> N
 
 
 @needs_build_tools
+@pytest.mark.long
 def test_the_installed_wheel_works_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
     """The dependencies are lent by this environment through a .pth file; firstclick itself is the wheel's."""
     target = new_venv(tmp_path / "venv")

@@ -55,6 +55,7 @@ def test_sizes_that_cannot_be(items, features, k, message):
         grid([LIN], items, features, k)
 
 
+@pytest.mark.long
 def test_a_cell_has_all_its_contenders_and_is_measured_once(tmp_path):
     kept = Kept(tmp_path / "new" / "cells.jsonl")
     cells = grid([LIN, COUNTS], (16,), (3,), 2)

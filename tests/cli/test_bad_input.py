@@ -85,8 +85,15 @@ POLICIES = [
 
 WORLDS = [
     ("blbb", "unknown world 'blbb'; did you mean 'blb'?"),
-    ("mars", "unknown world 'mars'; known are bernoulli, blb, linear, long-tail"),
-    ("blb:items=3", "blb has no parameter 'items'; did you mean 'n_items'? (parameters: n_items, k, p, gap)"),
+    (
+        "mars",
+        "unknown world 'mars'; known are bernoulli, blb, drift, linear, logistic, long-tail, switch, topics, "
+        "types, vectors",
+    ),
+    (
+        "blb:items=3",
+        "blb has no parameter 'items'; did you mean 'n_items'? (parameters: clicks, n_items, k, p, gap)",
+    ),
     ("blb:p=2", "blb: p must be at least 0 and at most 1, got 2"),
     ("blb:p=nan", "blb: p must be at least 0 and at most 1, got nan, which is not finite"),
     ("blb:gap=0.5", "blb: gap must be at most p, got gap=0.5, p=0.2"),

@@ -14,9 +14,10 @@ def test_json_describes_every_policy_and_every_parameter(run):
     assert list(described) == list(policy_classes())
     for name, cls in policy_classes().items():
         assert described[name]["needs_features"] is cls.needs_features
-        assert {
-            key: entry["default"] for key, entry in described[name]["parameters"].items()
-        } == cls.defaults()
+        # JSON has lists and no tuples.
+        assert {key: entry["default"] for key, entry in described[name]["parameters"].items()} == json.loads(
+            json.dumps(cls.defaults())
+        )
     assert described["cascade-ucb1"]["parameters"]["radius"] == {
         "default": 1.5, "help": "weight of the confidence radius", "rule": "above 0",
     }  # fmt: skip

@@ -31,7 +31,10 @@ def print_entry(entry: Mapping[str, Any], remark: str) -> None:
     out.print(Text.assemble((entry["name"], "bold"), "  ", entry["summary"]))
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for name, parameter in entry["parameters"].items():
-        default = "" if parameter["default"] is None else parameter["default"]
+        default = parameter["default"]
+        if isinstance(default, tuple):
+            default = "/".join(f"{part:g}" for part in default)
+        default = "" if default is None else default
         table.add_row(f"{name}={default}", Text(f"{parameter['help']} ({parameter['rule']})"))
     for below in (Text(remark, "dim"), table) if entry["parameters"] else (Text(remark, "dim"),):
         out.print(Padding(below, (0, 0, 0, 2), expand=False))
