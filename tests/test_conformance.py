@@ -209,6 +209,7 @@ def test_every_check_has_a_policy_that_breaks_it_but_one() -> None:
     assert {check.name for check in CHECKS} - set(BROKEN) == {"continues_after_save_and_load"}
 
 
+@pytest.mark.long  # Nobody can import these classes, so that each is compiled anew.
 @pytest.mark.parametrize("check", [c for c in CHECKS if c.name in BROKEN], ids=lambda check: check.name)
 def test_a_broken_policy_is_caught(check: Check) -> None:
     with pytest.raises(AssertionError):

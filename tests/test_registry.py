@@ -268,6 +268,7 @@ def test_of_two_definitions_of_a_name_yours_counts_and_then_the_later(tmp_path, 
     )
 
 
+@pytest.mark.long
 def test_a_policy_typed_at_the_prompt_or_in_a_function_plays_here_and_is_not_cached(tmp_path):
     in_function = "def make():\n" + textwrap.indent(POLICY, "    ") + "    return LastFirst(skipped=1)\n"
     typed = POLICY + in_function.replace("last-first", "in-function") + PLAY
