@@ -45,7 +45,7 @@ class C3UCB(ContextPolicy):
 
     With discount=1 and no context it is cascade-lin-ucb, slate by slate, and as quick. With a context the
     width is another quadratic form of the features for each user, so that none can be kept between requests:
-    each takes O(L d^2) for L items, tens of times as long as context-lin-ts with its index.
+    each takes O(L d^2) for L items, nine times as long as context-lin-ts at 3,000 items.
     """
 
     name = "c3-ucb"
