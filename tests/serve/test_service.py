@@ -29,6 +29,12 @@ def service(place: str) -> Iterator[Service]:
         yield service
 
 
+@pytest.mark.parametrize("word", ["exclude", "candidates"])
+def test_a_text_is_not_taken_for_a_list_of_its_letters(service: Service, word: str) -> None:
+    with pytest.raises(Malformed, match=r"must be a list of ids, got the text 'i3'; say \['i3'\]"):
+        service.recommend("shop", **{word: "i3"})  # type: ignore[arg-type]
+
+
 def play(service: Service, steps: int, *, name: str = "shop") -> list[tuple[str, int | None]]:
     """Slates answered; every fourth without a click."""
     said = [(service.recommend(name).token, None if step % 4 == 3 else step % K) for step in range(steps)]

@@ -1,5 +1,5 @@
 """The items that there are: their ids, features and groups."""
 
-from firstclick.catalog.catalog import Catalog, ItemId
+from firstclick.catalog.catalog import Catalog, ItemId, item_ids
 
-__all__ = ["Catalog", "ItemId"]
+__all__ = ["Catalog", "ItemId", "item_ids"]

@@ -33,7 +33,7 @@ def _item_id(item: object) -> ItemId:
     raise InvalidInput(f"an item id must be a text or a whole number, got {item!r}")
 
 
-def _item_ids(items: Iterable[ItemId]) -> list[ItemId]:
+def item_ids(items: Iterable[ItemId]) -> list[ItemId]:
     # A text is iterable too: 'b12' would quietly mean the items 'b', '1' and '2'.
     if isinstance(items, str):
         raise InvalidInput(f"items must be a list of ids, got the text {items!r}; say [{items!r}]")
@@ -46,7 +46,7 @@ def _item_ids(items: Iterable[ItemId]) -> list[ItemId]:
 
 def _new_ids(items: Iterable[ItemId]) -> list[ItemId]:
     """The ids of items to add: at least one, and none of them twice."""
-    ids = _item_ids(items)
+    ids = item_ids(items)
     if not ids:
         raise InvalidInput("no items given")
     if len(set(ids)) < len(ids):
@@ -231,7 +231,7 @@ class Catalog:
 
     def withdraw(self, items: Iterable[ItemId]) -> None:
         """Show these items no longer; all of them, or none and an error."""
-        rows = {self._shown_row(item): item for item in _item_ids(items)}
+        rows = {self._shown_row(item): item for item in item_ids(items)}
         self.hidden[list(rows)] = 1
         self.n_hidden += len(rows)
         for item in self._newest.keys() & rows.values():
@@ -242,7 +242,7 @@ class Catalog:
 
         An item that is shown already stays as it is.
         """
-        rows = {row for row in self._rows_of(_item_ids(items)) if self.hidden[row]}
+        rows = {row for row in self._rows_of(item_ids(items)) if self.hidden[row]}
         self.hidden[list(rows)] = 0
         self.n_hidden -= len(rows)
 
@@ -262,14 +262,14 @@ class Catalog:
 
     def rows(self, items: Iterable[ItemId]) -> NDArray[np.int64]:
         """The rows of the given items, each once; withdrawn ones are left out, unknown ones refused."""
-        different = dict.fromkeys(self._rows_of(_item_ids(items)))
+        different = dict.fromkeys(self._rows_of(item_ids(items)))
         rows = np.fromiter(different, np.int64, len(different))
         return rows[self.hidden[rows] == 0] if self.n_hidden else rows
 
     def known_rows(self, items: Iterable[ItemId]) -> list[int]:
         """The rows of those of the given items that the catalog has; 5 for '5' is a mistake and refused."""
         rows = []
-        for item in _item_ids(items):
+        for item in item_ids(items):
             row = self._row_of.get(item)
             if row is not None:
                 rows.append(row)
@@ -320,5 +320,5 @@ class Catalog:
         catalog = cls.__new__(cls)
         # Arrays that are read-only, as those made of bytes are, would be another type to compile for.
         rows = None if features is None else np.require(features, np.float64, ("C", "W"))
-        catalog._start(_item_ids(items), rows, hidden.copy(), list(cold_rows), groups)
+        catalog._start(item_ids(items), rows, hidden.copy(), list(cold_rows), groups)
         return catalog

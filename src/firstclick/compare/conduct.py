@@ -1,13 +1,11 @@
 """Play learners in stock worlds, in a folder; the same call goes on where the last one stopped."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from firstclick.compare.families import FLOOR, in_order
 from firstclick.compare.fitting import Contender, contenders
@@ -17,12 +15,12 @@ from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.experiment.cells import Cell, Setting
 from firstclick.experiment.declaration import Training
 from firstclick.experiment.folder import CELLS, alone_in, check_folder, write_manifest
-from firstclick.experiment.play import UNWATCHED, Played, Watch, finish
-from firstclick.experiment.store import CellStore, Record, Speed
-from firstclick.protocol import Policy, Stage
+from firstclick.experiment.play import UNWATCHED, CellTask, Watch, finish
+from firstclick.experiment.store import CellStore
+from firstclick.protocol import Policy
 from firstclick.registry import make_policy, policy_classes
 from firstclick.simulate.engine import Engine, engine_named
-from firstclick.simulate.loop import log_spaced, play_run
+from firstclick.simulate.loop import log_spaced
 from firstclick.simulate.results import installed_versions
 from firstclick.whole_number import whole_number
 from firstclick.writing import write_whole
@@ -73,44 +71,13 @@ def compare(
         placed = _cells(fitted, worlds, steps, runs, seed)
         cells, digests = list(placed), [one.spec for one in placed.values()]
 
-        def tasks(missing: Sequence[int]) -> Iterator[StockTask]:
+        def tasks(missing: Sequence[int]) -> Iterator[CellTask]:
             return _tasks(cells, [placed[cell] for cell in cells], missing)
 
         finish(cells, digests, tasks, store, engine, watch)
         standings = [_standing(one, store, steps, runs, seed) for one in fitted]
         write_whole(folder / "results.csv", as_csv(lines_of(standings, steps)))
     return standings
-
-
-@dataclass(frozen=True)
-class StockTask:
-    """One run of one learner in a stock world, with everything that a process far away needs to play it."""
-
-    index: int
-    policy: Policy
-    stage: Stage
-    optimal: NDArray[np.int64]
-    optimal_reward: float
-    run: int
-    record: NDArray[np.int64]
-    seed: int
-
-    def play(self, report: Callable[[int], Any]) -> Played:
-        trace = play_run(
-            self.policy, self.stage, self.optimal, record=self.record, seed=self.seed, run=self.run,
-            report=report,
-        )  # fmt: skip
-        record = Record(
-            step=self.record,
-            reward=trace.reward,
-            regret=trace.regret,
-            expected_regret=trace.expected_regret,
-            optimal_reward=self.optimal_reward,
-            optimal_items=(),
-            shown={},
-            notes=trace.notes,
-        )
-        return Played(self.index, record, Speed(trace.seconds_per_step))
 
 
 def _setting(one: Contender, steps: int, seed: int) -> Setting:
@@ -131,7 +98,7 @@ def _cells(
     return placed
 
 
-def _tasks(cells: Sequence[Cell], fitted: Sequence[Contender], missing: Sequence[int]) -> Iterator[StockTask]:
+def _tasks(cells: Sequence[Cell], fitted: Sequence[Contender], missing: Sequence[int]) -> Iterator[CellTask]:
     """The tasks of missing cells; neighbours that share a stage and its best slates get the same."""
     latest: tuple[Any, ...] | None = None
     for number in missing:
@@ -149,7 +116,9 @@ def _tasks(cells: Sequence[Cell], fitted: Sequence[Contender], missing: Sequence
             )
         _, stage, optimal, reward = latest
         record = log_spaced(setting.steps)
-        yield StockTask(number, cell.policy, stage, optimal, reward, cell.run, record, setting.seed)
+        yield CellTask(
+            number, cell.policy, stage, optimal, reward, cell.run, record, setting.seed, beside_numpy=False
+        )
 
 
 def _standing(one: Contender, store: CellStore, steps: int, runs: int, seed: int) -> Standing:

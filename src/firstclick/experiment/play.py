@@ -59,6 +59,7 @@ class CellTask:
     run: int
     record: NDArray[np.int64]
     seed: int
+    beside_numpy: bool = True  # Time the same algorithm in plain NumPy too, in the first runs.
 
     def play(self, report: Callable[[int], Any]) -> Played:
         trace = play_run(
@@ -79,7 +80,7 @@ class CellTask:
         )
         # Right here, where both have the same neighbours.
         compared = None
-        if self.run < RUNS_COMPARED:
+        if self.beside_numpy and self.run < RUNS_COMPARED:
             compared = numpy_seconds_per_step(self.policy, self.stage, k)
         return Played(self.index, record, Speed(trace.seconds_per_step, compared))
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.catalog import Catalog, ItemId
+from firstclick.catalog import Catalog, ItemId, item_ids
 from firstclick.catalog.grouping import caps_by_group
 from firstclick.kernels.ranking import Request
 from firstclick.live import LivePolicy
@@ -48,11 +48,8 @@ def wish(
     n = live.k if k is None else k
     if not 1 <= n <= live.k:
         raise Malformed(f"k must lie between 1 and {live.k}, the places of this model, got {n}")
-    for word, given in (("candidates", candidates), ("exclude", exclude)):
-        if isinstance(given, str):
-            raise Malformed(f"{word} must be a list of ids, got the text {given!r}; say [{given!r}]")
     catalog = shelf.catalog
-    ids = None if candidates is None else list(candidates)
+    ids = None if candidates is None else item_ids(candidates)
     asked = None if ids is None else catalog.rows(ids)
     excluded = catalog.known_rows(exclude)
     held = pinned_rows(shelf, pinned, n) if pinned else {}

@@ -180,7 +180,7 @@ class Service:
         """
         model = self.model(name)
         issued_ms = int(time.time() * 1000)
-        excluded = exclude if isinstance(exclude, str) else list(exclude)  # A text is refused further on.
+        excluded = exclude if isinstance(exclude, str) else list(exclude)  # `wish` refuses it.
         plain = k is None and candidates is None and not excluded and not pinned
         plain = plain and context is None and at_most is None and features is None
         if plain and request_id is None and not model.wants_context:

@@ -10,16 +10,21 @@ from firstclick.worlds.linear import positive_features
 from firstclick.worlds.views import ViewsWorld, scaled_to
 
 
-class Switch(WorldSpec):
+class Moving(WorldSpec):
+    """Attraction is x'theta, and there are several thetas, one after the other."""
+
+    n_items: int = param(100, "number of items", at_least=1, at_most=10**9)
+    n_features: int = param(5, "number of features", at_least=1, at_most=10**6)
+    period: int = param(5000, "steps from one theta to the next", at_least=1)
+    thetas: int = param(4, "how many there are", at_least=1, at_most=10**5)
+    best: float = param(0.5, "attraction of the most attractive item", above=0, at_most=1)
+
+
+class Switch(Moving):
     """Attraction is x'theta, and every `period` steps there is another theta; after `thetas` of them the
     first comes again."""
 
     name = "switch"
-    n_items: int = param(100, "number of items", at_least=1, at_most=10**9)
-    n_features: int = param(5, "number of features", at_least=1, at_most=10**6)
-    period: int = param(5000, "steps from one switch to the next", at_least=1)
-    thetas: int = param(4, "how many there are", at_least=1, at_most=10**5)
-    best: float = param(0.5, "attraction of the most attractive item", above=0, at_most=1)
 
     def build(self, seed: int) -> ViewsWorld:
         draw = stream(seed, "world", self.name)
@@ -33,16 +38,11 @@ class Switch(WorldSpec):
         )
 
 
-class Drift(WorldSpec):
+class Drift(Moving):
     """Attraction is x'theta, and theta wanders on a straight line from one point to the next and at last back
     to the first, in small steps."""
 
     name = "drift"
-    n_items: int = param(100, "number of items", at_least=1, at_most=10**9)
-    n_features: int = param(5, "number of features", at_least=1, at_most=10**6)
-    period: int = param(5000, "steps from one point to the next", at_least=1)
-    thetas: int = param(4, "how many points there are", at_least=1, at_most=10**5)
-    best: float = param(0.5, "attraction of the most attractive item", above=0, at_most=1)
 
     def build(self, seed: int) -> ViewsWorld:
         draw = stream(seed, "world", self.name)
