@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from firstclick import __version__, confidence_width, regret_bound
+from firstclick.cli import app
 
 GIVEN = ("--features", 2, "--k", 1, "--steps", 1_000_000, "--sigma", 0.5, "--theta-norm", 3)
 
@@ -61,10 +63,18 @@ def test_help_tells_every_command(run, wanted):
         assert re.search(rf"^  {command} +\w.*[^.]\.$", seen.out, re.M), f"{command}: a whole sentence"
 
 
-@pytest.mark.parametrize("command", ["demo", "simulate", "policies", "bound"])
+def every_command(group=None, before=()):
+    """`("data", "describe")` and the like, of the whole program."""
+    for name, command in (group or typer.main.get_command(app)).commands.items():
+        yield (*before, name)
+        if hasattr(command, "commands"):
+            yield from every_command(command, (*before, name))
+
+
+@pytest.mark.parametrize("command", list(every_command()), ids=" ".join)
 def test_help_explains_every_option_and_fits_80_columns(run, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    seen = run(command, "--help")
+    seen = run(*command, "--help")
     assert seen.code == 0
     assert max(map(len, seen.out.splitlines())) <= 80
     for option in re.findall(r"^  (--[a-z-]+)", seen.out, re.M):

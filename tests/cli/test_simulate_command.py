@@ -366,11 +366,12 @@ def test_the_examples_of_the_help_work_when_pasted(run, folder, monkeypatch, com
 
 
 def test_the_help_lists_every_world_with_its_parameters_and_defaults(run):
-    listed = re.search(r"Worlds and their defaults:\n((?:    .*\n)+)", run("simulate", "--help").out)[
-        1
-    ].split()
+    shown = run("simulate", "--help").out
+    listed = re.search(
+        r"Worlds and their defaults:\n((?:    .*\n)+)  Each takes clicks= too: cascade,", shown
+    )[1].split()
     ours = {name: cls for name, cls in world_classes().items() if cls.__module__.startswith("firstclick.")}
     assert [spec.partition(":")[0] for spec in listed] == list(ours)
     for spec, cls in zip(listed, ours.values(), strict=True):
         assert make_world(spec) == cls()
-        assert re.findall(r"(\w+)=", spec) == list(cls.rules())
+        assert ["clicks", *re.findall(r"(\w+)=", spec)] == list(cls.rules())

@@ -77,7 +77,8 @@ def features(
 
     \b
     From any source of data:
-      firstclick features movielens --data data/ml-1m --items 500 --out films.parquet
+      firstclick features movielens --data data/ml-1m --items 500 \\
+        --out films.parquet
     """
     # Imported late: of the service only this is needed, and only here.
     from firstclick.serve.catalog_file import parquet_library, write_catalog

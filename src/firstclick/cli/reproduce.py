@@ -95,7 +95,8 @@ def reproduce(
 
     \b
     A first look, in a minute:
-      firstclick reproduce --dataset synthetic-movielens --steps 2000 --runs 3 --out look
+      firstclick reproduce --dataset synthetic-movielens --steps 2000 \\
+        --runs 3 --out look
     """
     from firstclick.paper.reproduce import reproduce as carry_out
 

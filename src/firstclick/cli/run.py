@@ -48,7 +48,7 @@ def run(
     Example, films.toml:
       title    = "Which learner for our films?"
       data     = "table:user=customer,item=film,value=stars,above=3"
-      path     = "ratings.csv"              # CSV, TSV or Parquet, beside this file
+      path     = "ratings.csv"              # CSV, TSV or Parquet, beside this
       policies = ["cascade-lin-ts", "cascade-ts", "cascade-ucb1:radius=0.5"]
       items    = [64, "all"]                # a list: one comparison for each
       rank     = 20                         # features by truncated SVD
@@ -61,10 +61,16 @@ def run(
       firstclick run films.toml --out results
 
     \b
-    Also, with their defaults: extras = [] (policies that --extras adds), seed = 1,
-    group = none (a group of items),
-    pick = "popular" (or "random", "source"), scaled = true (V Sigma; false: V), intercept = false,
-    one_split = false, with_replacement = false, cut_first = false (SVD before the cut).
+    Also, with their defaults:
+      extras = []                           # policies that --extras adds
+      seed = 1
+      group = none                          # a group of items
+      pick = "popular"                      # or "random", "source"
+      scaled = true                         # V Sigma; false: V
+      intercept = false
+      one_split = false
+      with_replacement = false
+      cut_first = false                     # SVD before the cut
     """
     from firstclick.report.experiment import write_experiment
 

@@ -28,7 +28,8 @@ def serve(**flags: Any) -> None:
     \b
     Examples:
       firstclick serve --demo
-      firstclick serve --catalog items.csv --policy cascade-lin-ts --k 6 --store shop.db
+      firstclick serve --catalog items.csv --policy cascade-lin-ts --k 6 \\
+        --store shop.db
       firstclick serve --config serve.toml --print-config
     """
     file, printing = flags.pop("config"), flags.pop("print_config")

@@ -108,16 +108,17 @@ def simulate(
 
     \b
     Worlds and their defaults:
-      bernoulli:clicks=cascade,attractions=0.5/0.4/0.3/0.2/0.1
-      blb:clicks=cascade,n_items=16,k=2,p=0.2,gap=0.15
-      drift:clicks=cascade,n_items=100,n_features=5,period=5000,thetas=4,best=0.5
-      linear:clicks=cascade,n_items=100,n_features=5,best=0.5
-      logistic:clicks=cascade,n_items=100,n_features=6,best=0.5,spread=4.0
-      long-tail:clicks=cascade,n_items=10000,n_features=32,best=0.5,fading=0.8,tail=0.45
-      switch:clicks=cascade,n_items=100,n_features=5,period=5000,thetas=4,best=0.5
-      topics:clicks=cascade,n_items=100,topics=8,relevance=0,best=0.5
-      types:clicks=cascade,n_items=100,n_features=5,types=4,best=0.5,told=places
-      vectors:clicks=cascade,n_items=100,n_features=5,n_context=3,users=200,best=0.5
+      bernoulli:attractions=0.5/0.4/0.3/0.2/0.1
+      blb:n_items=16,k=2,p=0.2,gap=0.15
+      drift:n_items=100,n_features=5,period=5000,thetas=4,best=0.5
+      linear:n_items=100,n_features=5,best=0.5
+      logistic:n_items=100,n_features=6,best=0.5,spread=4.0
+      long-tail:n_items=10000,n_features=32,best=0.5,fading=0.8,tail=0.45
+      switch:n_items=100,n_features=5,period=5000,thetas=4,best=0.5
+      topics:n_items=100,topics=8,relevance=0,best=0.5
+      types:n_items=100,n_features=5,types=4,best=0.5,told=places
+      vectors:n_items=100,n_features=5,n_context=3,users=200,best=0.5
+    Each takes clicks= too: cascade, dcm/0.6/0.5, pbm/1/0.7/0.5 or scroll/0.8.
     """
     if world is None and interactions is None:
         raise InvalidInput("give --world SPEC or --interactions FILE to play on; --help has examples")
