@@ -24,7 +24,7 @@ test: .venv/.all ## install the tools too, then lint, type check and test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 test-long: .venv/.all ## the tests that take minutes
 	$(BIN)/pytest -m long

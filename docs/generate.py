@@ -8,13 +8,13 @@ A test compares the pages with what this would write.
 
 import inspect
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 from firstclick import policy_classes, world_classes
+from firstclick.cli import app
 from firstclick.compare.standings import from_csv
 from firstclick.data.sources import source_classes
 from firstclick.declaration import Declared
@@ -177,12 +177,10 @@ def command_line_page() -> str:
 
 
 def help_of(command: str) -> str:
-    """What `--help` prints, 100 columns wide."""
-    environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"}
-    call = [sys.executable, "-m", "firstclick", *command.split(), "--help"]
-    done = subprocess.run(call, env=environment, capture_output=True, text=True, check=True)
-    text = done.stdout.replace("python -m firstclick", "firstclick").replace("__main__.py", "firstclick")
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+    """What `--help` prints on a terminal of 100 columns."""
+    words = [*command.split(), "--help"]
+    done = CliRunner().invoke(app, words, prog_name="firstclick", terminal_width=98)
+    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
 
 
 def http_page() -> str:

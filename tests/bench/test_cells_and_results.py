@@ -77,7 +77,7 @@ def test_a_cell_has_all_its_contenders_and_is_measured_once(tmp_path):
 
 def test_a_line_that_a_crash_cut_short_is_measured_again(tmp_path):
     kept = Kept(tmp_path / "cells.jsonl")
-    cells = grid([LIN, COUNTS], (16,), (3,), 2)
+    cells = grid([COUNTS], (16, 20), (3,), 2)
     measure_cells(cells, kept, seconds=SECONDS, report=silent)
     text = kept.path.read_text()
     kept.path.write_text(text[: len(text) - 30])

@@ -96,7 +96,13 @@ def test_the_floor_repeats_what_was_recorded(world, catalog):
     np.testing.assert_array_equal(floor.state.examined, 3 * learner.state.examined)
 
 
-@pytest.mark.parametrize("name", ["cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cascade-lin-ts",
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("ranked-lin-ts", "cascade-lin-ucb")),
+    ],
+)
 def test_the_floor_draws_the_thetas_of_the_learner(name, world, catalog):
     learner = Learner(make_policy(name), world, catalog, K)
     learner.begin()

@@ -93,6 +93,14 @@ def test_a_newcomers_path(folder: Path) -> None:
         assert "1 items of model 'default' are not in the catalog file and stay, 'jam' for one" in server.err
 
 
+def test_the_call_that_is_printed_says_what_a_contextual_learner_wants_to_know(folder: Path) -> None:
+    Path("items.csv").write_text(CATALOG)
+    with serving("--catalog", "items.csv", "--policy", "context-lin-ts:context=2", "--k", "3") as server:
+        path, body = re.search(rf"{re.escape(server.address)}(\S+/recommend) -d '(.*)'", server.err).groups()
+        assert json.loads(body) == {"context": [0, 0]}
+        assert len(server.call(path, json.loads(body))["items"]) == 3
+
+
 def test_columns_of_unlike_size_and_a_catalog_without_features_are_told(run, folder: Path) -> None:
     Path("items.csv").write_text("id,price,sale\na,400,0\nb,20,1\nc,300,1\n")
     with serving("--catalog", "items.csv", "--k", "2") as server:

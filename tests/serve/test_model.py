@@ -184,10 +184,10 @@ def test_pinned_items_stand_where_they_were_asked_for() -> None:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"k": 0}, "k must lie between 1 and 3"),
-        ({"k": 4}, "k must lie between 1 and 3"),
+        ({"k": 0}, "k must be at least 1, got 0"),
+        ({"k": 4}, "k must be at most 3, the places of this model, got 4"),
         ({"candidates": ["i1", "nobody"]}, "no item 'nobody'"),
-        ({"pinned": {3: "i1"}}, "position must lie between 0 and 2"),
+        ({"pinned": {3: "i1"}}, "position must be at most 2, got 3"),
         ({"pinned": {0: "nobody"}}, "'nobody' is not in the catalog"),
         ({"pinned": {0: "i1", 1: "i1"}}, "two positions"),
     ],

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,36 @@ def service(place: str) -> Iterator[Service]:
 def test_a_text_is_not_taken_for_a_list_of_its_letters(service: Service, word: str) -> None:
     with pytest.raises(Malformed, match=r"must be a list of ids, got the text 'i3'; say \['i3'\]"):
         service.recommend("shop", **{word: "i3"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ({"k": "2"}, "k must be a whole number, got '2'"),
+        ({"k": True}, "k must be a whole number, got True"),
+        ({"pinned": ["i3"]}, r"pinned must say the item for each position, as in {0: 'tea'}, got \['i3'\]"),
+        ({"pinned": {"0": "i3", 1: "i4"}}, "pinned: a position must be a whole number, got '0'"),
+        ({"exclude": 7}, "items must be a list of ids, got 7"),
+        ({"request_id": 7}, "request_id must be a text, got 7"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_named(service: Service, asked: dict[str, Any], answer: str) -> None:
+    with pytest.raises(Malformed, match=answer):
+        service.recommend("shop", **asked)
+
+
+def test_items_and_slates_of_the_wrong_kind_are_named(service: Service) -> None:
+    with pytest.raises(
+        Malformed, match=r"an item must be an Item\(id, name, group, features\), got {'id': 'x'}"
+    ):
+        service.put_items("shop", [{"id": "x"}])  # type: ignore[list-item]
+    with pytest.raises(Malformed, match="a slate, or its token, must be given with a click, got 7"):
+        service.feedback("shop", 7, 0)  # type: ignore[arg-type]
+    with pytest.raises(Malformed, match=r"item .x.: features must be a list of numbers, got 0\.5"):
+        service.put_items("shop", [Item("x", features=0.5)])  # type: ignore[arg-type]
+    letters = list("abcdefgh"[:N_FEATURES])
+    with pytest.raises(Malformed, match="features must be numbers, one row per item"):
+        service.put_items("shop", [Item("x", features=letters)])  # type: ignore[arg-type]
 
 
 def play(service: Service, steps: int, *, name: str = "shop") -> list[tuple[str, int | None]]:

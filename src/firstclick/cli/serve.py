@@ -1,12 +1,13 @@
 """`firstclick serve`: a catalog becomes a recommender behind HTTP."""
 
 import inspect
+import json
 import logging
 import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.progress import TaskProgressColumn
 from typer import Exit, Option
@@ -14,6 +15,10 @@ from typer import Exit, Option
 from firstclick.cli.console import talk
 from firstclick.cli.data import bar
 from firstclick.serve.config import Settings, as_toml, flag, load_settings, shown_store
+
+if TYPE_CHECKING:
+    from firstclick.serve.model import Model
+    from firstclick.serve.service import Service
 
 DEMO_MODEL = "cafe"
 METAVARS = {int: "N", float: "NUMBER", Path: "FILE", tuple: "ORIGIN"}
@@ -60,7 +65,7 @@ def _serve(settings: Settings, stack: ExitStack) -> None:
     server = Server(service, settings)
     for note in notes:
         talk.print(f"note: {note}")
-    _welcome(server.address, settings, service.names(), keyed=bool(service.caretaker.api_keys))
+    _welcome(server.address, settings, service)
     if settings.demo:
         crowd = ClickingCrowd(service, settings.name)
         crowd.start()
@@ -70,11 +75,12 @@ def _serve(settings: Settings, stack: ExitStack) -> None:
     talk.print("closed")
 
 
-def _welcome(address: str, settings: Settings, models: list[str], *, keyed: bool) -> None:
-    key = " \\\n  -H 'Authorization: Bearer '$KEY" if keyed else ""
+def _welcome(address: str, settings: Settings, service: "Service") -> None:
+    key = " \\\n  -H 'Authorization: Bearer '$KEY" if service.caretaker.api_keys else ""
     talk.print(f"\nfirstclick serves {address}   (store: {shown_store(settings.store)}; Ctrl-C ends it)\n")
     if settings.durability == "relaxed":
         talk.print("durability is relaxed: a power cut may take the clicks of the last moments\n")
+    models = service.names()
     if not models:
         talk.print("There is no model yet: start with --catalog items.csv, or POST one to /v1/models.")
     else:
@@ -82,9 +88,15 @@ def _welcome(address: str, settings: Settings, models: list[str], *, keyed: bool
         base = f"{address}/v1/models/{model}"
         post = f"curl -s -H 'Content-Type: application/json'{key}"
         talk.print("What to show, and what was clicked (a position from 0, or null):\n")
-        talk.print(f"  {post} \\\n    {base}/recommend -d '{{}}'")
+        talk.print(f"  {post} \\\n    {base}/recommend -d '{_first_request(service.model(model))}'")
         talk.print(f'  {post} \\\n    {base}/feedback -d \'{{"token": "...", "click": 0}}\'\n')
     talk.print(f"Dashboard: {address}/    API: {address}/openapi.json    Metrics: {address}/metrics\n")
+
+
+def _first_request(model: "Model") -> str:
+    """What a request has to say at least: nothing, or what is known of the user."""
+    n_context = model.live.policy.n_context
+    return json.dumps({"context": [0] * n_context} if n_context else {})
 
 
 def _signature() -> inspect.Signature:

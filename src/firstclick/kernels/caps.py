@@ -14,17 +14,19 @@ def recommend_within_caps(numbers, state, catalog, request, key, noise, slate): 
     is asked for again without the groups that are full: at most once for each of them. A learner that puts
     its best item elsewhere than on top keeps to the caps too, though not always with the best of a group.
     """
-    n = recommend(numbers, state, catalog, request, key, noise, slate)
     groups, caps = request.groups, request.caps
-    if len(groups) == 0:
-        return n
-    # Loops, because what Numba makes of an assignment to a slice takes seconds to compile.
+    # Loops, because what Numba makes of an assignment to a slice takes seconds to compile; and one call,
+    # because a learner takes as long at each.
     hidden = np.zeros(len(groups), np.uint8)
-    for row in range(len(request.hidden)):
+    for row in range(min(len(request.hidden), len(groups))):
         hidden[row] = request.hidden[row]
     full = np.zeros(len(caps), np.uint8)
     left = np.empty(len(caps), np.int64)
+    asked = request
     while True:
+        n = recommend(numbers, state, catalog, asked, key, noise, slate)
+        if len(groups) == 0:
+            return n
         for group in range(len(caps)):
             left[group] = caps[group]
         fitting = 0
@@ -43,7 +45,6 @@ def recommend_within_caps(numbers, state, catalog, request, key, noise, slate): 
                 hidden[row] = 1
         for position in range(fitting):
             hidden[slate[position]] = 0
-        again = Request(
+        asked = Request(
             request.candidates, hidden, request.context, request.features, request.groups, request.caps
         )
-        n = recommend(numbers, state, catalog, again, key, noise, slate)

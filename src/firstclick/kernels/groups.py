@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 
-from firstclick.kernels.compiling import kernel
+from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.hashing import mix, scramble, stride
 from firstclick.kernels.ranking import GroupArrays, place, rank, rows_of
 
@@ -86,7 +86,7 @@ def ranker_by(index):  # type: ignore[no-untyped-def]
     @kernel
     def _rank_groups(state, pretended, budget, catalog, request, key, slate):  # type: ignore[no-untyped-def]
         groups, labels, hidden = catalog.groups, catalog.labels, request.hidden
-        _follow(groups, state, labels)
+        _follow(groups, state.time[0], state.examined, state.hits, labels)
         base, slope = groups.base, groups.slope
         n_groups, k = groups.clock[N_GROUPS], len(slate)
 
@@ -117,7 +117,10 @@ def ranker_by(index):  # type: ignore[no-untyped-def]
         best = np.empty(k)
         for group in range(n_groups):
             if looked_at[group] and limits[group] >= scores[k - 1]:
-                n = _place_members(groups, group, limits[group], labels, hidden, key, slate, best, n)
+                start = groups.start[group]
+                stop = start + groups.size[group]
+                members, marks = groups.members[start:stop], groups.marks[start:stop]
+                n = _place_members(members, marks, limits[group], labels, hidden, key, slate, best, n)
         return n
 
     @kernel
@@ -147,12 +150,9 @@ def ranker_by(index):  # type: ignore[no-untyped-def]
     return rank_by_index
 
 
-@kernel
-def _place_members(groups, group, score, labels, hidden, key, slate, best, n):  # type: ignore[no-untyped-def]
+@shared_kernel
+def _place_members(members, marks, score, labels, hidden, key, slate, best, n):  # type: ignore[no-untyped-def]
     """Put items of one score where they belong among the best `n` so far; return how many there are now."""
-    start = groups.start[group]
-    stop = start + groups.size[group]
-    members, marks = groups.members[start:stop], groups.marks[start:stop]
     # Of a large group only the K that are luckiest matter.
     k, found = len(slate), 0
     luck, lucky = np.zeros(k, np.uint64), np.empty(k, np.int64)
@@ -180,21 +180,21 @@ def _place_members(groups, group, score, labels, hidden, key, slate, best, n):  
     return n
 
 
-@kernel
-def _follow(groups, state, labels):  # type: ignore[no-untyped-def]
-    """Bring the groups to what the state has counted."""
+@shared_kernel
+def _follow(groups, time, examined, hits, labels):  # type: ignore[no-untyped-def]
+    """Bring the groups to what was counted by this time."""
     clock, noted = groups.clock, groups.noted
-    fits = clock[TIME] >= 0 and clock[TIME] + clock[LEARNED] == state.time[0] and clock[NOTED] <= len(noted)
+    fits = clock[TIME] >= 0 and clock[TIME] + clock[LEARNED] == time and clock[NOTED] <= len(noted)
     if fits:
         for i in range(clock[NOTED]):
-            fits = fits and _move(groups, noted[i], state.examined[noted[i]], state.hits[noted[i]], labels)
+            fits = fits and _move(groups, noted[i], examined[noted[i]], hits[noted[i]], labels)
     if not fits:
-        _make(groups, state, labels)
-    clock[TIME], clock[LEARNED], clock[NOTED] = state.time[0], 0, 0
+        _make(groups, examined, hits, labels)
+    clock[TIME], clock[LEARNED], clock[NOTED] = time, 0, 0
 
 
 @kernel
-def _make(groups, state, labels):  # type: ignore[no-untyped-def]
+def _make(groups, examined, hits, labels):  # type: ignore[no-untyped-def]
     """Make the groups from nothing."""
     clock, size, start, room = groups.clock, groups.size, groups.start, groups.room
     clock[N_GROUPS] = clock[N_FREE] = 0
@@ -202,7 +202,7 @@ def _make(groups, state, labels):  # type: ignore[no-untyped-def]
     size[:] = 0
     n_items = len(groups.group_of)
     for row in range(n_items):
-        group = _group(groups, state.examined[row], state.hits[row])
+        group = _group(groups, examined[row], hits[row])
         groups.group_of[row] = group
         size[group] += 1
     end = 0

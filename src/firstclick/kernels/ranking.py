@@ -143,7 +143,7 @@ def rows_of(catalog, request):  # type: ignore[no-untyped-def]
     return request.candidates if len(request.candidates) > 0 else catalog.rows
 
 
-@kernel
+@shared_kernel
 def rank(rows, scores, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the rows of largest score that are not hidden; return how many were found."""
     # Arrays are taken out of their tuples once: Numba counts references at every access.

@@ -15,6 +15,7 @@ from firstclick.serve.errors import Malformed
 from firstclick.serve.feature_scale import FeatureScale
 from firstclick.serve.pinned import pinned_rows
 from firstclick.serve.shelf import Shelf
+from firstclick.whole_number import whole_number
 
 Caps = tuple[NDArray[np.int32], NDArray[np.int64]]
 AtMost = int | Mapping[str, int]
@@ -45,9 +46,11 @@ def wish(
 
     `scale` is what is done to features that people give, as the log has it.
     """
-    n = live.k if k is None else k
-    if not 1 <= n <= live.k:
-        raise Malformed(f"k must lie between 1 and {live.k}, the places of this model, got {n}")
+    n = (
+        live.k
+        if k is None
+        else whole_number("k", k, at_least=1, at_most=live.k, because=", the places of this model")
+    )
     catalog = shelf.catalog
     ids = None if candidates is None else item_ids(candidates)
     asked = None if ids is None else catalog.rows(ids)

@@ -44,8 +44,11 @@ class Said(NamedTuple):
     examined: int | None = None
 
     def token(self) -> str:
-        """The token of the slate."""
-        return self.slate if isinstance(self.slate, str) else self.slate.token
+        """The token of the slate, or Malformed."""
+        token = getattr(self.slate, "token", self.slate)
+        if not isinstance(token, str):
+            raise Malformed(f"a slate, or its token, must be given with a click, got {token!r:.80}")
+        return token
 
 
 class MoreClicks(TypedDict, total=False):

@@ -73,6 +73,10 @@ def check_items(items: Sequence[Item], n_features: int | None, *, cold: bool = F
 
 
 def _check_words(item: Item) -> None:
+    if not isinstance(item, Item):
+        raise Malformed(f"an item must be an Item(id, name, group, features), got {item!r:.80}")
+    if item.features is not None and np.ndim(item.features) != 1:
+        raise Malformed(f"item {item.id!r}: features must be a list of numbers, got {item.features!r:.80}")
     if isinstance(item.id, str):
         if not 1 <= len(item.id) <= LONGEST_ID:
             raise Malformed(f"an item id must have 1 to {LONGEST_ID} characters, got {len(item.id)}")

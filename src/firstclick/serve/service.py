@@ -180,8 +180,8 @@ class Service:
         """
         model = self.model(name)
         issued_ms = int(time.time() * 1000)
-        excluded = exclude if isinstance(exclude, str) else list(exclude)  # `wish` refuses it.
-        plain = k is None and candidates is None and not excluded and not pinned
+        excluded = exclude if isinstance(exclude, ItemId) else list(exclude)  # `wish` refuses one id.
+        plain = k is None and candidates is None and excluded == [] and not pinned
         plain = plain and context is None and at_most is None and features is None
         if plain and request_id is None and not model.wants_context:
             number, ranked = model.next_slate()

@@ -74,6 +74,8 @@ def number_in(nonce: bytes) -> int:
 
 def nonce_of_request(request_id: str) -> bytes:
     """The nonce of a request that has a name: however often it is asked, feedback is counted once."""
+    if not isinstance(request_id, str):
+        raise Malformed(f"request_id must be a text, got {request_id!r:.80}")
     return hashlib.blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=NONCE_SIZE).digest()
 
 
