@@ -87,10 +87,9 @@ class BatchRank(Policy):
     n is the horizon. Regret O(K^3 L / gap log n). The constants are large: unless gaps are, it wants a
     million slates and more.
 
-    The 16 and the 4 are as we remember them. Ours: items are counted whenever they are shown, not only while
-    they are behind; a batch without a split goes on even if it has no item to drop; items added later join
-    the last batch. Rows that may not be shown are passed over, and what is left moves up; an item that is
-    never shown holds up its batch.
+    Ours: items are counted whenever they are shown, not only while they are behind; a batch without a split
+    goes on even if it has no item to drop; items added later join the last batch. Rows that may not be shown
+    are passed over, and what is left moves up; an item that is never shown holds up its batch.
     """
 
     name = "batch-rank"

@@ -40,7 +40,7 @@ class BubbleRank(PairPolicy):
     Neighbours are paired, from the first or from the second place in turn, and each pair is shown in random
     order; where only one of a pair is clicked, it wins. Of N such slates S is how many more an item won: with
     S > 2 sqrt(N log(1 / delta)) it goes above the other for good, and a pair in the right order is no longer
-    exchanged. delta = horizon^-4, as the authors have it.
+    exchanged. delta = horizon^-4, the authors' as we remember it.
 
     Safety, where slates show the whole list of K items: call a pair wrong if the less attractive item stands
     above. With a chance of at least 1 - K^2 n sqrt(delta) = 1 - K^2 / n none of the first n slates has more

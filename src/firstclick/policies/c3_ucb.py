@@ -37,8 +37,8 @@ class C3UCB(ContextPolicy):
     place of the features. An item examined at position k adds g^2k sigma^-2 z z' to M and, if it was clicked,
     g^2k z to B; U = min(z'mean + c sqrt(z'M^-1 z), 1), where the clip never changes a slate.
 
-    The authors allow any discounts that fall from 1; powers of one number, and 0.9 for it, are what we
-    remember of their experiments. Their ridge lambda is sigma^2, their beta c * sigma. With c=theory it is
+    The authors allow any discounts that fall from 1; in their experiments they are powers of one number,
+    0.9 for most, else 0.95 or 1. Their ridge lambda is sigma^2, their beta c * sigma. With c=theory it is
     beta = R sqrt(log((1 + C t / (lambda d))^d / delta^2)) + sqrt(lambda), of C = sum of the g^2k, which holds
     for z and theta of norm at most 1; R = 1/2, c = 1 and delta are our choice. Regret O(d / p sqrt(n K) log
     n), p being the least chance that a slate is examined to its end, for lambda of at least C.

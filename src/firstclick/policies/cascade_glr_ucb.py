@@ -88,10 +88,11 @@ class CascadeGLRUCB(Policy):
     slate. Regret O(sqrt(changes * L n log n)), the least possible but for the logarithm.
 
     The authors' are the test, delta = 1 / n for n steps (here that of 100,000), forgetting all items upon a
-    change, and exploring. Ours are: the threshold is the leading term of theirs, which has further ones and
-    finds changes later; at most 64 cuts are tried, at every 2^i-th observation; what is explored is drawn and
-    not taken in turns, and goes to the top of the usual slate, which costs its last item; explore is 0.05.
-    The state holds 64 numbers for each item, and each examined item costs up to 64 trials a step.
+    change, and exploring. The threshold is the leading term of the one in the proofs, which has further ones
+    and finds changes later; Besson and Kaufmann, whose test it is, use it so. Ours are: at most 64 cuts are
+    tried, at every 2^i-th observation; what is explored is drawn and not taken in turns, and goes to the top
+    of the usual slate, which costs its last item; explore is 0.05. The state holds 64 numbers for each item,
+    and each examined item costs up to 64 trials a step.
     """
 
     name = "cascade-glr-ucb"

@@ -23,10 +23,10 @@ class PbmPIE(PositionPolicy):
     positions of N_l KL(S_l / N_l, chance_l q) <= (1 + eps) log t} is at least the leader's S / E. As n grows
     its regret comes near the least that any learner can have.
 
-    Ours: unseen items come first, so that each is shown once (the authors begin with each item at every
-    position, as we remember it); eps = 0.01 by default (they ask for more than 0); t, the slates learned
-    from. Whether U reaches a rate is told from the sum at that rate, without computing U. What the page tells
-    of how far the user came cuts a slate short, and changes no chance above.
+    Ours: unseen items come first, so that each is shown once (others begin with each item at every position);
+    eps = 0.01 by default (the authors ask for more than 0); t, the slates learned from, where public codes of
+    others have the horizon. Whether U reaches a rate is told from the sum at that rate, without computing U.
+    What the page tells of how far the user came cuts a slate short, and changes no chance above.
     """
 
     name = "pbm-pie"

@@ -92,11 +92,12 @@ class RecurRank(Policy):
     within 2^-l: items are dropped that are 2 2^-l or more below the last that has a slot, and the block is
     split wherever two that follow each other are so far apart. Regret O(K sqrt(d n log(n L))).
 
-    Ours: delta_l = 1 / (K l (l + 1) n), with n the horizon, so that all phases together fail with a chance of
-    at most 2 / n; the design, found to within a tenth by Frank and Wolfe's method from items that span the
-    others (g makes good for the tenth); the order in which items are tried, which is random; all items in
-    random order before the first phase ends. A block learns only from clicks at its own first slot. Rows that
-    may not be shown are passed over; an item that is never shown holds up its block.
+    delta_l = 1 / (K l (l + 1) n), with n the horizon, so that all phases together fail with a chance of at
+    most 2 / n; the first author's code has sqrt(n) there, and phases half as long again. Ours: the design,
+    found to within a tenth by Frank and Wolfe's method from items that span the others (g makes good for the
+    tenth); the order in which items are tried, which is random; all items in random order before the first
+    phase ends. A block learns only from clicks at its own first slot. Rows that may not be shown are passed
+    over; an item that is never shown holds up its block.
 
     A slate takes time in proportion to L; the end of a phase, once in a long while, to some hundred L d^2.
     """

@@ -35,11 +35,12 @@ class TopRank(PairPolicy):
     for sure once S >= sqrt(2 N log(c sqrt(N) / delta)), c = 4 sqrt(2 / pi) / erf(sqrt(2)). The first block
     are the items that none beats, the next those that only these beat, and so on.
 
-    delta = 1 / horizon, as the authors have it. Regret O(K L / gap log n), and O(sqrt(K^3 L n log n))
-    whatever the gaps. Ours: where mistakes make a circle, its items form the last block; feedback that comes
-    late is read by the blocks of the day it comes. A live ranker does not tell `learn` which rows were
-    allowed, so that a withdrawn item looks like one that nobody clicks: pairs=shown compares only items that
-    were both shown, which is right for any requests, lets items be added later, and learns more slowly.
+    delta = 1 / horizon (a co-author's later experiments have 1 / sqrt(horizon)). Regret O(K L / gap log n),
+    and O(sqrt(K^3 L n log n)) whatever the gaps. Ours: where mistakes make a circle, its items form the last
+    block; feedback that comes late is read by the blocks of the day it comes. A live ranker does not tell
+    `learn` which rows were allowed, so that a withdrawn item looks like one that nobody clicks: pairs=shown
+    compares only items that were both shown, which is right for any requests, lets items be added later, and
+    learns more slowly.
 
     It keeps L^2 numbers. A click takes time in proportion to L; a relation that is new, to L^2.
     """
