@@ -26,6 +26,7 @@ OTHERS = [
     "cascade-hybrid:topics=2",
     "dcm-kl-ucb:stop=0.2/0.9",
     "dcm-lin-ts:stop=0.4",
+    "dcm-lin-ucb:stop=learned",
     "discounted-lin-ucb:discount=0.9,detector=5",
 ]
 

@@ -69,18 +69,24 @@ def test_with_the_extension_switched_off_it_is_its_parent(policy, parent, most):
 
 
 class SlowDependent(reference.LinTS):
-    """Several clicks; after the last one the user went on with a chance that Bayes' rule gives."""
+    """Several clicks; after the last one the user went on with a chance that Bayes' rule gives.
 
-    def __init__(self, features, sigma, stop):
+    If nobody knows how likely it is to leave, `stop` is None, and is the mean of what was held so far of all
+    clicks but those at the last position: 1 for one that ended the visit. One of each is pretended."""
+
+    def __init__(self, features, sigma, stop=None):
         super().__init__(features, sigma)
-        self.stop = stop
+        self.stop, self.left = stop, [0.0, 1.0]
 
     def learn(self, slate, clicks):
         mean = np.linalg.solve(self.M, self.B) / self.sigma**2
         held = np.clip(self.x @ mean, 0, 1)
         last = max(clicks, default=len(slate) - 1)
         tail = slate[last + 1 :]
-        left, went_on = self.stop, (1 - self.stop) * np.prod([1 - held[e] for e in tail])
+        left = np.mean(self.left) if self.stop is None else self.stop
+        went_on = (1 - left) * np.prod([1 - held[e] for e in tail])
+        self.left += [0.0 for position in clicks if position < last]
+        self.left += [left / (left + went_on) for position in clicks if position == last < len(slate) - 1]
         for position, item in enumerate(slate[: last + 1]):
             self.learn_item(item, position in clicks)
         for item in tail:
@@ -187,6 +193,7 @@ def laplace(mean, Q, z, clicked):
 
 SLOW = {
     "dcm-lin-ts:sigma=0.6,stop=0.4": (lambda x: SlowDependent(x, 0.6, 0.4), K),
+    "dcm-lin-ts:sigma=0.6,stop=learned": (lambda x: SlowDependent(x, 0.6), K),
     "discounted-lin-ts:discount=0.97,detector=2": (
         lambda x: SlowForgetting(reference.LinTS(x, 1.0), 0.97, 2.0), 1,
     ),
@@ -232,9 +239,26 @@ def test_what_the_page_tells_is_sure_whatever_the_chance_of_leaving():
     for driver in (told, plain):
         driver.learn([4, 9, 2, 7], [1], told=3)
         driver.learn([3, 1, 8, 0], [])
-    assert not states_differ(told.state, plain.state)
+    assert states_differ(told.state, plain.state) == "leaving"  # and nothing before it
     assert told.state.observations[0] == 3 + 4
     unexamined_positions_teach_nothing(told.policy)
+
+
+def test_how_likely_it_is_to_leave_is_counted_where_it_can_be_told():
+    driver = Driver("dcm-lin-ts:stop=learned", features_of(), k=4)
+    for clicks, told, left, could in [
+        ([1], 2, 1, 1),  # The page says that this one left,
+        ([1], 3, 1, 2),  # and these looked further,
+        ([1], 4, 1, 3),
+        ([0, 2, 3], None, 1, 5),  # After the last position there is nothing to see.
+        ([], None, 1, 5),
+        ([], 2, 1, 5),
+    ]:
+        driver.learn([4, 9, 2, 7], clicks, told=told)
+        assert driver.state.leaving.tolist() == [left, could]
+    driver.learn([4, 7, 2, 9], [2])  # Left, or saw the last item and passed it by, though many clicked it.
+    assert driver.state.leaving[1] == 6
+    assert 1 + 2 / 7 < driver.state.leaving[0] < 2
 
 
 def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():
@@ -243,7 +267,7 @@ def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():
     assert plain.order_free
     assert not weighted.mergeable
     assert not weighted.order_free
-    with pytest.raises(InvalidInput, match="stop must be above 0 and at most 1, got 0"):
+    with pytest.raises(InvalidInput, match=r"stop must be above 0 and at most 1 or .*, got 0"):
         make_policy("dcm-lin-ts:stop=0")
 
 

@@ -30,6 +30,7 @@ class LearnsTheOpposite(CascadeLinUCB):
         observe_slate(state, catalog, request, slate, examined, turned, numbers.sigma, numbers.scale)
 
 
+@pytest.mark.long  # A wrong learner, compiled anew each time.
 def test_the_regret_of_lin_ucb_is_below_the_bound_and_that_of_a_wrong_learner_above():
     np.testing.assert_allclose(WORLD.attractions, [0.3, 0.6])
     bound = regret_bound(**GIVEN)

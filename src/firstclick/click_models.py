@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.declaration import check_name
 from firstclick.errors import InvalidInput
-from firstclick.kernels.clicks import CASCADE, DEPENDENT, POSITION, SCROLL, UNTOLD, examined_positions
+from firstclick.kernels.clicks import (
+    CASCADE,
+    DEPENDENT,
+    LEAVING,
+    POSITION,
+    SCROLL,
+    UNTOLD,
+    examined_positions,
+)
 
 
 class ClickModel(ABC):
@@ -99,6 +107,13 @@ class DependentClick(ClickModel):
 
     def worth(self, k: int) -> NDArray[np.float64]:
         return self.by_position(k)
+
+
+class LeavingUnseen(DependentClick):
+    """Dependent clicks, for a learner that weighs how likely it is that the user went on after the last one:
+    then -1 positions are said to be examined, unless the page tells, or nothing was clicked."""
+
+    kind = LEAVING
 
 
 class PositionBased(ClickModel):

@@ -93,6 +93,7 @@ def test_what_other_code_measured_is_not_used(tmp_path, monkeypatch):
     assert not already_measured(cells, kept, seconds=SECONDS)
 
 
+@pytest.mark.long
 def test_a_learner_that_a_scan_contradicts_is_not_measured(monkeypatch):
     honest = run.Learner.record
 

@@ -51,7 +51,7 @@ def test_the_scan_shows_the_slates_of_the_learner_and_neither_shows_what_the_loo
         assert learner.catalog.tree.covered == N_ITEMS
 
 
-@pytest.mark.parametrize("name", ["cascade-lin-ts", "cascade-ucb1"])
+@pytest.mark.parametrize("name", ["cascade-lin-ts", pytest.param("cascade-ucb1", marks=pytest.mark.long)])
 def test_the_learner_begins_anew_and_from_the_free_row_that_its_policy_takes(name, world, catalog):
     learner = Learner(make_policy(name), world, catalog, K)
     learner.begin()
@@ -171,6 +171,7 @@ def test_a_tiny_long_tail_has_its_best_item_too():
         assert world.attractions.max() == pytest.approx(0.5)
 
 
+@pytest.mark.long
 def test_the_driver_of_one_call_at_a_time_plays_the_recorded_steps(world, catalog):
     """The record against code that shares neither its loop nor its catalog."""
     slates, clicked = Learner(make_policy("cascade-lin-ucb"), world, catalog, K).record(20)

@@ -162,7 +162,8 @@ def test_ctrl_c_in_what_a_compiler_calls_back_is_answered_a_moment_later(run, mo
         progress(0, 10)
         called_back = {"__name__": module, "signal": signal}
         exec("signal.raise_signal(signal.SIGINT)", called_back)
-        time.sleep(10)
+        for _ in range(1000):
+            time.sleep(0.01)
         pytest.fail("the interrupt was lost")
 
     monkeypatch.setattr(sys.modules["firstclick.cli.simulate"], "play", play)

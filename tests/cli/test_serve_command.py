@@ -12,7 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from firstclick.cli.serve import first_request
+from firstclick.serve.events import Item
+from firstclick.serve.service import open_service
 
 CATALOG = """\
 id,name,group,sweet,hot
@@ -93,12 +98,21 @@ def test_a_newcomers_path(folder: Path) -> None:
         assert "1 items of model 'default' are not in the catalog file and stay, 'jam' for one" in server.err
 
 
-def test_the_call_that_is_printed_says_what_a_contextual_learner_wants_to_know(folder: Path) -> None:
-    Path("items.csv").write_text(CATALOG)
-    with serving("--catalog", "items.csv", "--policy", "context-lin-ts:context=2", "--k", "3") as server:
-        path, body = re.search(rf"{re.escape(server.address)}(\S+/recommend) -d '(.*)'", server.err).groups()
-        assert json.loads(body) == {"context": [0, 0]}
-        assert len(server.call(path, json.loads(body))["items"]) == 3
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ("cascade-lin-ts", {}),
+        ("context-lin-ts:context=2", {"context": [0, 0]}),
+        ("segment-lin-ts:segments=3", {"context": [0]}),
+    ],
+)
+def test_the_call_that_is_printed_says_what_a_learner_wants_to_know(policy, said, tmp_path: Path) -> None:
+    with open_service(str(tmp_path / "shop.db")) as service:
+        items = [Item(name, features=np.array([0.5, n])) for n, name in enumerate(("tea", "pie", "ice"))]
+        model = service.create("shop", policy=policy, k=2, items=items)
+        call = json.loads(first_request(model))
+        assert call == said
+        assert service.model("shop").live.request(**call).context.tolist() == said.get("context", [])
 
 
 def test_columns_of_unlike_size_and_a_catalog_without_features_are_told(run, folder: Path) -> None:

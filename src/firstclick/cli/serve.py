@@ -88,12 +88,12 @@ def _welcome(address: str, settings: Settings, service: "Service") -> None:
         base = f"{address}/v1/models/{model}"
         post = f"curl -s -H 'Content-Type: application/json'{key}"
         talk.print("What to show, and what was clicked (a position from 0, or null):\n")
-        talk.print(f"  {post} \\\n    {base}/recommend -d '{_first_request(service.model(model))}'")
+        talk.print(f"  {post} \\\n    {base}/recommend -d '{first_request(service.model(model))}'")
         talk.print(f'  {post} \\\n    {base}/feedback -d \'{{"token": "...", "click": 0}}\'\n')
     talk.print(f"Dashboard: {address}/    API: {address}/openapi.json    Metrics: {address}/metrics\n")
 
 
-def _first_request(model: "Model") -> str:
+def first_request(model: "Model") -> str:
     """What a request has to say at least: nothing, or what is known of the user."""
     n_context = model.live.policy.n_context
     return json.dumps({"context": [0] * n_context} if n_context else {})

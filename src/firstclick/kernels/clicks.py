@@ -12,7 +12,7 @@ from firstclick.kernels.attraction import MATRIX, attraction_at, attracts, has_b
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.hashing import mix, uniform
 
-CASCADE, DEPENDENT, POSITION, SCROLL = range(4)
+CASCADE, DEPENDENT, POSITION, SCROLL, LEAVING = range(5)
 
 # What the page does not know.
 UNTOLD = -1
@@ -46,7 +46,8 @@ def _popcount(word):  # type: ignore[no-untyped-def]
 
 @kernel
 def examined_positions(click_model, clicks, n, told):  # type: ignore[no-untyped-def]
-    """How many of the first `n` positions were examined: as the page tells, or as the click model has it."""
+    """How many of the first `n` positions were examined: as the page tells, or as the click model has it;
+    UNTOLD if a learner makes up its own mind of what comes after the last click."""
     if told != UNTOLD:
         return told
     if click_model == CASCADE:
@@ -57,6 +58,10 @@ def examined_positions(click_model, clicks, n, told):  # type: ignore[no-untyped
         for position in range(n - 1, -1, -1):
             if clicks[position]:
                 return position + 1
+    elif click_model == LEAVING:
+        for position in range(n):
+            if clicks[position]:
+                return UNTOLD
     return n
 
 

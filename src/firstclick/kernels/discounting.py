@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.kernels.compiling import kernel, shared_kernel
-from firstclick.kernels.posterior import LinearState, add_to_factor, factorise, mean
+from firstclick.kernels.posterior import add_to_factor, factorise, mean
 from firstclick.kernels.ranking import features_at
 from firstclick.kernels.weighting import probability_of
 from firstclick.kernels.widths import RAISED
@@ -31,12 +31,6 @@ class ForgettingState(NamedTuple):
     observations: NDArray[np.int64]
     missing: NDArray[np.float64]
     time: NDArray[np.int64]
-
-
-@kernel
-def linear(state):  # type: ignore[no-untyped-def]
-    """What a linear learner holds of it: the same arrays, so that its kernels are not compiled anew."""
-    return LinearState(state.precision, state.moment, state.factor, state.observations, state.time)
 
 
 @shared_kernel

@@ -35,6 +35,12 @@ class LinearState(NamedTuple):
 
 
 @kernel
+def linear(state):  # type: ignore[no-untyped-def]
+    """The posterior within a larger state: the same arrays, so that no kernel is compiled anew for it."""
+    return LinearState(state.precision, state.moment, state.factor, state.observations, state.time)
+
+
+@kernel
 def factorise(precision, factor):  # type: ignore[no-untyped-def]
     """Set `factor` to the upper triangular R with R'R = precision, unless its digits do not suffice; return
     whether they did.

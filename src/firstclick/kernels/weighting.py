@@ -1,12 +1,29 @@
 """Observations of a linear learner that count for more or less than one."""
 
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from firstclick.kernels.clicks import UNTOLD
 from firstclick.kernels.compiling import kernel, shared_kernel
-from firstclick.kernels.posterior import mean, observe_weighted, solve_transposed
+from firstclick.kernels.posterior import linear, mean, observe_slate, observe_weighted, solve_transposed
 from firstclick.kernels.ranking import features_at
+
+# What stands for a chance of leaving that nobody knows, and for learning down to the last click alone.
+LEARNED, LAST_CLICK = -1.0, 0.0
+
+
+class DependentState(NamedTuple):
+    """What a linear learner of several clicks knows: the posterior, and how often users leave after one."""
+
+    precision: NDArray[np.float64]
+    moment: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    observations: NDArray[np.int64]
+    time: NDArray[np.int64]
+    leaving: NDArray[np.float64]  # how many left, as far as can be told, and after how many clicks they could
 
 
 @kernel
@@ -24,18 +41,29 @@ def observe_dependent_clicks(  # type: ignore[no-untyped-def]
 ):
     """Learn from a slate whose user leaves with chance `stop` after each click, unseen by the page.
 
-    Examined up to the end of the slate means that the page does not tell: then what comes after the last
-    click counts with the chance that the user went on.
+    Where the page does not tell how far was examined, what comes after the last click counts with the chance
+    that the user went on. If `stop` is LEARNED, it is the mean of what was seen so far, after one who left
+    and one who went on.
     """
-    sure, weight = examined, 1.0
-    if examined == len(slate):
-        last = examined - 1
-        while last >= 0 and not clicks[last]:
-            last -= 1
-        if last >= 0:
-            sure = last + 1
-            weight = _chance_of_going_on(state, catalog, request, slate, sure, sigma, scale, stop)
-    for position in range(examined):
+    if stop == LAST_CLICK:
+        observe_slate(linear(state), catalog, request, slate, examined, clicks, sigma, scale)
+        return
+    leaving, n = state.leaving, len(slate)
+    end = n if examined == UNTOLD else examined
+    last = end - 1
+    while last >= 0 and not clicks[last]:
+        last -= 1
+    sure, weight = end, 1.0
+    if examined == UNTOLD:
+        sure = last + 1
+        chance = (leaving[0] + 1.0) / (leaving[1] + 2.0) if stop == LEARNED else stop
+        weight = _chance_of_going_on(state, catalog, request, slate, sure, sigma, scale, chance)
+    for position in range(last):
+        leaving[1] += clicks[position]
+    if 0 <= last < n - 1:  # After the last place nobody can go on.
+        leaving[1] += 1.0
+        leaving[0] += 1.0 - weight if end > last + 1 else 1.0
+    for position in range(end):
         counted = 1.0 if position < sure else weight
         if counted > 0.0:
             x = features_at(catalog, request, slate[position], position)

@@ -2,9 +2,14 @@
 
 from typing import ClassVar
 
-from firstclick.click_models import ClickModel, DependentClick, PositionBased
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.click_models import ClickModel, DependentClick, LeavingUnseen
 from firstclick.declaration import param
+from firstclick.kernels.weighting import LAST_CLICK, LEARNED, DependentState
 from firstclick.policies._linear import LinearPolicy
+from firstclick.protocol import Numbers
 
 
 class DependentClickPolicy(LinearPolicy):
@@ -12,16 +17,25 @@ class DependentClickPolicy(LinearPolicy):
 
     click_model: ClassVar[ClickModel] = DependentClick()
 
-    stop: float | None = param(
-        None, "chance of leaving after a click, if known", kind=float, above=0, at_most=1
-    )
+    stop: float | str = param(
+        "last-click", "chance of leaving after a click; 'learned', or 'last-click' to learn down to that one",
+        kind=float, above=0, at_most=1, words=("last-click", "learned"),
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.stop is not None:
-            # All positions may have been examined, and the weights say how likely it is. They follow from
-            # what was known before, so that neither logs nor slates can change places.
+        if self.stop != "last-click":
+            # What comes after the last click counts as much as it is likely to have been examined. That
+            # follows from what was known before, so that neither logs nor slates can change places.
             for name, value in (
-                ("click_model", PositionBased()), ("mergeable", False), ("order_free", False)
+                ("click_model", LeavingUnseen()), ("mergeable", False), ("order_free", False)
             ):  # fmt: skip
                 object.__setattr__(self, name, value)
+
+    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+        known = {"last-click": LAST_CLICK, "learned": LEARNED}
+        stop = known[self.stop] if isinstance(self.stop, str) else self.stop
+        return super().numbers(k, features)._replace(stop=stop)
+
+    def initial_state(self, n_items: int, n_features: int, k: int) -> DependentState:  # type: ignore[override]
+        return DependentState(*super().initial_state(n_items, n_features, k), leaving=np.zeros(2))

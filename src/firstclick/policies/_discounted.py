@@ -5,8 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from firstclick.declaration import param
-from firstclick.kernels.discounting import ForgettingState, linear
-from firstclick.kernels.posterior import estimate_products
+from firstclick.kernels.discounting import ForgettingState
 from firstclick.policies._linear import LinearPolicy
 
 
@@ -26,7 +25,3 @@ class DiscountedPolicy(LinearPolicy):
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> ForgettingState:  # type: ignore[override]
         return ForgettingState(**self._prior((), n_features)._asdict(), missing=np.zeros(1))
-
-    @staticmethod
-    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        estimate_products(linear(state), catalog, request, rows, numbers.sigma, 1.0, means, deviations)

@@ -6,7 +6,7 @@ import numpy as np
 
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.kernels.posterior import LinearState, estimate_products
+from firstclick.kernels.posterior import LinearState, estimate_products, linear
 from firstclick.protocol import Policy, State
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-6, 1e6
@@ -45,7 +45,7 @@ class LinearPolicy(Policy):
     def merge(self, first: LinearState, second: LinearState) -> LinearState:
         prior = np.eye(first.precision.shape[-1])
         precision = first.precision + second.precision - prior
-        return LinearState(
+        return first._replace(
             precision=precision,
             moment=first.moment + second.moment,
             factor=np.ascontiguousarray(np.linalg.cholesky(precision).swapaxes(-1, -2)),
@@ -56,11 +56,11 @@ class LinearPolicy(Policy):
     def tempered(self, state: State, weight: float) -> State:
         """M = I + weight (M - I) and B = weight B: the prior itself is not weakened."""
         # A learner with more in its state, or whose observations do not add up, has to say itself.
-        if weight == 1 or type(state) is not LinearState or not self.mergeable:
+        if weight == 1 or not hasattr(state, "precision") or not self.mergeable:
             return super().tempered(state, weight)
         prior = np.eye(state.precision.shape[-1])
         precision = prior + weight * (state.precision - prior)
-        return LinearState(
+        return state._replace(
             precision=precision,
             moment=weight * state.moment,
             factor=np.ascontiguousarray(np.linalg.cholesky(precision).swapaxes(-1, -2)),
@@ -70,4 +70,4 @@ class LinearPolicy(Policy):
 
     @staticmethod
     def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        estimate_products(state, catalog, request, rows, numbers.sigma, 1.0, means, deviations)
+        estimate_products(linear(state), catalog, request, rows, numbers.sigma, 1.0, means, deviations)

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.index import rank_by_bound
-from firstclick.kernels.posterior import estimate_products, observe_slate
+from firstclick.kernels.posterior import estimate_products, linear, observe_slate
 from firstclick.kernels.ranking import CatalogArrays
 from firstclick.kernels.widths import first_widths
 from firstclick.policies._linear import LinearPolicy
@@ -87,7 +87,7 @@ class CascadeLinUCB(LinearPolicy):
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         # A common scale multiplies mean and width alike: it changes no order, and is left out.
-        return rank_by_bound(state, numbers.sigma, numbers.c, catalog, request, key, slate)
+        return rank_by_bound(linear(state), numbers.sigma, numbers.c, catalog, request, key, slate)
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
@@ -95,4 +95,6 @@ class CascadeLinUCB(LinearPolicy):
 
     @staticmethod
     def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        estimate_products(state, catalog, request, rows, numbers.sigma, numbers.scale, means, deviations)
+        estimate_products(
+            linear(state), catalog, request, rows, numbers.sigma, numbers.scale, means, deviations
+        )

@@ -1,6 +1,5 @@
 """DCMLinTS."""
 
-from firstclick.kernels.posterior import observe_slate
 from firstclick.kernels.weighting import observe_dependent_clicks
 from firstclick.policies._dependent import DependentClickPolicy
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
@@ -14,8 +13,9 @@ class DCMLinTS(DependentClickPolicy, CascadeLinTS):
     knows, and nothing is learned (dcmKL-UCB's rule). That drops skips and keeps clicks, so attractions come
     out too high. With `stop`, the chance v of leaving after a click, the positions after the last one count
     as skipped with weight (1 - v) q / (v + (1 - v) q), the chance that the user went on, where q is the
-    product of their 1 - x'mean (ours; if the page tells less than the whole slate for examined, all that is
-    sure). With at most one click a slate and no `stop` it is CascadeLinTS.
+    product of their 1 - x'mean (ours; what the page tells to be examined is sure). With stop=learned v is the
+    mean of what is held of all clicks so far: 0 for one that others follow, 1 less that weight for the last
+    one. With at most one click a slate and no `stop` it is CascadeLinTS.
     """
 
     name = "dcm-lin-ts"
@@ -23,9 +23,6 @@ class DCMLinTS(DependentClickPolicy, CascadeLinTS):
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        if numbers.stop == 0.0:  # It was not told.
-            observe_slate(state, catalog, request, slate, examined, clicks, numbers.sigma, 1.0)
-        else:
-            observe_dependent_clicks(
-                state, catalog, request, slate, examined, clicks, numbers.sigma, 1.0, numbers.stop
-            )
+        observe_dependent_clicks(
+            state, catalog, request, slate, examined, clicks, numbers.sigma, 1.0, numbers.stop
+        )

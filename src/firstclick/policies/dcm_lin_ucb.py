@@ -1,6 +1,5 @@
 """DCMLinUCB."""
 
-from firstclick.kernels.posterior import observe_slate
 from firstclick.kernels.weighting import observe_dependent_clicks
 from firstclick.policies._dependent import DependentClickPolicy
 from firstclick.policies.cascade_lin_ucb import CascadeLinUCB
@@ -20,9 +19,6 @@ class DCMLinUCB(DependentClickPolicy, CascadeLinUCB):
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        if numbers.stop == 0.0:  # It was not told.
-            observe_slate(state, catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale)
-        else:
-            observe_dependent_clicks(
-                state, catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale, numbers.stop
-            )
+        observe_dependent_clicks(
+            state, catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale, numbers.stop
+        )

@@ -1,7 +1,7 @@
 """DiscountedLinTS."""
 
-from firstclick.kernels.discounting import forget, linear
-from firstclick.kernels.posterior import observe_slate
+from firstclick.kernels.discounting import forget
+from firstclick.kernels.posterior import linear, observe_slate
 from firstclick.policies._discounted import DiscountedPolicy
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 

@@ -1,8 +1,7 @@
 """DiscountedLinUCB."""
 
-from firstclick.kernels.discounting import forget, linear, raise_widths
-from firstclick.kernels.index import rank_by_bound
-from firstclick.kernels.posterior import estimate_products, observe_slate
+from firstclick.kernels.discounting import forget, raise_widths
+from firstclick.kernels.posterior import linear, observe_slate
 from firstclick.policies._discounted import DiscountedPolicy
 from firstclick.policies.cascade_lin_ucb import CascadeLinUCB
 
@@ -22,10 +21,6 @@ class DiscountedLinUCB(DiscountedPolicy, CascadeLinUCB):
     paper = "Russac et al. 2019, with Zong et al. 2016, Algorithms 2 and 3"
 
     @staticmethod
-    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
-        return rank_by_bound(linear(state), numbers.sigma, numbers.c, catalog, request, key, slate)
-
-    @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         growth = forget(
             state, catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale,
@@ -34,9 +29,3 @@ class DiscountedLinUCB(DiscountedPolicy, CascadeLinUCB):
         if growth > 1.0:
             raise_widths(catalog.widths, growth)
         observe_slate(linear(state), catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale)
-
-    @staticmethod
-    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        estimate_products(
-            linear(state), catalog, request, rows, numbers.sigma, numbers.scale, means, deviations
-        )
