@@ -339,6 +339,7 @@ def test_short_tasks_are_sent_together_and_long_ones_alone(address, submitted):
     assert len(submitted) == 8
 
 
+@pytest.mark.long
 def test_long_tasks_among_short_ones_are_shared_out_again(submitted):
     stage = Watched(uuid.uuid4().hex)
     order = [0.0] * 600 + [0.6] * 6 + [0.0] * 600
@@ -488,6 +489,7 @@ def script(folder, seconds):
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_dask_says_nothing_on_the_terminal_not_even_when_a_worker_dies(tmp_path):
     with script(tmp_path, 0.2) as program:
         out, err = program.communicate(timeout=60)

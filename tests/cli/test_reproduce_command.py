@@ -158,10 +158,14 @@ def test_the_tables_on_the_terminal_have_regret_speed_and_claims(run, movielens_
     assert json.loads(as_json.out) == json.loads((whole / "claims.json").read_text())
 
 
-def test_experiments_can_be_chosen_and_extras_added(run, movielens_files, folder):
+def test_experiments_can_be_chosen(run, movielens_files, folder):
     seen = run(*arguments(movielens_files, "out", experiment=2, steps=20, runs=1))
     assert seen.code == 0, seen.err
     assert {path.stem for path in (folder / "out").glob("*.svg")} == {"figure-2"}
+
+
+@pytest.mark.long
+def test_extras_can_be_added(run, movielens_files):
     seen = run(*arguments(movielens_files, "more", experiment=1, steps=20, runs=1), "--extras")
     assert seen.code == 0, seen.err
     for policy in ("cascade-kl-ucb", "cascade-ts", "cascade-lin-ucb"):

@@ -61,6 +61,10 @@ def test_items_and_slates_of_the_wrong_kind_are_named(service: Service) -> None:
         service.feedback("shop", 7, 0)  # type: ignore[arg-type]
     with pytest.raises(Malformed, match=r"item .x.: features must be a list of numbers, got 0\.5"):
         service.put_items("shop", [Item("x", features=0.5)])  # type: ignore[arg-type]
+    with pytest.raises(Malformed, match=r"an item id must be a text, or a whole number .* got None"):
+        service.put_items("shop", [Item(None)])  # type: ignore[arg-type]
+    with pytest.raises(Malformed, match="item 'x': group must be a text, got 7"):
+        service.put_items("shop", [Item("x", group=7)])  # type: ignore[arg-type]
     letters = list("abcdefgh"[:N_FEATURES])
     with pytest.raises(Malformed, match="features must be numbers, one row per item"):
         service.put_items("shop", [Item("x", features=letters)])  # type: ignore[arg-type]

@@ -15,9 +15,9 @@ from typer import Exit, Option
 from firstclick.cli.console import talk
 from firstclick.cli.data import bar
 from firstclick.serve.config import Settings, as_toml, flag, load_settings, shown_store
+from firstclick.serve.errors import Refused
 
 if TYPE_CHECKING:
-    from firstclick.serve.model import Model
     from firstclick.serve.service import Service
 
 DEMO_MODEL = "cafe"
@@ -88,14 +88,17 @@ def _welcome(address: str, settings: Settings, service: "Service") -> None:
         base = f"{address}/v1/models/{model}"
         post = f"curl -s -H 'Content-Type: application/json'{key}"
         talk.print("What to show, and what was clicked (a position from 0, or null):\n")
-        talk.print(f"  {post} \\\n    {base}/recommend -d '{first_request(service.model(model))}'")
+        talk.print(f"  {post} \\\n    {base}/recommend -d '{first_request(service, model)}'")
         talk.print(f'  {post} \\\n    {base}/feedback -d \'{{"token": "...", "click": 0}}\'\n')
     talk.print(f"Dashboard: {address}/    API: {address}/openapi.json    Metrics: {address}/metrics\n")
 
 
-def first_request(model: "Model") -> str:
+def first_request(service: "Service", model: str) -> str:
     """What a request has to say at least: nothing, or what is known of the user."""
-    n_context = model.live.policy.n_context
+    try:
+        n_context = service.model(model).live.policy.n_context
+    except Refused:  # A model that is broken does not keep the others from being served.
+        return "{}"
     return json.dumps({"context": [0] * n_context} if n_context else {})
 
 

@@ -46,11 +46,9 @@ def wish(
 
     `scale` is what is done to features that people give, as the log has it.
     """
-    n = (
-        live.k
-        if k is None
-        else whole_number("k", k, at_least=1, at_most=live.k, because=", the places of this model")
-    )
+    n = live.k
+    if k is not None:
+        n = whole_number("k", k, at_least=1, at_most=live.k, because=", the places of this model")
     catalog = shelf.catalog
     ids = None if candidates is None else item_ids(candidates)
     asked = None if ids is None else catalog.rows(ids)

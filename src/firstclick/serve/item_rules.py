@@ -80,11 +80,13 @@ def _check_words(item: Item) -> None:
     if isinstance(item.id, str):
         if not 1 <= len(item.id) <= LONGEST_ID:
             raise Malformed(f"an item id must have 1 to {LONGEST_ID} characters, got {len(item.id)}")
-    elif isinstance(item.id, bool) or abs(item.id) > LARGEST_ID:
+    elif type(item.id) is not int or abs(item.id) > LARGEST_ID:
         raise Malformed(
             f"an item id must be a text, or a whole number of at most 2^53 in size, got {item.id!r}"
         )
     for word, text in (("name", item.name), ("group", item.group), ("id", str(item.id))):
+        if not isinstance(text, str):
+            raise Malformed(f"item {item.id!r}: {word} must be a text, got {text!r:.80}")
         if len(text) > LONGEST_NAME:
             raise Malformed(
                 f"item {item.id!r}: {word} must have at most {LONGEST_NAME} characters, got {len(text)}"
