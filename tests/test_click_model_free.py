@@ -385,22 +385,6 @@ def test_top_rank_says_which_of_its_settings_takes_items_later():
     check_growth(make_policy("top-rank:pairs=shown"))
 
 
-@pytest.mark.parametrize("wish", [{"exclude": ["b"]}, {"candidates": ["a", "b", "c"]}, {"at_most": 1}])
-def test_requests_that_would_be_misread_are_refused_with_a_way_out(wish):
-    catalog = Catalog(["a", "b", "c"], np.eye(3), groups=["x", "x", "y"])
-    for name, k, way_out in (
-        ("top-rank", 3, "or say top-rank:pairs=shown"),
-        ("bubble-rank", 2, "fit on the page"),
-    ):
-        ranker = Ranker(name, catalog, k=k)
-        with pytest.raises(InvalidInput, match=f"{name} takes .* leave out candidates, exclude.*{way_out}"):
-            ranker.recommend(**wish)
-        assert ranker.requests == 0
-        assert len(ranker.recommend(exclude=["never there"]).items) == k
-    for name, k in (("top-rank:pairs=shown", 2), ("bubble-rank", 3), ("batch-rank", 2)):
-        assert 0 < len(Ranker(name, catalog, k=k).recommend(**wish).items) <= 3
-
-
 def test_items_that_come_later_start_where_their_learner_says():
     catalog = Catalog(["a", "b", "c", "d"], np.eye(4))
     names = ("top-rank:pairs=shown", "bubble-rank", "batch-rank")

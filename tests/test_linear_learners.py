@@ -12,7 +12,7 @@ from firstclick.index import scanning
 from firstclick.kernels.discounting import discount
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.kernels.posterior import factorise
-from firstclick.registry import make_policy
+from firstclick.registry import make_policy, make_world
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, states_differ
 from firstclick.testing.checks import unexamined_positions_teach_nothing
@@ -71,22 +71,22 @@ def test_with_the_extension_switched_off_it_is_its_parent(policy, parent, most):
 class SlowDependent(reference.LinTS):
     """Several clicks; after the last one the user went on with a chance that Bayes' rule gives.
 
-    If nobody knows how likely it is to leave, `stop` is None, and is the mean of what was held so far of all
-    clicks but those at the last position: 1 for one that ended the visit. One of each is pretended."""
+    If nobody knows how likely it is to leave, `stop` is None: of all clicks but those at the last position,
+    it is told from how many are followed by others, and how many would be if everybody went on."""
 
     def __init__(self, features, sigma, stop=None):
         super().__init__(features, sigma)
-        self.stop, self.left = stop, [0.0, 1.0]
+        self.stop, self.followed, self.would_be = stop, 0.5, 1.0
 
     def learn(self, slate, clicks):
         mean = np.linalg.solve(self.M, self.B) / self.sigma**2
         held = np.clip(self.x @ mean, 0, 1)
         last = max(clicks, default=len(slate) - 1)
         tail = slate[last + 1 :]
-        left = np.mean(self.left) if self.stop is None else self.stop
+        left = 1 - min(self.followed / self.would_be, 1) if self.stop is None else self.stop
         went_on = (1 - left) * np.prod([1 - held[e] for e in tail])
-        self.left += [0.0 for position in clicks if position < last]
-        self.left += [left / (left + went_on) for position in clicks if position == last < len(slate) - 1]
+        self.followed += sum(position < last for position in clicks)
+        self.would_be += sum(1 - np.prod(1 - held[slate[position + 1 :]]) for position in clicks)
         for position, item in enumerate(slate[: last + 1]):
             self.learn_item(item, position in clicks)
         for item in tail:
@@ -239,26 +239,36 @@ def test_what_the_page_tells_is_sure_whatever_the_chance_of_leaving():
     for driver in (told, plain):
         driver.learn([4, 9, 2, 7], [1], told=3)
         driver.learn([3, 1, 8, 0], [])
-    assert states_differ(told.state, plain.state) == "leaving"  # and nothing before it
+    assert states_differ(told.state, plain.state) == "going_on"  # and nothing before it
     assert told.state.observations[0] == 3 + 4
     unexamined_positions_teach_nothing(told.policy)
 
 
-def test_how_likely_it_is_to_leave_is_counted_where_it_can_be_told():
+def test_who_went_on_is_counted_where_it_can_be_told():
     driver = Driver("dcm-lin-ts:stop=learned", features_of(), k=4)
-    for clicks, told, left, could in [
-        ([1], 2, 1, 1),  # The page says that this one left,
-        ([1], 3, 1, 2),  # and these looked further,
-        ([1], 4, 1, 3),
-        ([0, 2, 3], None, 1, 5),  # After the last position there is nothing to see.
-        ([], None, 1, 5),
-        ([], 2, 1, 5),
+    for clicks, told, went_on, could in [
+        ([1], 2, 0, 1),  # The page says that this one left,
+        ([1], 3, 1, 2),  # and these looked further.
+        ([1], 4, 2, 3),
+        ([0, 3], 4, 3, 4),  # After the last position there is nothing to see.
+        ([], None, 3, 4),
+        ([], 2, 3, 4),
     ]:
         driver.learn([4, 9, 2, 7], clicks, told=told)
-        assert driver.state.leaving.tolist() == [left, could]
+        assert driver.state.going_on.tolist() == [went_on, could]
     driver.learn([4, 7, 2, 9], [2])  # Left, or saw the last item and passed it by, though many clicked it.
-    assert driver.state.leaving[1] == 6
-    assert 1 + 2 / 7 < driver.state.leaving[0] < 2
+    assert driver.state.going_on[0] == 3
+    assert 4 < driver.state.going_on[1] < 5
+
+
+@pytest.mark.parametrize("truth", [0.1, 0.5, 0.9])
+def test_the_chance_of_leaving_is_found_out(truth):
+    world = make_world(f"linear:n_items=32,n_features=5,best=0.2,clicks=dcm/{truth}").build(1)
+    driver = Driver("dcm-lin-ts:stop=learned", world.features, k=4)
+    driver.play_in(world, 20_000)
+    followed, would_be = driver.state.going_on
+    # Some thousand clicks, of which a fifth or so would be followed: 0.1 is four standard errors.
+    assert 1 - followed / would_be == pytest.approx(truth, abs=0.1)
 
 
 def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():

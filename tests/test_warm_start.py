@@ -133,6 +133,18 @@ def test_only_what_was_examined_is_learned_and_a_slate_ends_before_an_unknown_it
     assert examined_and_hits("cascade-ts", {"items": ITEMS, "click": 5}) == (1, [1, 1, 1] + [0] * 6, [0] * 9)
 
 
+def test_a_click_below_what_is_used_tells_that_all_above_was_seen():
+    below, none = new_ranker("dcm-lin-ts:stop=0.9"), new_ranker("dcm-lin-ts:stop=0.9")
+    below.warm_start([{"items": ITEMS[:5], "clicks": [0, 4]}])
+    none.warm_start([{"items": ITEMS[:5], "clicks": [0]}])
+    seen = np.eye(N_FEATURES) + FEATURES[:K].T @ FEATURES[:K]
+    np.testing.assert_allclose(below.state.precision, seen)
+    assert np.trace(none.state.precision) < np.trace(seen) - 0.1
+    one = new_ranker()  # A cascade ends with its first click, whatever comes below.
+    one.warm_start([{"items": ITEMS[:5], "clicks": [0, 4]}])
+    assert one.state.observations[0] == 1
+
+
 def test_a_withdrawn_item_counts_and_one_that_changed_counts_with_its_features_of_now():
     ranker = new_ranker()
     ranker.withdraw_items([ITEMS[0], ITEMS[1]])

@@ -111,9 +111,10 @@ class DependentClick(ClickModel):
 
 class LeavingUnseen(DependentClick):
     """Dependent clicks, for a learner that weighs how likely it is that the user went on after the last one:
-    then -1 positions are said to be examined, unless the page tells, or nothing was clicked."""
+    then -1 positions (UNTOLD) are said to be examined, unless the page tells, or nothing was clicked. No
+    world is asked for this."""
 
-    kind = LEAVING
+    name, kind = "dcm-unseen", LEAVING
 
 
 class PositionBased(ClickModel):

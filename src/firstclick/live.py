@@ -169,8 +169,6 @@ class LivePolicy:
     ) -> Request:
         """What is asked for, for kernels: among `candidates`, if given, whose `features` may stand in for the
         catalog's; without the rows `excluded`; and of each group of rows at most its cap."""
-        if candidates is not None or excluded or caps:
-            self.policy.check_restricted(len(self.catalog.items), self.k)
         hidden = self.withdrawn()
         if excluded:
             hidden = self.catalog.hidden.copy()

@@ -168,10 +168,6 @@ class Policy(Declared, ABC):
     def check_context(self, context: NDArray[np.float64]) -> None:
         """Refuse a context that has the right size, and means nothing to this policy."""
 
-    def check_restricted(self, n_items: int, k: int) -> None:
-        """Refuse a request for some of the items only, if this policy learns from items that were not shown:
-        feedback does not tell which were allowed."""
-
     def noise_size(self, k: int, n_features: int) -> int:
         """How many standard normal numbers `recommend` uses."""
         return 0

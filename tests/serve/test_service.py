@@ -32,7 +32,7 @@ def service(place: str) -> Iterator[Service]:
 
 @pytest.mark.parametrize("word", ["exclude", "candidates"])
 def test_a_text_is_not_taken_for_a_list_of_its_letters(service: Service, word: str) -> None:
-    with pytest.raises(Malformed, match=r"must be a list of ids, got the text 'i3'; say \['i3'\]"):
+    with pytest.raises(Malformed, match=rf"{word} must be a list of ids, got the text 'i3'; say \['i3'\]"):
         service.recommend("shop", **{word: "i3"})  # type: ignore[arg-type]
 
 
@@ -43,7 +43,7 @@ def test_a_text_is_not_taken_for_a_list_of_its_letters(service: Service, word: s
         ({"k": True}, "k must be a whole number, got True"),
         ({"pinned": ["i3"]}, r"pinned must say the item for each position, as in {0: 'tea'}, got \['i3'\]"),
         ({"pinned": {"0": "i3", 1: "i4"}}, "pinned: a position must be a whole number, got '0'"),
-        ({"exclude": 7}, "items must be a list of ids, got 7"),
+        ({"exclude": 7}, "exclude must be a list of ids, got 7"),
         ({"request_id": 7}, "request_id must be a text, got 7"),
     ],
 )
@@ -65,6 +65,12 @@ def test_items_and_slates_of_the_wrong_kind_are_named(service: Service) -> None:
         service.put_items("shop", [Item(None)])  # type: ignore[arg-type]
     with pytest.raises(Malformed, match="item 'x': group must be a text, got 7"):
         service.put_items("shop", [Item("x", group=7)])  # type: ignore[arg-type]
+    with pytest.raises(Malformed, match="items must be a list of ids, got the text 'i3'"):
+        service.withdraw_items("shop", "i3")
+    for wrong in (1.0, True, "1"):
+        with pytest.raises(Malformed, match="seq must be a whole number from 1 to 1, the last event, got"):
+            service.roll_back("shop", wrong)  # type: ignore[arg-type]
+    assert service.model("shop").seq == 1
     letters = list("abcdefgh"[:N_FEATURES])
     with pytest.raises(Malformed, match="features must be numbers, one row per item"):
         service.put_items("shop", [Item("x", features=letters)])  # type: ignore[arg-type]
@@ -238,7 +244,7 @@ def test_rolling_back(service: Service) -> None:
     assert service.roll_back("shop", 6) == 12
     np.testing.assert_array_equal(service.model("shop").live.state.precision, digest)
     assert audit_served(service.store, service.model("shop")).equal
-    with pytest.raises(Malformed, match="between 1 and 12"):
+    with pytest.raises(Malformed, match="from 1 to 12"):
         service.roll_back("shop", 13)
 
 

@@ -33,14 +33,15 @@ def _item_id(item: object) -> ItemId:
     raise InvalidInput(f"an item id must be a text or a whole number, got {item!r}")
 
 
-def item_ids(items: Iterable[ItemId]) -> list[ItemId]:
+def item_ids(items: Iterable[ItemId], name: str = "items") -> list[ItemId]:
+    """The ids as a list, or InvalidInput."""
     # A text is iterable too: 'b12' would quietly mean the items 'b', '1' and '2'.
     if isinstance(items, str):
-        raise InvalidInput(f"items must be a list of ids, got the text {items!r}; say [{items!r}]")
+        raise InvalidInput(f"{name} must be a list of ids, got the text {items!r}; say [{items!r}]")
     try:
         given = list(items)
     except TypeError:
-        raise InvalidInput(f"items must be a list of ids, got {items!r}") from None
+        raise InvalidInput(f"{name} must be a list of ids, got {items!r}") from None
     return given if PLAIN.issuperset(map(type, given)) else [_item_id(item) for item in given]
 
 

@@ -16,14 +16,14 @@ LEARNED, LAST_CLICK = -1.0, 0.0
 
 
 class DependentState(NamedTuple):
-    """What a linear learner of several clicks knows: the posterior, and how often users leave after one."""
+    """What a linear learner of several clicks knows: the posterior, and how often users go on after one."""
 
     precision: NDArray[np.float64]
     moment: NDArray[np.float64]
     factor: NDArray[np.float64]
     observations: NDArray[np.int64]
     time: NDArray[np.int64]
-    leaving: NDArray[np.float64]  # how many left, as far as can be told, and after how many clicks they could
+    going_on: NDArray[np.float64]  # how many were seen to go on, and how many would be if all did
 
 
 @kernel
@@ -42,13 +42,13 @@ def observe_dependent_clicks(  # type: ignore[no-untyped-def]
     """Learn from a slate whose user leaves with chance `stop` after each click, unseen by the page.
 
     Where the page does not tell how far was examined, what comes after the last click counts with the chance
-    that the user went on. If `stop` is LEARNED, it is the mean of what was seen so far, after one who left
-    and one who went on.
+    that the user went on. If `stop` is LEARNED, it follows from how many were seen to go on: by a click
+    further down, which those who go on make with a chance that follows from what is held of the items there.
     """
     if stop == LAST_CLICK:
         observe_slate(linear(state), catalog, request, slate, examined, clicks, sigma, scale)
         return
-    leaving, n = state.leaving, len(slate)
+    seen, n = state.going_on, len(slate)
     end = n if examined == UNTOLD else examined
     last = end - 1
     while last >= 0 and not clicks[last]:
@@ -56,13 +56,23 @@ def observe_dependent_clicks(  # type: ignore[no-untyped-def]
     sure, weight = end, 1.0
     if examined == UNTOLD:
         sure = last + 1
-        chance = (leaving[0] + 1.0) / (leaving[1] + 2.0) if stop == LEARNED else stop
-        weight = _chance_of_going_on(state, catalog, request, slate, sure, sigma, scale, chance)
-    for position in range(last):
-        leaving[1] += clicks[position]
-    if 0 <= last < n - 1:  # After the last place nobody can go on.
-        leaving[1] += 1.0
-        leaving[0] += 1.0 - weight if end > last + 1 else 1.0
+        if stop == LEARNED:
+            stop = 1.0 - min((seen[0] + 0.5) / (seen[1] + 1.0), 1.0)
+        theta = mean(state.moment, state.factor, sigma)
+        silent = 1.0  # the chance that somebody who looks at all positions below clicks none
+        for position in range(n - 1, -1, -1):
+            if clicks[position]:
+                seen[0] += position < last
+                seen[1] += 1.0 - silent
+            if position == last:
+                went_on = (1.0 - stop) * silent
+                weight = went_on / (stop + went_on) if went_on > 0.0 else 0.0
+            x = features_at(catalog, request, slate[position], position)
+            silent *= 1.0 - probability_of(x, theta, scale)
+    else:
+        for position in range(min(end, n - 1)):  # After the last place nobody can go on.
+            seen[0] += clicks[position] and position + 1 < end
+            seen[1] += clicks[position]
     for position in range(end):
         counted = 1.0 if position < sure else weight
         if counted > 0.0:
@@ -72,17 +82,6 @@ def observe_dependent_clicks(  # type: ignore[no-untyped-def]
                 x, clicks[position], sigma, scale, counted,
             )  # fmt: skip
     state.time[0] += 1
-
-
-@kernel
-def _chance_of_going_on(state, catalog, request, slate, start, sigma, scale, stop):  # type: ignore[no-untyped-def]
-    """The chance that the user looked at all positions from `start` on, none of which was clicked."""
-    theta = mean(state.moment, state.factor, sigma)
-    silent = 1.0 - stop  # the chance of going on, and of no click then
-    for position in range(start, len(slate)):
-        x = features_at(catalog, request, slate[position], position)
-        silent *= 1.0 - probability_of(x, theta, scale)
-    return silent / (stop + silent)
 
 
 @shared_kernel

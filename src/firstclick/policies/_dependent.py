@@ -17,14 +17,14 @@ class DependentClickPolicy(LinearPolicy):
 
     click_model: ClassVar[ClickModel] = DependentClick()
 
-    stop: float | str = param(
-        "last-click", "chance of leaving after a click; 'learned', or 'last-click' to learn down to that one",
-        kind=float, above=0, at_most=1, words=("last-click", "learned"),
+    stop: float | str | None = param(
+        None, "chance of leaving after a click, if known, or 'learned'; else it learns down to the last one",
+        kind=float, above=0, at_most=1, words=("learned",),
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.stop != "last-click":
+        if self.stop is not None:
             # What comes after the last click counts as much as it is likely to have been examined. That
             # follows from what was known before, so that neither logs nor slates can change places.
             for name, value in (
@@ -33,9 +33,8 @@ class DependentClickPolicy(LinearPolicy):
                 object.__setattr__(self, name, value)
 
     def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
-        known = {"last-click": LAST_CLICK, "learned": LEARNED}
-        stop = known[self.stop] if isinstance(self.stop, str) else self.stop
+        stop = LEARNED if isinstance(self.stop, str) else self.stop or LAST_CLICK
         return super().numbers(k, features)._replace(stop=stop)
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> DependentState:  # type: ignore[override]
-        return DependentState(*super().initial_state(n_items, n_features, k), leaving=np.zeros(2))
+        return DependentState(*super().initial_state(n_items, n_features, k), going_on=np.zeros(2))

@@ -55,7 +55,7 @@ class LinearPolicy(Policy):
 
     def tempered(self, state: State, weight: float) -> State:
         """M = I + weight (M - I) and B = weight B: the prior itself is not weakened."""
-        # A learner with more in its state, or whose observations do not add up, has to say itself.
+        # A learner whose observations do not add up, or that keeps them in another form, has to say itself.
         if weight == 1 or not hasattr(state, "precision") or not self.mergeable:
             return super().tempered(state, weight)
         prior = np.eye(state.precision.shape[-1])

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.declaration import param
-from firstclick.errors import InvalidInput
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.pairs import allowed_by, swaps_for_sure
@@ -50,11 +49,11 @@ class BubbleRank(PairPolicy):
 
     Ours: with more items than slots, the last slot pairs with the first item that is not shown; one of the
     two is shown by chance, and wins if it is clicked: for that pair nothing is promised, and an item that a
-    request leaves out, as with `exclude`, would lose there: such requests are refused. Rows that were
-    withdrawn are passed over. A pair is counted if the slate shows it as it might be shown now. Of feedback
-    that comes late, when the pairing is another, only pairs in the order of the list remain: that is safe,
-    but favours that order. So where many slates are out at once, let `turn` be many times their number. It
-    keeps L^2 numbers.
+    request leaves out loses there, because feedback does not tell which items were allowed; pinned items and
+    caps mislead it too. Give such requests to another learner. Rows that were withdrawn are passed over. A
+    pair is counted if the slate shows it as it might be shown now. Of feedback that comes late, when the
+    pairing is another, only pairs in the order of the list remain: that is safe, but favours that order. So
+    where many slates are out at once, let `turn` be many times their number. It keeps L^2 numbers.
     """
 
     name = "bubble-rank"
@@ -70,14 +69,6 @@ class BubbleRank(PairPolicy):
     def grow(self, state: BubbleRankState, n_items: int) -> BubbleRankState:
         last = np.arange(len(state.place), n_items)
         return BubbleRankState(widened(state.wins, n_items), np.concatenate([state.place, last]), state.time)
-
-    def check_restricted(self, n_items: int, k: int) -> None:
-        if n_items > k:
-            raise InvalidInput(
-                f"{self.name} takes what it does not show in its last slot for beaten, and so no request for "
-                "some items only: leave out candidates, exclude, pinned and at_most, or take no more than "
-                f"{k} items, which fit on the page"
-            )
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

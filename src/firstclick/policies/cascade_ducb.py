@@ -44,8 +44,8 @@ class CascadeDUCB(Policy):
 
     The authors' radius is 2 sqrt(epsilon log(slates) / examined) with epsilon = 0.5, as we remember it: that
     is radius=2. discount = 1 - 1 / (4 sqrt(n)) for n steps, which `horizon` sets, 0.9992 for about 100,000,
-    is what Garivier and Moulines 2011 have for one change.
-    Their radius is wide for so short a memory: with more than a few items try radius=0.5.
+    is what Garivier and Moulines 2011 have for one change. The radius is wide for so short a memory: with
+    more than a few items try radius=0.5.
     """
 
     name = "cascade-ducb"

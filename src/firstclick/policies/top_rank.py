@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.declaration import param
-from firstclick.errors import InvalidInput
 from firstclick.kernels.pairs import allowed_by, beats_for_sure, in_layers
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._pairs import PairPolicy, widened
@@ -38,10 +37,11 @@ class TopRank(PairPolicy):
 
     delta = 1 / horizon (a co-author's later experiments have 1 / sqrt(horizon)). Regret O(K L / gap log n),
     and O(sqrt(K^3 L n log n)) whatever the gaps. Ours: where mistakes make a circle, its items form the last
-    block; feedback that comes late is read by the blocks of the day it comes. An item that a request leaves
-    out, as with `exclude`, would look like one that nobody clicks: such requests are refused. pairs=shown
-    compares only items that were both shown, which is right for any requests, lets items be added later, and
-    learns more slowly.
+    block; feedback that comes late is read by the blocks of the day it comes. A live ranker does not tell
+    `learn` which rows a request allowed, so that one left out by `exclude` or `candidates` looks like one
+    that nobody clicks: pairs=shown compares only items that were both shown, which is right then, lets items
+    be added later, and learns more slowly. Pinned items and caps give items better and worse places, and
+    mislead both.
 
     It keeps L^2 numbers. A click takes time in proportion to L; a relation that is new, to L^2.
     """
@@ -63,14 +63,6 @@ class TopRank(PairPolicy):
         super().__post_init__()
         # Items that were not shown have neither won nor lost: new ones are like them.
         object.__setattr__(self, "growable", self.pairs == "shown")
-
-    def check_restricted(self, n_items: int, k: int) -> None:
-        if self.pairs == "block":
-            raise InvalidInput(
-                f"{self.name} takes an item that it does not show for one that is not clicked, and so no "
-                "request for some items only: leave out candidates, exclude, pinned and at_most, or say "
-                f"{self.name}:pairs=shown"
-            )
 
     def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
         return self._pack(constant=4.0 * sqrt(2.0 / pi) / erf(sqrt(2.0)) * self.horizon)

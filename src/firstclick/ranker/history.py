@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.kernels.clicks import UNTOLD
 from firstclick.live import LivePolicy
 from firstclick.protocol import EVERYTHING
 from firstclick.ranker.feedback import told
@@ -76,17 +77,19 @@ def _learn_entry(live: LivePolicy, entry: Mapping[str, Any]) -> bool:
     features = EVERYTHING.features
     if items and entry.get("features") is not None and live.policy.takes_features:
         features = live.own_features(entry["features"], len(items))
-    examined = live.policy.click_model.examined(clicked, page_says)
     if len(known) < len(items):
         first_unknown = next(place for place, item in enumerate(items) if catalog.row_of(item) is None)
         known = known[:first_unknown]
     size = min(len(known), live.k)
     if size == 0:
         return False
+    examined = live.policy.click_model.examined(clicked, page_says)
+    if examined == UNTOLD and clicked[size:].any():
+        examined = size  # What lies below is not used, but a click there tells that all above was seen.
     live.learn_rows(
         np.array(known[:size], np.int64),
         clicked[:size],
-        min(examined, size),
+        None if examined == UNTOLD else min(examined, size),
         context=context,
         features=features[:size],
     )

@@ -177,9 +177,9 @@ class Ranker(LivePolicy):
         catalog never had, and after k items: what lies below is not used.
 
         Each observation counts `weight`, above 0 and at most 1: less for other users, or for long ago. Linear
-        learners take any weight, those with CountPolicy round each count, others take 1 alone. What is known
-        already stays known; a learner that cannot merge must not know anything yet. A line that cannot be
-        understood is named, and nothing is learned.
+        learners that can merge take any weight, those with CountPolicy round each count, others take 1 alone.
+        What is known already stays known; a learner that cannot merge must not know anything yet. A line that
+        cannot be understood is named, and nothing is learned.
         """
         given: object = weight
         if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) <= 1:

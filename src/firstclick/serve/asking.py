@@ -50,9 +50,9 @@ def wish(
     if k is not None:
         n = whole_number("k", k, at_least=1, at_most=live.k, because=", the places of this model")
     catalog = shelf.catalog
-    ids = None if candidates is None else item_ids(candidates)
+    ids = None if candidates is None else item_ids(candidates, "candidates")
     asked = None if ids is None else catalog.rows(ids)
-    excluded = catalog.known_rows(exclude)
+    excluded = catalog.known_rows(item_ids(exclude, "exclude"))
     held = pinned_rows(shelf, pinned, n) if pinned else {}
     excluded += held.values()
     own = None

@@ -6,7 +6,7 @@ from collections.abc import Container, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.catalog import Catalog, ItemId
+from firstclick.catalog import Catalog, ItemId, item_ids
 from firstclick.catalog.cold_items import typical_row
 from firstclick.errors import FirstclickError
 from firstclick.protocol import Policy, check_features
@@ -172,13 +172,19 @@ def _check_growth(model: Model, items: Sequence[Item]) -> None:
             )
 
 
-def check_withdrawn(model: Model, ids: Sequence[ItemId], put: Container[ItemId]) -> None:
-    """Items to withdraw must have been there; one that is gone already, as in a repeated call, is fine."""
+def withdrawn_ids(model: Model, items: Sequence[ItemId], put: Container[ItemId]) -> list[ItemId]:
+    """Items to withdraw, each once. They must have been there; one that is gone already, as in a repeated
+    call, is fine."""
+    try:
+        ids = list(dict.fromkeys(item_ids(items)))
+    except FirstclickError as error:
+        raise Malformed(str(error)) from None
     for item in ids:
         if item in put:
             raise Malformed(f"item {item!r} is both put and withdrawn; decide for one")
         if model.shelf.catalog.row_of(item) is None:
             raise Unknown(f"no item {item!r} in model {model.name!r}")
+    return ids
 
 
 def features_as_given(model: Model, rows: NDArray[np.int64]) -> list[list[float] | None]:

@@ -46,7 +46,7 @@ from firstclick.serve.feedback import (
     outcomes,
     positions,
 )
-from firstclick.serve.item_rules import check_withdrawn, items_as_learned
+from firstclick.serve.item_rules import items_as_learned, withdrawn_ids
 from firstclick.serve.model import Known, Model
 from firstclick.serve.models import Models
 from firstclick.serve.recovery import catch_up, known_after
@@ -280,15 +280,14 @@ class Service:
             raise Malformed("no items given; give at least one to put or to withdraw")
         bodies: list[Body] = [items_as_learned(model, put)] if put else []
         if withdraw:
-            check_withdrawn(model, withdraw, {item.id for item in put})
-            bodies.append(ItemsWithdrawn(list(dict.fromkeys(withdraw))))
+            bodies.append(ItemsWithdrawn(withdrawn_ids(model, withdraw, {item.id for item in put})))
         return self._write(model, *bodies)
 
     def roll_back(self, name: str, seq: int) -> int:
         """Know again what was known after event `seq`; the log keeps all that came since."""
         model = self.model(name)
-        if not 1 <= seq <= model.seq:
-            raise Malformed(f"seq must lie between 1 and {model.seq}, the last event, got {seq}")
+        if type(seq) is not int or not 1 <= seq <= model.seq:
+            raise Malformed(f"seq must be a whole number from 1 to {model.seq}, the last event, got {seq!r}")
         # Folded here and not by the writer, for whom everybody waits.
         self._recalled[model.id, seq] = known_after(self.store, model, seq)
         try:
