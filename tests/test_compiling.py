@@ -1,5 +1,8 @@
 """Where compiled kernels are kept, and what happens where they cannot be."""
 
+import os
+import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -61,3 +64,56 @@ def test_threads_leave_the_setting_of_numba_as_it_was(tmp_path, monkeypatch, att
     for thread in threads:
         thread.join()
     assert before == numba.config.CACHE_DIR
+
+
+MAKER = """
+import numpy as np
+from firstclick.kernels.compiling import kernel
+
+def best_by(score):
+    @kernel
+    def best(values):
+        order = np.argsort(np.array([score(value) for value in values]))
+        return order[-1] + 10 * order[-2]
+
+    return best
+"""
+
+MADE = """
+import numpy as np
+from firstclick.kernels.compiling import compiled, kernel
+from firstclick.policies.random import Random
+from maker import best_by
+
+best = best_by(kernel(lambda value: {sign}value))
+
+class Made(Random):
+    name = "made-{number}"
+
+def ask(values):
+    return best(values) + 100 * best(values[1:])
+
+def answer():
+    return compiled(ask, Made)(np.array([5.0, 7.0, 9.0]))
+"""
+
+
+def test_kernels_of_one_name_out_of_the_cache_are_not_taken_for_one_another(tmp_path):
+    """Numba would number the functions of each process from 1, and the second would call the first."""
+    (tmp_path / "maker.py").write_text(MAKER)
+    for number, sign in ((1, "+"), (2, "-")):
+        (tmp_path / f"made_{number}.py").write_text(MADE.format(number=number, sign=sign))
+    environment = os.environ | {
+        "FIRSTCLICK_CACHE_DIR": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+    }
+
+    def answers(code):
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    first = answers("import made_1; print(made_1.answer())")
+    second = answers("import made_2; print(made_2.answer())")
+    assert first != second
+    assert answers("import made_1, made_2; print(made_1.answer(), made_2.answer())") == first + second

@@ -11,6 +11,7 @@ Large kernels that have nothing to do with a policy are kept by themselves, for 
 import hashlib
 import os
 import re
+import secrets
 import sys
 import tempfile
 import threading
@@ -21,6 +22,7 @@ from typing import Any
 
 import numba
 from numba import types
+from numba.core.bytecode import FunctionIdentity
 from numba.extending import overload
 
 # `error_model` lets a division by zero give inf, as in NumPy, so that loops stay vectorised.
@@ -28,6 +30,11 @@ from numba.extending import overload
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 kernel = numba.njit(**OPTIONS)
+
+# Functions that one factory made, and learners of one class name, have one name in machine code, but for a
+# number that Numba counts up from 1 in every process. Two of them out of a cache that different processes
+# filled may then have the same name and number, and of two such functions only the first is ever called.
+FunctionIdentity._unique_ids = iter(lambda: secrets.randbits(63), None)
 
 _changing_cache_dir = threading.Lock()
 _shared: list[Any] = []
