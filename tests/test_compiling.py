@@ -1,5 +1,6 @@
 """Where compiled kernels are kept, and what happens where they cannot be."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numba
 import pytest
+from numba.core.caching import IndexDataCacheFile
 
 from firstclick.kernels import compiling
 from firstclick.policies.cascade_ucb1 import CascadeUCB1
@@ -117,3 +119,29 @@ def test_kernels_of_one_name_out_of_the_cache_are_not_taken_for_one_another(tmp_
     second = answers("import made_2; print(made_2.answer())")
     assert first != second
     assert answers("import made_1, made_2; print(made_1.answer(), made_2.answer())") == first + second
+
+
+def test_what_two_compile_at_the_same_instant_is_kept_under_two_names(tmp_path, monkeypatch):
+    """Each reads the index before the other has written it, if it can."""
+    monkeypatch.setenv("FIRSTCLICK_CACHE_DIR", str(tmp_path))
+    both_have_read = threading.Barrier(2)
+    save_index = IndexDataCacheFile._save_index
+
+    def save_late(files, overloads):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both_have_read.wait(timeout=0.3)
+        save_index(files, overloads)
+
+    monkeypatch.setattr(IndexDataCacheFile, "_save_index", save_late)
+    files = [compiling.compiled.__wrapped__(look_at_row, Random)._cache._cache_file for _ in range(2)]
+    threads = [
+        threading.Thread(target=one.save, args=(signature, f"code for {signature}"))
+        for one, signature in zip(files, ("integers", "floats"), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [files[0].load(signature) for signature in ("integers", "floats")] == [
+        "code for integers", "code for floats",
+    ]  # fmt: skip

@@ -15,8 +15,9 @@ import secrets
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ import numba
 from numba import types
 from numba.core.bytecode import FunctionIdentity
 from numba.extending import overload
+
+try:
+    import fcntl
+except ImportError:  # Windows: what two processes compile at the same instant may have to be compiled again.
+    fcntl = None  # type: ignore[assignment]
 
 # `error_model` lets a division by zero give inf, as in NumPy, so that loops stay vectorised.
 # No `fastmath`: sums keep their order, so that results do not depend on the machine's vectors.
@@ -138,6 +144,35 @@ def _keep(dispatcher: Any, folder: Path | None) -> None:
             dispatcher.enable_caching()
         finally:
             numba.config.CACHE_DIR = before
+    _let_one_in_at_a_time(dispatcher._cache._cache_file, folder)
+
+
+def _let_one_in_at_a_time(files: Any, folder: Path) -> None:
+    """Numba reads an index, adds a name to it and writes a file of that name: of two processes that do so
+    together with different signatures, one would be kept under the name of the other."""
+
+    def alone(method: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(method)
+        def call(*arguments: Any) -> Any:
+            with _locked(folder):
+                return method(*arguments)
+
+        return call
+
+    files.save, files.load = alone(files.save), alone(files.load)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    with ExitStack() as stack:
+        # Whoever cannot write here cannot spoil it either; and not every file system knows locks.
+        with suppress(OSError):
+            file = stack.enter_context((folder / "lock").open("ab"))
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                # Closing would not do, if the process was forked meanwhile.
+                stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
+        yield
 
 
 def findable(cls: type) -> bool:
