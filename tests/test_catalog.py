@@ -77,6 +77,7 @@ def test_no_items_or_an_item_twice_is_refused():
         (FEATURES[:4], "features must have one row for each of the 5 items, got 4"),
         (FEATURES.T, "features must have one row for each of the 5 items, got 2"),
         (FEATURES[:, 0], "features must have two dimensions (items x features), got 1"),
+        (5, "features must have two dimensions (items x features), got 0"),
         (np.empty((5, 0)), "features must have at least one column, got 0"),
         ([[1.0, 2.0], [3.0]], "features must be numbers, one row per item"),
         ([["one", "two"]] * 5, "features must be numbers, one row per item"),

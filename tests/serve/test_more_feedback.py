@@ -292,6 +292,10 @@ def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> N
             site.service.feedback("page", token, **said)
     with pytest.raises(firstclick.FirstclickError, match="a position must be a whole number, got True"):
         site.service.feedback("page", token, clicks=[True])
+    for entry in (5, None, token, (token,), site.service.recommend("page")):
+        (outcome,) = site.service.feedback_batch("page", [entry])
+        assert isinstance(outcome, Malformed)
+        assert "an entry must be (slate, click) or Said(slate, clicks=...), got" in str(outcome)
     assert site.service.model("page").seq == seq
 
 
@@ -319,6 +323,8 @@ def test_wishes_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None:
     for wrong in ({}, {"context": [1, float("nan")]}):
         with pytest.raises(Malformed, match="context"):
             site.service.recommend("users", **wrong)
+    with pytest.raises(Malformed, match="exclude must be a list of ids, got None"):
+        site.service.recommend("page", exclude=None)
 
 
 def test_caps_hold_and_what_is_pinned_counts(site: Site) -> None:

@@ -301,6 +301,7 @@ def test_bad_items_are_refused_and_change_nothing(service: Service, items: list[
         ({"k": 256}, "k must be"),
         ({"name": "../etc"}, "a model's name must be"),
         ({"name": ""}, "a model's name must be"),
+        ({"name": 5}, "a model's name must be"),
         ({"items": [Item("a"), Item("b")]}, "needs features"),
         ({"seed": -1}, "seed must be"),
     ],

@@ -26,7 +26,8 @@ def split_off_cold(
         cold = np.isnan(table).all(axis=1) if table.ndim == 2 and table.size else np.zeros(0, np.bool_)
     except (TypeError, ValueError):
         return check_features(features, n_items), []  # It says what is wrong.
-    table[np.flatnonzero(cold)] = 0.0
+    if cold.any():
+        table[cold] = 0.0
     return check_features(table, n_items), np.flatnonzero(cold).tolist()
 
 

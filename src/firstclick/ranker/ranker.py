@@ -53,7 +53,7 @@ class Ranker(LivePolicy):
         self, policy: Policy | str, catalog: Catalog, *, k: int, seed: int = 0, max_pending: int = 10_000
     ) -> None:
         if not isinstance(catalog, Catalog):
-            raise InvalidInput(f"a ranker needs a Catalog(items, features), got {catalog!r}")
+            raise InvalidInput(f"a ranker needs a Catalog(items, features), got {catalog!r:.80}")
         super().__init__(policy, catalog, k=k)
         whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
         self.seed = whole_number("seed", seed, at_least=0)

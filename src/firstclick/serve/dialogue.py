@@ -20,7 +20,7 @@ from firstclick.errors import InvalidInput
 from firstclick.serve import errors
 from firstclick.serve.errors import Overloaded, Refused, Unavailable
 from firstclick.serve.events import Item
-from firstclick.serve.feedback import ACCEPTED, DUPLICATE, Entry, Receipt, Said, Shown
+from firstclick.serve.feedback import ACCEPTED, DUPLICATE, Entry, Receipt, Shown, said_by
 from firstclick.serve.http.bodies import MOST_ENTRIES, Changed, Models, Outcome, Outcomes, Recommended
 
 JSON = "application/json"
@@ -264,7 +264,7 @@ def as_json(item: Item) -> dict[str, Any]:
 
 def _body(entry: Entry) -> dict[str, Any]:
     """The entry as a body holds it; the server says what is wrong with it."""
-    said = Said(*entry)
+    said = said_by(entry)
     told: dict[str, Any] = {"token": said.token()}
     if said.click is not UNSET:
         told["click"] = said.click

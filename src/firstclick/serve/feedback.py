@@ -62,6 +62,17 @@ class MoreClicks(TypedDict, total=False):
 Entry = tuple[str | Shown, int | None] | Said
 
 
+def said_by(entry: Entry) -> Said:
+    """What an entry of a batch says, or Malformed."""
+    if isinstance(entry, Said):
+        return entry
+    given: object = entry
+    # Not any tuple: a slate alone is one too.
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise Malformed(f"an entry must be (slate, click) or Said(slate, clicks=...), got {given!r:.80}")
+    return Said(*given)
+
+
 def positions(said: Said) -> list[int]:
     """The positions that were clicked, from the top, each once; or Malformed."""
     if said.clicks is None:

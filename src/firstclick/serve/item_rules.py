@@ -23,12 +23,12 @@ MOST_FEATURES = 1024
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def check_name(name: str) -> None:
+def check_name(name: object) -> None:
     """A model's name is part of addresses and files."""
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise Malformed(
             "a model's name must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or "
-            f"digit, got {name[:80]!r}"
+            f"digit, got {name!r:.80}"
         )
 
 

@@ -45,6 +45,7 @@ from firstclick.serve.feedback import (
     has_rows,
     outcomes,
     positions,
+    said_by,
 )
 from firstclick.serve.item_rules import items_as_learned, withdrawn_ids
 from firstclick.serve.model import Known, Model
@@ -180,7 +181,7 @@ class Service:
         """
         model = self.model(name)
         issued_ms = int(time.time() * 1000)
-        excluded = exclude if isinstance(exclude, ItemId) else list(exclude)  # `wish` refuses one id.
+        excluded = exclude if isinstance(exclude, ItemId | None) else list(exclude)  # `wish` refuses those.
         plain = k is None and candidates is None and excluded == [] and not pinned
         plain = plain and context is None and at_most is None and features is None
         if plain and request_id is None and not model.wants_context:
@@ -252,8 +253,8 @@ class Service:
             self.outcomes[name].update(statuses)
 
     def _read_feedback(self, model: Model, entry: Entry) -> NewEvent | Refused:
-        said = entry if isinstance(entry, Said) else Said(*entry)
         try:
+            said = said_by(entry)
             clicks = positions(said)
             read = self.keys.read(said.token(), model.id, days=self.token_days)
             # Another process may have put an item just now, and shown it.
