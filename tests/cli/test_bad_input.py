@@ -91,6 +91,11 @@ WORLDS = [
         "types, vectors",
     ),
     (
+        "few-items",
+        "'few-items' is a stock world of firstclick compare; say --world blb:n_items=16,k=4,p=0.2,gap=0.15 "
+        "--k 4",
+    ),
+    (
         "blb:items=3",
         "blb has no parameter 'items'; did you mean 'n_items'? (parameters: clicks, n_items, k, p, gap)",
     ),

@@ -15,8 +15,9 @@ from typer import Context, Option
 from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import check_output, drawn_seed, hand_over, processes, progress_bar
 from firstclick.cli.wording import count
+from firstclick.compare.stock import STOCK
 from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
-from firstclick.errors import InvalidInput
+from firstclick.errors import InvalidInput, UnknownName
 from firstclick.protocol import Policy, Scenario, World, WorldSpec
 from firstclick.registry import USUAL_POLICIES, make_policy, make_world, policy_class
 from firstclick.simulate import simulate as play
@@ -140,7 +141,7 @@ def simulate(
             whole_number(name, value, at_least=1)
     check_output(folder, overwrite=overwrite)
     chosen = [make_policy(spec) for spec in policy or ()]
-    kind = None if world is None else make_world(world)
+    kind = None if world is None else _kind_of(world)
     drawn = seed is None
     seed = drawn_seed() if seed is None else seed
     with progress_bar() as progress:
@@ -176,6 +177,17 @@ def simulate(
         subtitle=playground.subtitle,
         command="firstclick " + shlex.join(_to_repeat(sys.argv[1:], seed)),
     )
+
+
+def _kind_of(world: str) -> WorldSpec:
+    try:
+        return make_world(world)
+    except UnknownName:
+        for stock in STOCK:
+            if stock.name == world:
+                way_out = f"say --world {stock.spec} --k {stock.k}"
+                raise UnknownName(f"{world!r} is a stock world of firstclick compare; {way_out}") from None
+        raise
 
 
 @dataclass(frozen=True)
