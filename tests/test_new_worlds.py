@@ -237,6 +237,12 @@ def test_types_are_told_by_place_or_by_number():
     assert np.array_equal(places.attractions, number.attractions)
 
 
+def test_topics_are_not_played_where_a_lower_position_is_worth_more():
+    with pytest.raises(InvalidInput, match=r"clicks=pbm/0.2/1: a position must not be worth more than one"):
+        simulate(["random"], "topics:n_items=6,topics=3,clicks=pbm/0.2/1", k=2, steps=1)
+    assert len(make_world("topics:clicks=pbm/0.2/1").build(1).optimal_slate(1)) == 1
+
+
 def test_a_logistic_world_has_its_best_item_where_it_was_asked_for():
     world = make_world("logistic:n_items=50,n_features=4,best=0.3,spread=6").build(1)
     assert world.attractions.max() == pytest.approx(0.3)
@@ -244,6 +250,27 @@ def test_a_logistic_world_has_its_best_item_where_it_was_asked_for():
     odds = np.log(world.attractions / (1 - world.attractions))
     np.testing.assert_allclose(odds, world.features @ world.theta)
     assert np.linalg.norm(world.theta[1:]) == pytest.approx(6)
+
+
+def test_features_of_a_partly_explained_world_explain_the_part_that_is_not_its_own():
+    explained = []
+    for own in (0, 0.5, 1):
+        world = make_world(f"partly:n_items=5000,n_features=3,best=0.4,own={own}").build(1)
+        assert world.attractions.max() == pytest.approx(0.4)
+        table = np.column_stack([world.features, np.ones(5000)])
+        left = world.attractions - table @ np.linalg.lstsq(table, world.attractions)[0]
+        explained.append(1 - left.var() / world.attractions.var())
+    # Parts that have nothing in common correlate by chance, r = 1 / sqrt(5000) or so: features explain
+    # (1 + r) / 2 of a half, here within five standard deviations, and 3 / 5000 or so of nothing.
+    assert explained == [pytest.approx(1), pytest.approx(0.5, abs=0.036), pytest.approx(0, abs=0.005)]
+
+
+def test_a_world_of_given_attractions_may_have_features_that_do_not_explain_them():
+    world = BernoulliWorld([0.1, 0.9], features=[[1, 2, 3], [4, 5, 6]])
+    assert world.features.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert BernoulliWorld([0.1, 0.9]).features is None
+    with pytest.raises(InvalidInput, match="one row for each of the 2 items, got 1"):
+        BernoulliWorld([0.1, 0.9], features=[[1, 2, 3]])
 
 
 @pytest.mark.parametrize(

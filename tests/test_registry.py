@@ -61,6 +61,7 @@ def test_our_policies_and_worlds_are_there_by_name_in_order():
         "linear",
         "logistic",
         "long-tail",
+        "partly",
         "switch",
         "topics",
         "types",

@@ -62,7 +62,7 @@ def test_regret_is_what_simulate_gives_in_a_world_of_its_own_for_every_run(polic
     for run in range(2):
         cell = next(whole.glob(f"cells/types-*cascade-ts-run-{run}-*.json"))
         regret = json.loads(cell.read_text())["record"]["expected_regret"][-1]
-        stage = WORLDS[1].stage(5 + run)
+        stage = WORLDS[1].stage(5, run)
         # A run of `simulate` has the keys of its number: play as many, and look at the last.
         alone = simulate(["cascade-ts"], stage.world, k=4, steps=60, runs=run + 1, seed=5)
         assert regret == alone.results[0].expected_regret[run, -1]

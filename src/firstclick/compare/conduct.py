@@ -107,7 +107,7 @@ def _tasks(cells: Sequence[Cell], fitted: Sequence[Contender], missing: Sequence
         wanted = one.spec, cell.run
         if latest is None or latest[0] != wanted:
             # Every run has a world of its own.
-            stage = one.world.stage(setting.seed + cell.run, one.spec)
+            stage = one.world.stage(setting.seed, cell.run, one.spec)
             latest = (
                 wanted,
                 stage,

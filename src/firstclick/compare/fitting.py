@@ -1,6 +1,6 @@
 """How learners are fitted to the stock worlds: told what their papers assume known, and nothing else.
 
-All parameters keep their defaults but these, and none that was given is changed:
+All parameters keep their defaults but these, and none that was given another value is changed:
 
 - the number of steps, where a paper's constants are made for one: `horizon`, and delta = 1 / n;
 - the chance that a position is examined, where a learner has to know it: `examination`;
@@ -42,7 +42,7 @@ def contenders(policies: list[Policy], world: StockWorld, steps: int, seed: int)
         if given.name == "segment-lin-ts" and world.segments:
             spec += ",told=number"
         if spec not in stages:
-            stages[spec] = world.stage(seed, spec)
+            stages[spec] = world.stage(seed, 0, spec)
         stage = stages[spec]
         policy = _told(given, _known(given, world, stage.world, steps))
         n_features = None if stage.features is None else stage.features.shape[1]

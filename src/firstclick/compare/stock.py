@@ -7,6 +7,7 @@ from firstclick.declaration import check_name
 from firstclick.errors import InvalidInput
 from firstclick.protocol import Stage
 from firstclick.registry import make_world
+from firstclick.streams import stream_key
 
 
 @dataclass(frozen=True)
@@ -22,9 +23,10 @@ class StockWorld:
     segments: int = 0  # how many segments its users have; 0: what is known of them is no segment
     best_first: bool = False  # Its items are in the best order from the start.
 
-    def stage(self, seed: int, spec: str | None = None) -> Stage:
+    def stage(self, seed: int, run: int, spec: str | None = None) -> Stage:
         """What a run is played on; `spec` is the same world with its users described in another way."""
-        world = make_world(spec or self.spec).build(seed)
+        # A seed of its own for each run, which no other seed has for any.
+        world = make_world(spec or self.spec).build(int(stream_key(seed, "stock", run)))
         return Stage(world, world.features, [f"item {item}" for item in range(world.n_items)])
 
 
@@ -53,6 +55,10 @@ STOCK = (
         "logistic", "logistic:n_items=256,n_features=6", 4,
         "Attraction is a logistic function of the features: most items hardly attract.",
         ("logistic-ts",),
+    ),
+    StockWorld(
+        "partly-explained", "partly:n_items=64,n_features=5,own=0.5", 4,
+        "Features explain half of the differences between items; the other half is an item's own.",
     ),
     StockWorld(
         "dependent-clicks", "linear:n_items=32,n_features=5,best=0.2,clicks=dcm/0.5", 4,

@@ -10,13 +10,20 @@ from firstclick.click_models import ClickModel, make_click_model
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.attraction import ALONE, INDEPENDENT, WorldArrays
-from firstclick.protocol import World, WorldSpec
+from firstclick.protocol import World, WorldSpec, check_features
 
 
 class BernoulliWorld(World):
-    """Item e attracts a user with probability attractions[e], whatever else is shown."""
+    """Item e attracts a user with probability attractions[e], whatever else is shown, and whatever its
+    features say."""
 
-    def __init__(self, attractions: ArrayLike, clicks: ClickModel | str = "cascade") -> None:
+    def __init__(
+        self,
+        attractions: ArrayLike,
+        clicks: ClickModel | str = "cascade",
+        *,
+        features: ArrayLike | None = None,
+    ) -> None:
         self.attractions = np.array(attractions, dtype=np.float64)
         self.click_model = make_click_model(clicks)
         if self.attractions.ndim != 1 or len(self.attractions) == 0:
@@ -28,6 +35,11 @@ class BernoulliWorld(World):
                 f"attractions must lie in [0, 1], got {self.attractions[item]:g} for item {item}"
             )
         self.n_items = len(self.attractions)
+        self._features = None if features is None else check_features(features, self.n_items)
+
+    @property
+    def features(self) -> NDArray[np.float64] | None:
+        return self._features
 
     def arrays(self) -> WorldArrays:
         return world_arrays(self.attractions[None], self.click_model)

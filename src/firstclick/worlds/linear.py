@@ -30,12 +30,7 @@ class LinearWorld(BernoulliWorld):
                 f"a linear world needs features of norm at most 1, got {longest:g}; "
                 "divide all features by the largest norm"
             )
-        super().__init__(rows @ self.theta, clicks)
-        self._features = rows
-
-    @property
-    def features(self) -> NDArray[np.float64]:
-        return self._features
+        super().__init__(rows @ self.theta, clicks, features=rows)
 
 
 def positive_features(draw: np.random.Generator, n_items: int, n_features: int) -> NDArray[np.float64]:

@@ -16,13 +16,8 @@ class LogisticWorld(BernoulliWorld):
     def __init__(
         self, features: NDArray[np.float64], theta: NDArray[np.float64], clicks: ClickModel | str = "cascade"
     ) -> None:
-        super().__init__(1 / (1 + np.exp(-(features @ theta))), clicks)
+        super().__init__(1 / (1 + np.exp(-(features @ theta))), clicks, features=features)
         self.theta = theta
-        self._features = features
-
-    @property
-    def features(self) -> NDArray[np.float64]:
-        return self._features
 
 
 class Logistic(WorldSpec):

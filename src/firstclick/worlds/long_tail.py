@@ -18,11 +18,11 @@ class LongTailWorld(BernoulliWorld):
     ) -> None:
         super().__init__(np.maximum(features @ theta, 0.0), clicks)
         self.theta = theta
-        self._features = features
+        self._uncopied = features  # Those of a million items are half a gigabyte.
 
     @property
     def features(self) -> NDArray[np.float64]:
-        return self._features
+        return self._uncopied
 
 
 class LongTail(WorldSpec):

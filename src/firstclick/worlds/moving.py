@@ -40,7 +40,7 @@ class Switch(Moving):
 
 class Drift(Moving):
     """Attraction is x'theta, and theta wanders on a straight line from one point to the next and at last back
-    to the first, in small steps."""
+    to the first, in small steps of period // 50 slates; a period that they do not divide is rounded up."""
 
     name = "drift"
 

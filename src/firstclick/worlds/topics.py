@@ -78,6 +78,11 @@ class TopicsWorld(World):
 
         The best one is NP-hard; of equal items the lower number is taken.
         """
+        if (np.diff(self.click_model.worth(k)) > 0).any():
+            raise InvalidInput(
+                f"topics with clicks={self.click_model.label}: a position must not be worth more than one "
+                "above it, because the best slate is found from the top down"
+            )
         slate: list[int] = []
         missing = np.ones_like(self.interest)
         for _ in range(k):
