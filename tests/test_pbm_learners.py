@@ -5,7 +5,7 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from firstclick import InvalidInput
+from firstclick import Catalog, InvalidInput, Ranker
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.positions import may_reach
 from firstclick.policies import pbm_pie
@@ -114,6 +114,33 @@ def test_slates_equal_the_reference(name, slow, steps):
         reference.learn(slate, clicked[:examined])
     if name == "pbm-pie":
         assert 10 < reference.explored < steps / 2
+
+
+def test_the_first_click_alone_says_nothing_of_what_stands_below_it():
+    counted = []
+    for said in ({"click": 1}, {"clicks": [1]}, {"click": None}, {"click": 0, "examined": 2}):
+        ranker = Ranker("pbm-ucb", Catalog(range(N_ITEMS)), k=3, seed=1)
+        ranker.learn(ranker.recommend(), **said)
+        counted.append(ranker.state.shown.sum(axis=0).tolist())
+    assert counted == [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 0]]
+    ranker = Ranker("pbm-ucb", Catalog(range(N_ITEMS)), k=3, seed=1)
+    ranker.warm_start([{"items": [3, 1, 2], "click": 0}, {"items": [3, 1, 2], "clicks": [0]}])
+    assert ranker.state.shown.sum(axis=0).tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize("name", ["pbm-ucb", "pbm-pie"])
+def test_positions_that_nobody_looks_at_hold_nothing_up(name):
+    """The best item stands where nobody looks once the second best looks better, and must come back."""
+    driver = Driver(f"{name}:examination=1/0", np.eye(4), k=2)
+    attractions, draw, best = np.array([0.3, 0.9, 0.05, 0.05]), stream(1, "clicks"), 0
+    # The second best was lucky and the best one was not.
+    driver.state.shown[:2, 0], driver.state.hits[:2, 0] = 20, (10, 5)
+    for step in range(1000):
+        slate = driver.recommend(step)
+        driver.learn(slate, [0] if draw.random() < attractions[slate[0]] else [])
+        best += slate[0] == 1 and step >= 500
+    # Found out, it is shown in all slates but those, at most half, that another one is tried in.
+    assert best > 240
 
 
 def test_whether_a_bound_reaches_a_rate_is_told_without_computing_it():

@@ -109,6 +109,9 @@ class Policy(Declared, ABC):
     growable: ClassVar[bool] = True  # Items may be added later.
     takes_features: ClassVar[bool] = False  # A request may bring its own features.
     unit_features: ClassVar[bool] = False  # Features must lie between 0 and 1.
+    # There may be clicks below the first one: it alone counts for what stands above it, and no further.
+    wants_all_clicks: ClassVar[bool] = False
+    learns_from_others: ClassVar[bool] = True  # What it learns from may have been shown by somebody else.
     # What it takes for examined where the page does not tell.
     click_model: ClassVar[ClickModel] = Cascade()
     # Numbers that kernels need and nobody declares, because they follow from the catalog.
@@ -159,6 +162,11 @@ class Policy(Declared, ABC):
     def n_context(self) -> int:
         """How many numbers it wants to know of the user with each request."""
         return 0
+
+    @property
+    def best_by_estimates(self) -> bool:
+        """Whether its best slate is the items of the highest estimates, whoever asks."""
+        return self.n_context == 0
 
     def with_context(self, n_context: int) -> "Policy":
         """The policy for requests that come with so many numbers; itself, if it was told its own number or

@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 from made_log import N_FEATURES, K, made_items
 
+from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.serve.audit import audit_served, audit_stored
 from firstclick.serve.errors import Conflict, Expired, Malformed, Overloaded, Refused, Unavailable, Unknown
 from firstclick.serve.events import Item
+from firstclick.serve.exploring import Exploring
 from firstclick.serve.feedback import Receipt
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.serve.transfer import export_model, import_model
+from firstclick.serve.view import Views
 
 
 @pytest.fixture
@@ -50,6 +53,38 @@ def test_a_text_is_not_taken_for_a_list_of_its_letters(service: Service, word: s
 def test_what_is_of_the_wrong_kind_is_named(service: Service, asked: dict[str, Any], answer: str) -> None:
     with pytest.raises(Malformed, match=answer):
         service.recommend("shop", **asked)
+
+
+def test_the_first_click_counts_no_further_for_a_learner_that_wants_all(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CascadeLinTS, "wants_all_clicks", True)
+    for said, examined in (
+        ({"click": 1}, 2),
+        ({"clicks": [1]}, None),
+        ({"click": None}, None),
+        ({"click": 0, "examined": 3}, 3),
+    ):
+        service.feedback("shop", service.recommend("shop"), **said)  # type: ignore[arg-type]
+        _, feedback = service.model("shop").recent[-1]
+        assert feedback.examined == examined, said
+
+
+def test_no_best_slate_is_told_where_estimates_do_not_give_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.recommend("shop")
+    usual = Views(service, "").of("shop")
+    assert usual.best is not None
+    assert usual.exploring is not None
+    monkeypatch.setattr(CascadeLinTS, "best_by_estimates", False)
+    service.exploring["shop"] = Exploring()
+    service.recommend("shop")
+    told = Views(service, "").of("shop")
+    assert (told.best, told.exploring) == (None, None)
+    assert all(item.mean is not None for item in told.estimates)
+    service.model("shop").wants_context = True
+    assert all(item.mean is None for item in Views(service, "").of("shop").estimates)
 
 
 def test_items_and_slates_of_the_wrong_kind_are_named(service: Service) -> None:

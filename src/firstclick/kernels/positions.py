@@ -32,13 +32,25 @@ def sums_of(state, row):  # type: ignore[no-untyped-def]
 @kernel
 def spread(slate, n, examination):  # type: ignore[no-untyped-def]
     """Put the best of `n` ranked items where it is most likely examined, the next where it is next likely,
-    and so on; return the position of the last."""
+    and so on; return the position of the last that is looked at."""
     ranked = slate[:n].copy()
     # Positions of equal chance from the top down, as a stable sort has them.
     where = np.argsort(-examination[:n], kind="mergesort")
     for j in range(n):
         slate[where[j]] = ranked[j]
-    return where[n - 1] if n > 0 else 0
+    last = n - 1
+    while last > 0 and examination[where[last]] == 0.0:
+        last -= 1
+    return where[last] if n > 0 else 0
+
+
+@kernel
+def is_looked_at(slate, row, examination):  # type: ignore[no-untyped-def]
+    """Whether the row stands at a position that some users examine."""
+    found = False
+    for position in range(len(slate)):
+        found = found or (slate[position] == row and examination[position] > 0.0)
+    return found
 
 
 @kernel

@@ -35,6 +35,10 @@ class CoveragePolicy(LinearPolicy):
 
     c: float = param(1.0, "width of the confidence interval", above=0)
 
+    @property
+    def best_by_estimates(self) -> bool:
+        return False  # What is below other items attracts as they leave it room.
+
     def n_topics(self, n_features: int) -> int:
         """How many of the features are topics."""
         return n_features

@@ -21,6 +21,8 @@ class PairPolicy(Policy):
     # Which pairs a slate compares depends on what was known before it.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
+    # Items are compared that had the same chances, which it saw to when it showed them.
+    learns_from_others: ClassVar[bool] = False
 
     horizon: int = param(
         100_000, "n: slates that its confidence is meant for; 100,000 is our choice",

@@ -16,6 +16,7 @@ class PositionPolicy(Policy):
     """A learner for users who examine each position by a known chance, whatever stands elsewhere."""
 
     click_model: ClassVar[ClickModel] = PositionBased()
+    wants_all_clicks: ClassVar[bool] = True
 
     examination: tuple[float, ...] = param(
         PositionBased.usual,

@@ -5,7 +5,7 @@ from math import inf, log
 import numpy as np
 
 from firstclick.kernels.hashing import mix, uniform
-from firstclick.kernels.positions import may_reach, spread, sums_of
+from firstclick.kernels.positions import is_looked_at, may_reach, spread, sums_of
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._positions import PositionPolicy
 
@@ -26,7 +26,8 @@ class PbmPIE(PositionPolicy):
     Ours: unseen items come first, so that each is shown once (others begin with each item at every position);
     eps = 0.01 by default (the authors ask for more than 0); t, the slates learned from, where public codes of
     others have the horizon. Whether U reaches a rate is told from the sum at that rate, without computing U.
-    What the page tells of how far the user came cuts a slate short, and changes no chance above.
+    What the page tells of how far the user came cuts a slate short, and changes no chance above. Positions
+    that nobody looks at have no leaders.
     """
 
     name = "pbm-pie"
@@ -45,19 +46,22 @@ class PbmPIE(PositionPolicy):
         if n < len(slate):
             spread(slate, n, state.examination)
             return n
-        _, examined, hits = sums_of(state, slate[n - 1])
         last = spread(slate, n, state.examination)
+        _, examined, hits = sums_of(state, slate[last])
         if examined == 0.0 or uniform(mix(key, _COIN), np.uint64(0)) < 0.5:
             return n
         rate = min(hits / examined, 1.0)
         lots, highest, drawn = mix(key, _LOTS), np.uint64(0), -1
         for row in rows:
-            if (len(hidden) > 0 and hidden[row]) or row in slate:
+            if (len(hidden) > 0 and hidden[row]) or is_looked_at(slate, row, state.examination):
                 continue
             if may_reach(state.shown[row], state.hits[row], state.examination, rate, budget):
                 lot = mix(lots, labels[row])
                 if drawn < 0 or lot > highest:
                     highest, drawn = lot, row
         if drawn >= 0:
+            for position in range(n):
+                if slate[position] == drawn:
+                    slate[position] = slate[last]  # Nobody looks there.
             slate[last] = drawn
         return n

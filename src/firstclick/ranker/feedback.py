@@ -17,10 +17,13 @@ def told(
     click: SupportsIndex | EllipsisType | None,
     clicks: Iterable[SupportsIndex] | None,
     examined: SupportsIndex | None,
+    *,
+    wants_all: bool,
 ) -> tuple[NDArray[np.uint8], int | None]:
     """A 1 for each position of a slate of this size that was clicked, and how many were examined.
 
-    Exactly one of `click`, which may be None for no click, and `clicks` is given; `...` is not given.
+    Exactly one of `click`, the first, which may be None for no click, and `clicks`, all of them, is given;
+    `...` is not given. To a learner that wants all of them the first says nothing of what stands below it.
     """
     if (click is ...) == (clicks is None):
         got = "neither" if clicks is None else "both"
@@ -35,7 +38,10 @@ def told(
                 raise InvalidInput(f"clicks must name a position once, got {place} twice")
             bits[place] = 1
     elif click is not None:
-        bits[_position("click must be a position or None", click, size)] = 1
+        first = _position("click must be a position or None", click, size)
+        bits[first] = 1
+        if wants_all and examined is None:
+            return bits, first + 1
     if examined is None:
         return bits, None
     seen = whole_number("examined", examined, at_least=0, at_most=size, because=", the length of the slate")

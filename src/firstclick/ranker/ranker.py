@@ -147,7 +147,7 @@ class Ranker(LivePolicy):
 
         `examined` is how many positions from the top the user looked at, if the page knows. If not, the
         learner's click model decides: one of a cascade takes nothing but the first click, a dependent-click
-        one all up to the last.
+        one all up to the last, one of clicks by position all, or of the first click alone all up to that.
 
         A slate is learned once: a second time, or feedback that cannot be, is refused and changes nothing.
         """
@@ -163,7 +163,7 @@ class Ranker(LivePolicy):
         rows, context, features = waiting
         if isinstance(slate, Slate) and slate.items != self._items(rows):
             raise InvalidInput(f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}")
-        clicked, seen = told(len(rows), click, clicks, examined)
+        clicked, seen = told(len(rows), click, clicks, examined, wants_all=self.policy.wants_all_clicks)
         del self.pending[slate_id]
         self.learn_rows(rows, clicked, seen, context=context, features=features)
 
@@ -172,7 +172,8 @@ class Ranker(LivePolicy):
 
         A slate is a mapping with `items`, and `click` or `clicks`; it may have `examined`, and what the
         request brought: `context`, and `features` of its items, which are those of now if there are none.
-        `map(json.loads, open("log.jsonl"))` will do for a log that `firstclick log` wrote: other kinds of
+        `map(json.loads, open("log.jsonl"))` will do for a whole log that `firstclick log` wrote: what was
+        rolled back does not count (so that lines with a `seq` are held until it ends), and other kinds of
         lines are passed over. Only what was examined counts. A slate ends before its first item that the
         catalog never had, and after k items: what lies below is not used.
 
@@ -184,6 +185,11 @@ class Ranker(LivePolicy):
         given: object = weight
         if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) <= 1:
             raise InvalidInput(f"weight must be a number above 0 and at most 1, got {weight!r}")
+        if not self.policy.learns_from_others:
+            raise InvalidInput(
+                f"{self.policy.label} learns from slates that it has shown itself, in an order of its own, and "
+                "takes no log; take another learner, or start without one"
+            )
         self.follow_catalog()
         blank = self._blank_state()
         self.policy.tempered(blank, weight)  # Refuses before a long log is read.

@@ -97,9 +97,12 @@ def _whole(name: str, value: object) -> int:
         raise Malformed(f"{name}: a position must be a whole number, got {value!r}") from None
 
 
-def feedback_event(model: Model, token: Token, clicks: Sequence[int], examined: int | None) -> NewEvent:
-    """What is to be written, or a Refused; the clicks come from the top."""
+def feedback_event(model: Model, token: Token, said: Said) -> NewEvent:
+    """What is to be written, or a Refused."""
+    clicks, examined = positions(said), said.examined
     _check_positions(token.size, clicks, examined)
+    if model.live.policy.wants_all_clicks and said.clicks is None and clicks and examined is None:
+        examined = clicks[0] + 1
     if not has_rows(model, token):
         raise Unknown(
             "unknown token: it shows items that this model's log does not have, as may be after a backup "

@@ -44,7 +44,6 @@ from firstclick.serve.feedback import (
     feedback_event,
     has_rows,
     outcomes,
-    positions,
     said_by,
 )
 from firstclick.serve.item_rules import items_as_learned, withdrawn_ids
@@ -133,7 +132,7 @@ class Service:
         """A new model with these items; Conflict when the name is taken.
 
         Features, here and in `put_items`, are as people have them: to fit the learner's prior, a constant is
-        put before them and all are divided by one number (`FeatureScale`), unless `scale` is False.
+        put after them and all are divided by one number (`FeatureScale`), unless `scale` is False.
         """
         body = beginning(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale
@@ -255,12 +254,11 @@ class Service:
     def _read_feedback(self, model: Model, entry: Entry) -> NewEvent | Refused:
         try:
             said = said_by(entry)
-            clicks = positions(said)
             read = self.keys.read(said.token(), model.id, days=self.token_days)
             # Another process may have put an item just now, and shown it.
             if self.store.shared and not has_rows(model, read):
                 catch_up(self.store, model)
-            return feedback_event(model, read, clicks, said.examined)
+            return feedback_event(model, read, said)
         except Refused as refusal:
             return refusal
 

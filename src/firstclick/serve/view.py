@@ -117,7 +117,7 @@ class View(Struct):
     start: Counted | None
     lately: Counted | None
     positions: list[int]
-    best: Slate
+    best: Slate | None  # None where it depends on who asks, or on the other items of the slate
     recent: list[Answered]
     estimates: list[Estimate]
     exploring: ExploringShare | None
@@ -174,7 +174,7 @@ class Views:
             start=start,
             lately=lately,
             positions=positions,
-            best=Slate([one for one in estimates[: model.k] if one.mean is not None]),
+            best=_best(model, estimates),
             recent=answered,
             estimates=estimates,
             exploring=None if share is None else ExploringShare(*share),
@@ -230,9 +230,17 @@ def compared(history: History, spans: list[Bucket], now: float) -> tuple[Counted
     return start, Counted(f"last {slates:,} slates", slates, clicks) if slates >= ENOUGH else None
 
 
+def _best(model: Model, estimates: list[Estimate]) -> Slate | None:
+    if not model.live.policy.best_by_estimates:
+        return None
+    return Slate([one for one in estimates[: model.k] if one.mean is not None])
+
+
 def _estimates(model: Model, rows: NDArray[np.int64]) -> list[Estimate]:
-    """What is held for each of the rows, highest mean first."""
+    """What is held for each of the rows, highest mean first; nothing where that depends on who asks."""
     means, deviations = model.live.estimates(rows)
+    if model.wants_context:
+        means, deviations = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     order = np.argsort(-means, kind="stable")
     # Policies that count keep how often an item was examined; others have no such number.
     examined = getattr(model.live.state, "examined", None)

@@ -25,7 +25,7 @@ export function best(view) {
   const items = view.best?.items ?? [];
   const list = part("best-items");
   const top = scaleOf(items).pop();
-  say(part("best-words"), wordsOfBest(items, view.items.shown));
+  say(part("best-words"), wordsOfBest(view.best, view.items.shown));
   show(list, items.length > 0);
   if (items.length > 0) place(list, "grid-template-columns", tileColumns(list.clientWidth, items.length));
   keep(list, items, {
@@ -45,9 +45,10 @@ export function best(view) {
   inSlate = new Set(items.map(keyOf));
 }
 
-function wordsOfBest(items, shown) {
+function wordsOfBest(best, shown) {
   if (shown === 0) return "No item to show: the catalog is empty, or all items were withdrawn.";
-  const opinion = items.some((item) => item.mean !== null);
+  if (!best) return "There is no one best slate: it depends on the visitor, or on the other items shown.";
+  const opinion = best.items.some((item) => item.mean !== null);
   if (!opinion) return "This learner prefers no item to another: it draws slates by chance.";
   return `Its best slate so far, in the order of the page. Bars: ${BARS}.`;
 }
@@ -102,11 +103,12 @@ function inOrder(items) {
   return [...items].sort((a, b) => placeOf(a) - placeOf(b));
 }
 
-function wordsOfEstimates({ estimates: items, items: { shown, withdrawn } }, opinion) {
+function wordsOfEstimates({ best, estimates: items, items: { shown, withdrawn } }, opinion) {
   if (items.length === 0) return "";
   const all = counted(shown, "item");
   const number = items.length < shown ? `The first ${count(items.length)} of ${all}` : all;
   const gone = withdrawn ? `; ${count(withdrawn)} withdrawn are not shown` : "";
+  if (!opinion && !best) return `What it holds for an item depends on the visitor. ${number}${gone}.`;
   if (!opinion) return `This learner holds no opinion about items. ${number}${gone}.`;
   return `Bars: ${BARS}. Thin lines: the range still likely; it shrinks as visitors look. ${number}${gone}.`;
 }
