@@ -28,6 +28,8 @@ COUNTING = (
     "cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first", "cascade-kl-ucb:start=pessimistic",
     "cascade-ucb-v",
 )  # fmt: skip
+# One for each kind of shortcut; the rest take long to compile, for shortcuts that these share.
+QUICK = ("cascade-lin-ts", "cascade-lin-ucb", "cascade-kl-ucb")
 FEW = 64
 
 
@@ -90,7 +92,13 @@ def linear():
     return Stage(world, world.features, [str(item) for item in range(1200)])
 
 
-@pytest.mark.parametrize("policy", [*LEARNERS, "cascade-lin-ucb:c=theory,horizon=9000", *COUNTING[2:]])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(policy, marks=[] if policy.startswith(QUICK) else [pytest.mark.long])
+        for policy in [*LEARNERS, "cascade-lin-ucb:c=theory,horizon=9000", *COUNTING[2:]]
+    ],
+)
 @pytest.mark.parametrize("stage", [invented, linear])
 def test_every_slate_of_a_run_is_the_same(policy, stage):
     assert first_difference(policy, stage(), k=3, steps=1500) == -1

@@ -199,9 +199,32 @@ def test_the_log_of_a_service_may_be_read_line_by_line(tmp_path):
     path.write_text("".join(json.dumps(line) + "\n" for line in SERVED), encoding="utf-8")
     ranker = new_ranker("cascade-ts")
     with path.open(encoding="utf-8") as lines:
-        assert ranker.warm_start(map(json.loads, lines)) == 2
-    assert ranker.state.examined.tolist() == [1, 0, 1, 1, 0, 0, 0, 0, 0]
+        assert ranker.warm_start(map(json.loads, lines)) == 1
+    assert ranker.state.examined.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
     assert ranker.state.hits.tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_a_rollback_takes_back_what_its_own_log_has_after_that_event():
+    def used(*log):
+        return new_ranker("cascade-ts").warm_start(log)
+
+    slate = {"items": ITEMS[:2], "click": 0}
+    one, two, four = ({"seq": seq} | slate for seq in (1, 2, 4))
+    back = {"kind": "rolled-back"}
+    assert used(one, two, back | {"seq": 3, "to": 1}, four) == 2
+    assert used(one, two, back | {"seq": 3, "to": 1}, back | {"seq": np.int64(4), "to": np.int64(2)}) == 2
+    assert used(two, back | {"seq": 3, "to": 1}) == 0  # The log begins after what it goes back to.
+    # Numbers that begin anew are those of another log, and slates without one are of none.
+    assert used(one, two, four, one, back | {"seq": 3, "to": 2}) == 4
+    assert used(slate, slate, back | {"seq": 3, "to": 1}) == 2
+    assert used(slate | {"seq": "a"}, back | {"to": 1}, slate | {"seq": True}) == 2
+    for wrong in ({}, {"to": 3}, {"to": "1"}, {"to": None}):
+        assert refusal(used, one, two, back | {"seq": 3} | wrong, four) == (
+            "line 3 of the log: a rollback must go to an event before its own, 3, got "
+            f"to={wrong.get('to')!r}; write the log anew by `firstclick log`"
+        )
+    # What is wrong with a line is said, though it was taken back later.
+    assert refusal(used, one, two | {"click": 9}, back | {"seq": 3, "to": 1}).startswith("line 2 of the log")
 
 
 GOOD = {"items": ITEMS[:3], "click": 1}

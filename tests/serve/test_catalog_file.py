@@ -204,9 +204,9 @@ def test_features_are_scaled_and_the_notes_say_how(tmp_path):
     assert read.scale == FeatureScale(("a", "b"), 5.0, 5 * np.sqrt(2))
     rows = features(read.items)
     assert np.linalg.norm(rows, axis=1).max() == pytest.approx(1)
-    assert rows == pytest.approx(np.array([[5, 3, 4], [5, 0, 1]]) / (5 * np.sqrt(2)))
+    assert rows == pytest.approx(np.array([[3, 4, 5], [0, 1, 5]]) / (5 * np.sqrt(2)))
     assert read.notes == (
-        "items.csv: a constant is put before the features and all are divided by 7.071, so that the longest "
+        "items.csv: a constant is put after the features and all are divided by 7.071, so that the longest "
         "row has norm 1; features sent later are treated alike, send them as they are in the file",
     )
 

@@ -22,7 +22,7 @@ def test_the_cafe_has_names_groups_and_features_that_fit_a_learner():
     rows = np.array([item.features for item in items])
     assert rows.shape == (60, 10)
     assert np.linalg.norm(rows, axis=1).max() == pytest.approx(1)
-    assert np.ptp(rows[:, 0]) == 0
+    assert np.ptp(rows[:, -1]) == 0
     # No two items look alike to a learner.
     assert len(np.unique(rows, axis=0)) == 60
     assert demo_catalog().feature_names[:2] == ("sweet", "coffee")

@@ -21,6 +21,7 @@ from firstclick.writing import write_whole
 
 if TYPE_CHECKING:
     from firstclick.serve.events import Event
+    from firstclick.serve.feature_scale import FeatureScale
     from firstclick.serve.store.store import Store, StoredModel
 
 StoreOption = Annotated[
@@ -161,8 +162,8 @@ def log(
 ) -> None:
     """Print a model's events as JSON lines, or write them as JSON lines or Parquet.
 
-    Clicks are positions from 0: `click` is the first, `clicks` are all where there are several. Works beside
-    a running server.
+    Clicks are positions from 0: `click` is the first, `clicks` are all where there are several. Features are
+    as they were sent, but for rounding. Works beside a running server.
 
     \b
     Examples:
@@ -170,7 +171,8 @@ def log(
       firstclick log shop --store shop.db --kind feedback --out clicks.parquet
     """
     from firstclick.serve.events import Event, Kind, as_json
-    from firstclick.serve.recovery import items_of_rows
+    from firstclick.serve.feature_scale import FeatureScale
+    from firstclick.serve.recovery import created_as, items_of_rows
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -181,17 +183,19 @@ def log(
     wanted = None if kind is None else Kind[kind.upper().replace("-", "_")]
     with opened(store) as there:
         stored = find_model(there, model)
-        items = items_of_rows(there, stored)
+        items, scaled = items_of_rows(there, stored), created_as(there, stored).feature_scale
+        scale = FeatureScale.from_json(scaled) if scaled else None
         feedback = wanted is None or wanted == Kind.FEEDBACK
         events = chain.from_iterable(there.events(stored.id, after, stored.head, feedback=feedback))
         chosen: Iterator[Event] = (event for event in events if wanted is None or event.kind == wanted)
         if last:
             chosen = iter(deque(chosen, maxlen=last))
         if out is not None and out.suffix == ".parquet":
-            _write_parquet(chosen, items, out)
+            _write_parquet(chosen, items, scale, out)
             talk.print(f"{out} is written")
             return
-        lines = (json_module.dumps(as_json(event, items), ensure_ascii=False) + "\n" for event in chosen)
+        told = (as_json(event, items, scale) for event in chosen)
+        lines = (json_module.dumps(line, ensure_ascii=False) + "\n" for line in told)
         if out is None:
             sys.stdout.writelines(lines)
         else:
@@ -199,7 +203,9 @@ def log(
             talk.print(f"{out} is written")
 
 
-def _write_parquet(events: Iterator["Event"], items: list[ItemId], out: Path) -> None:
+def _write_parquet(
+    events: Iterator["Event"], items: list[ItemId], scale: "FeatureScale | None", out: Path
+) -> None:
     """One row an event; what is not feedback has its words in the column `change`, as JSON."""
     import io
 
@@ -213,12 +219,13 @@ def _write_parquet(events: Iterator["Event"], items: list[ItemId], out: Path) ->
             ("nonce", pyarrow.string()), ("click", pyarrow.int16()), ("issued", pyarrow.float64()),
             ("items", pyarrow.list_(pyarrow.string())), ("clicks", pyarrow.list_(pyarrow.int16())),
             ("examined", pyarrow.int16()), ("context", pyarrow.list_(pyarrow.float64())),
-            ("features", pyarrow.list_(pyarrow.list_(pyarrow.float64()))), ("change", pyarrow.string()),
+            ("features", pyarrow.list_(pyarrow.list_(pyarrow.float64()))), ("to", pyarrow.int64()),
+            ("change", pyarrow.string()),
         ]
     )  # fmt: skip
     content = io.BytesIO()
     with parquet.ParquetWriter(content, schema) as writer:
-        while some := [as_json(event, items) for event in islice(events, 50_000)]:
+        while some := [as_json(event, items, scale) for event in islice(events, 50_000)]:
             writer.write_table(
                 pyarrow.Table.from_pylist([_flat(told, schema.names) for told in some], schema)
             )

@@ -1,9 +1,12 @@
 """Learning from a log of slates that somebody else has shown."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from operator import index
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.clicks import UNTOLD
@@ -12,22 +15,89 @@ from firstclick.protocol import EVERYTHING
 from firstclick.ranker.feedback import told
 
 
-def learn_log(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> int:
-    """Learn from all slates of the log; how many there was something to learn from.
+class _Lesson(NamedTuple):
+    """What there is to learn from a slate."""
 
+    rows: NDArray[np.int64]
+    clicked: NDArray[np.uint8]
+    examined: int | None
+    context: NDArray[np.float64]
+    features: NDArray[np.float64]
+
+
+class _Step(NamedTuple):
+    """A line that changes what is known: a slate to learn from, or a rollback, which has no lesson."""
+
+    seq: int
+    before: int  # the place of the step that it goes on from, -1 for none
+    lesson: _Lesson | None
+
+
+def learn_log(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> int:
+    """Learn from all slates of the log but those that it says were rolled back; how many there was something
+    to learn from.
+
+    A line with a `seq` may be taken back by any later one. So what such lines teach, about 600 bytes for a
+    slate of ten, is held until the log ends or its numbers begin anew; other lines are learned as they come.
     An error names the line, from 1; what was learned until then stays learned.
     """
     used = 0
-    for line, entry in _slates(log):
-        try:
-            used += _learn_entry(live, entry)
-        except FirstclickError as error:
-            raise InvalidInput(f"line {line} of the log: {error}") from None
+    for lesson in _lessons(live, log):
+        live.learn_rows(*lesson[:3], context=lesson.context, features=lesson.features)
+        used += 1
     return used
 
 
-def _slates(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The lines that tell of a slate, each with its number; the log of a service has others too."""
+def _lessons(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> Iterator[_Lesson]:
+    """What the log teaches in the end, in its order."""
+    steps: list[_Step] = []
+    last = 0
+    for line, entry in _lines(log):
+        seq = _whole(entry.get("seq"))
+        if seq is None or seq <= last:  # Of another log, which takes nothing back of this one.
+            yield from _kept(steps)
+            steps = []
+        last = seq or 0
+        kind = entry.get("kind", "feedback")
+        try:
+            if kind == "feedback":
+                lesson = _lesson(live, entry)
+                if lesson is not None and seq is not None:
+                    steps.append(_Step(seq, len(steps) - 1, lesson))
+                elif lesson is not None:
+                    yield lesson
+            elif kind == "rolled-back" and seq is not None:
+                to = _whole(entry.get("to"))
+                if to is None or to >= seq:
+                    raise InvalidInput(
+                        f"a rollback must go to an event before its own, {seq}, got "
+                        f"to={entry.get('to')!r:.80}; write the log anew by `firstclick log`"
+                    )
+                known_then = bisect_right(steps, to, key=lambda step: step.seq)
+                steps.append(_Step(seq, known_then - 1, None))
+        except FirstclickError as error:
+            raise InvalidInput(f"line {line} of the log: {error}") from None
+    yield from _kept(steps)
+
+
+def _whole(value: object) -> int | None:
+    """The whole number that this is, of whatever type; None for anything else."""
+    return index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else None
+
+
+def _kept(steps: list[_Step]) -> list[_Lesson]:
+    """What counts after the last step: a rollback knows what was known then, an earlier rollback included."""
+    lessons = []
+    at = len(steps) - 1
+    while at >= 0:
+        if (lesson := steps[at].lesson) is not None:
+            lessons.append(lesson)
+        at = steps[at].before
+    return lessons[::-1]
+
+
+def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The lines, each with its number from 1; the log of a service has others than slates too."""
     if isinstance(log, str | bytes | Mapping):
         raise InvalidInput(
             f"a log is a list of slates, such as map(json.loads, open('log.jsonl')), got {type(log).__name__}"
@@ -50,12 +120,11 @@ def _slates(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str
                 f"line {line} of the log: a slate must have names for its parts, such as items and click, "
                 f"got {entry!r:.80}"
             )
-        if entry.get("kind", "feedback") == "feedback":
-            yield line, entry
+        yield line, entry
 
 
-def _learn_entry(live: LivePolicy, entry: Mapping[str, Any]) -> bool:
-    """Learn from one slate, as far as it can be; whether there was anything to learn from."""
+def _lesson(live: LivePolicy, entry: Mapping[str, Any]) -> _Lesson | None:
+    """What one slate teaches, as far as it can be used; None if that is nothing."""
     click, clicks = entry.get("click", ...), entry.get("clicks")
     if "items" not in entry or (click is ... and clicks is None):
         raise InvalidInput(
@@ -67,7 +136,10 @@ def _learn_entry(live: LivePolicy, entry: Mapping[str, Any]) -> bool:
     known = catalog.known_rows(items)
     if len(set(items)) < len(items):
         raise InvalidInput(f"an item is in the slate twice, got {items!r:.80}")
-    clicked, page_says = told(len(items), click if clicks is None else ..., clicks, entry.get("examined"))
+    clicked, page_says = told(
+        len(items), click if clicks is None else ..., clicks, entry.get("examined"),
+        wants_all=live.policy.wants_all_clicks,
+    )  # fmt: skip
     if clicks is not None and click is not ...:
         first = int(np.argmax(clicked)) if clicked.any() else None
         if click != first:
@@ -82,15 +154,14 @@ def _learn_entry(live: LivePolicy, entry: Mapping[str, Any]) -> bool:
         known = known[:first_unknown]
     size = min(len(known), live.k)
     if size == 0:
-        return False
+        return None
     examined = live.policy.click_model.examined(clicked, page_says)
     if examined == UNTOLD and clicked[size:].any():
         examined = size  # What lies below is not used, but a click there tells that all above was seen.
-    live.learn_rows(
+    return _Lesson(
         np.array(known[:size], np.int64),
-        clicked[:size],
+        clicked[:size].copy(),  # A view would hold all of it, and a long log has many.
         None if examined == UNTOLD else min(examined, size),
-        context=context,
-        features=features[:size],
+        context,
+        features[:size].copy() if len(features) else features,
     )
-    return True

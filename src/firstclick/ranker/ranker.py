@@ -187,8 +187,8 @@ class Ranker(LivePolicy):
             raise InvalidInput(f"weight must be a number above 0 and at most 1, got {weight!r}")
         if not self.policy.learns_from_others:
             raise InvalidInput(
-                f"{self.policy.label} learns from slates that it has shown itself, in an order of its own, and "
-                "takes no log; take another learner, or start without one"
+                f"{self.policy.label} learns from slates that it has shuffled itself and takes no log; "
+                "take another learner, or start without one"
             )
         self.follow_catalog()
         blank = self._blank_state()

@@ -43,8 +43,13 @@ def beginning(
                 f"{chosen.name} needs features, and the items have none: add columns of numbers, take a "
                 "policy that needs none, such as cascade-ts, or learn features with `firstclick features`"
             )
+        fitted = None
         # Shares between 0 and 1 mean what they are, and a constant beside them would be one more.
-        fitted = fitted_scale(checked, feature_names) if scale and not chosen.unit_features else None
+        if scale and not chosen.unit_features:
+            fitted = fitted_scale(checked, feature_names, add_constant=not _pairs_features(chosen))
+        if fitted and chosen.n_context:
+            # What is said of the number of features is said of those that were given.
+            chosen.initial_state(len(checked), len(fitted.names), places)
         checked = check_items(scaled(checked, fitted), None)
         body = Created(
             policy=chosen.name,
@@ -61,3 +66,8 @@ def beginning(
     except FirstclickError as error:
         raise Malformed(str(error)) from None
     return body
+
+
+def _pairs_features(policy: Policy) -> bool:
+    """Whether each feature has a number of the context of its own, so that a constant would have none."""
+    return policy.n_context > 0 and policy.settings.get("combine") == "product"

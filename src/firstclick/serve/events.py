@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog import ItemId
+from firstclick.serve.feature_scale import FeatureScale
 
 NONCE_SIZE = 16
 
@@ -220,8 +221,11 @@ def read_feedback(payload: bytes) -> Feedback:
     )
 
 
-def as_json(event: Event, items: Sequence[ItemId]) -> dict[str, Any]:
-    """The event in words, for people and for other programs; `items` has the item of every row."""
+def as_json(event: Event, items: Sequence[ItemId], scale: FeatureScale | None) -> dict[str, Any]:
+    """The event in words, for people and for other programs; `items` has the item of every row.
+
+    Features are as people sent them, but for rounding: `scale` is what the model does to them.
+    """
     told: dict[str, Any] = {
         "seq": event.seq,
         "kind": Kind(event.kind).name.lower().replace("_", "-"),
@@ -229,20 +233,22 @@ def as_json(event: Event, items: Sequence[ItemId]) -> dict[str, Any]:
         "nonce": event.nonce.hex(),
     }
     if event.kind == Kind.FEEDBACK:
-        return told | _feedback_in_words(event.payload, items)
+        return told | _feedback_in_words(event.payload, items, scale)
     body = unpacked(event, BODY_OF[event.kind])
     told |= {name: getattr(body, name) for name in body.__struct_fields__}
     for name, value in list(told.items()):
         if isinstance(value, ItemsPut):
-            told[name] = _items_in_words(value)
+            told[name] = _items_in_words(value, scale)
+    if isinstance(body, Created) and scale is not None:
+        told["n_features"] = len(scale.names)
     if isinstance(body, ItemsPut):
         for name in body.__struct_fields__:
             del told[name]
-        told["items"] = _items_in_words(body)
+        told["items"] = _items_in_words(body, scale)
     return told
 
 
-def _feedback_in_words(payload: bytes, items: Sequence[ItemId]) -> dict[str, Any]:
+def _feedback_in_words(payload: bytes, items: Sequence[ItemId], scale: FeatureScale | None) -> dict[str, Any]:
     """`click` is the first one; `clicks` are there if there are several, the rest if it was told."""
     try:
         said = read_feedback(payload)
@@ -258,14 +264,19 @@ def _feedback_in_words(payload: bytes, items: Sequence[ItemId]) -> dict[str, Any
     if said.context:
         told["context"] = list(said.context)
     if said.features:
-        told["features"] = [list(row) for row in said.features]
+        told["features"] = _as_given(np.array(said.features), scale)
     return told
 
 
-def _items_in_words(body: ItemsPut) -> list[dict[str, Any]]:
+def _as_given(table: NDArray[np.float64], scale: FeatureScale | None) -> list[list[float]]:
+    given: list[list[float]] = (table if scale is None else scale.undo(table)).tolist()
+    return given
+
+
+def _items_in_words(body: ItemsPut, scale: FeatureScale | None) -> list[dict[str, Any]]:
     table = body.table()
+    rows = None if table is None else _as_given(table, scale)
     return [
-        {"id": item, "name": name, "group": group}
-        | ({} if table is None else {"features": table[row].tolist()})
+        {"id": item, "name": name, "group": group} | ({} if rows is None else {"features": rows[row]})
         for row, (item, name, group) in enumerate(zip(body.ids, body.names, body.groups, strict=True))
     ]

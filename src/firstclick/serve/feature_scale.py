@@ -15,20 +15,26 @@ HARDLY_SEEN = 0.02
 
 
 class FeatureScale(NamedTuple):
-    """A constant is put before the features, and everything is divided by one number.
+    """A constant is put after the features, and everything is divided by one number.
 
     A learner's prior holds each coordinate of theta for about 1 in size and knows no level of its own, so
     that it wants rows of norm about 1 and a constant among them. `intercept` is the constant before it is
     divided, 0 if there is none. The same numbers give the same bits, whether they come from a file or,
     later and one by one, over HTTP.
+
+    The constant is last because some learners look at the first features alone, such as context-lin-ts with
+    a `rank`. Models of earlier versions have it first, and keep it there: `constant_first`.
     """
 
     names: tuple[str, ...]
     intercept: float
     divisor: float
+    constant_first: bool = False
 
     @classmethod
-    def fitted(cls, names: Sequence[str], features: NDArray[np.float64]) -> "FeatureScale":
+    def fitted(
+        cls, names: Sequence[str], features: NDArray[np.float64], *, add_constant: bool = True
+    ) -> "FeatureScale":
         """The scale by which the longest of these rows gets the norm 1.
 
         The constant is as long as the longest row: in whatever unit features were written, it is learned
@@ -38,18 +44,28 @@ class FeatureScale(NamedTuple):
         # Divided first, because the square of a very small number is 0.
         longest = largest * longest_norm(features / largest) or 1.0
         constant = (features == features[:1]).all(axis=0) & (features[0] != 0)
-        if len(features) > 1 and constant.any():
+        if not add_constant or (len(features) > 1 and constant.any()):
             return cls(tuple(names), 0.0, longest)
         return cls(tuple(names), longest, longest * math.sqrt(2))
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "FeatureScale":
-        """What `as_json` wrote."""
-        return cls(tuple(content["names"]), float(content["intercept"]), float(content["divisor"]))
+        """What `as_json` wrote, here or in a version that did not say where the constant is: first."""
+        return cls(
+            tuple(content["names"]),
+            float(content["intercept"]),
+            float(content["divisor"]),
+            content.get("constant", "first") == "first",
+        )
 
     def as_json(self) -> dict[str, Any]:
         """The scale as plain values."""
-        return {"names": list(self.names), "intercept": self.intercept, "divisor": self.divisor}
+        return {
+            "names": list(self.names),
+            "intercept": self.intercept,
+            "divisor": self.divisor,
+            "constant": "first" if self.constant_first else "last",
+        }
 
     @property
     def n_features(self) -> int:
@@ -64,18 +80,22 @@ class FeatureScale(NamedTuple):
                 f"an item has {len(self.names)} features here ({_listed(self.names)}), got {rows.shape[1]}"
             )
         if self.intercept:
-            rows = np.hstack([np.full((len(rows), 1), self.intercept), rows])
+            constant = np.full((len(rows), 1), self.intercept)
+            rows = np.hstack([constant, rows] if self.constant_first else [rows, constant])
         # What is too large for a number after that is refused, like all that is not finite, by the catalog.
         with np.errstate(over="ignore"):
             return rows / self.divisor
 
     def undo(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """The features as people wrote them, but for rounding in the last digit."""
-        return rows[:, 1 if self.intercept else 0 :] * self.divisor
+        start = 1 if self.intercept and self.constant_first else 0
+        # What nobody could have sent, and nobody learned from, may be too large to be told.
+        with np.errstate(over="ignore"):
+            return rows[:, start : start + len(self.names)] * self.divisor
 
     def in_words(self) -> str:
         """What is done to features, for those who send some later."""
-        put = "a constant is put before the features and all are" if self.intercept else "features are"
+        put = "a constant is put after the features and all are" if self.intercept else "features are"
         return (
             f"{put} divided by {self.divisor:.4g}, so that the longest row has norm 1; "
             "features sent later are treated alike, send them as they are in the file"

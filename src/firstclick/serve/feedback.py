@@ -97,9 +97,9 @@ def _whole(name: str, value: object) -> int:
         raise Malformed(f"{name}: a position must be a whole number, got {value!r}") from None
 
 
-def feedback_event(model: Model, token: Token, said: Said) -> NewEvent:
-    """What is to be written, or a Refused."""
-    clicks, examined = positions(said), said.examined
+def feedback_event(model: Model, token: Token, said: Said, clicks: Sequence[int]) -> NewEvent:
+    """What is to be written, or a Refused; the clicks come from the top."""
+    examined = said.examined
     _check_positions(token.size, clicks, examined)
     if model.live.policy.wants_all_clicks and said.clicks is None and clicks and examined is None:
         examined = clicks[0] + 1

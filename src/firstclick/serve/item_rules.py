@@ -104,14 +104,15 @@ def filled(items: Sequence[Item], more: NDArray[np.float64] | None = None) -> li
     return [item._replace(features=mean) if item.features is None else item for item in items]
 
 
-def fitted_scale(items: Sequence[Item], names: Sequence[str]) -> FeatureScale | None:
+def fitted_scale(items: Sequence[Item], names: Sequence[str], *, add_constant: bool) -> FeatureScale | None:
     """The scale that suits these items, which are those a model begins with; None without features."""
     if items[0].features is None:
         return None
     table = np.array([item.features for item in items])
     if names and len(names) != table.shape[1]:
         raise Malformed(f"there are {table.shape[1]} features, and {len(names)} names for them")
-    return FeatureScale.fitted(names or [f"f{i + 1}" for i in range(table.shape[1])], table)
+    listed = names or [f"f{i + 1}" for i in range(table.shape[1])]
+    return FeatureScale.fitted(listed, table, add_constant=add_constant)
 
 
 def scaled(items: Sequence[Item], scale: FeatureScale | None) -> list[Item]:

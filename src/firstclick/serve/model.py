@@ -239,7 +239,7 @@ class Model:
         with self.lock:
             rows = np.flatnonzero(self.shelf.catalog.hidden == 0)
             means, _ = self.live.estimates(rows)
-        means = means[~np.isnan(means)]
+        rows, means = rows[~np.isnan(means)], means[~np.isnan(means)]
         if not len(means):
             return rows[:0]
         n = min(n, len(rows))

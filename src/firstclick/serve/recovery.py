@@ -29,8 +29,7 @@ def recover(
     last = stored.head if upto is None else upto
     model = _from_snapshot(store, stored, last) if use_snapshots else None
     if model is None:
-        first = next(chain.from_iterable(store.events(stored.id, 0, 1)))
-        model = Model(stored.id, stored.name, unpacked(first, Created))
+        model = Model(stored.id, stored.name, created_as(store, stored))
     changes = list(chain.from_iterable(store.events(stored.id, model.seq, last, feedback=False)))
     # Nobody uses it yet, so nobody waits while much is learned in one go.
     catch_up(
@@ -140,6 +139,11 @@ def _check_past(store: Store, model: Model) -> None:
     last = list(chain.from_iterable(store.events(model.id, model.seq - 1, model.seq)))
     if model.nonce and [event.nonce for event in last] != [model.nonce]:
         raise BadSnapshot("the log has another event in the place of its last one")
+
+
+def created_as(store: Store, stored: StoredModel) -> Created:
+    """The first event of the model's log."""
+    return unpacked(next(chain.from_iterable(store.events(stored.id, 0, 1))), Created)
 
 
 def items_of_rows(store: Store, stored: StoredModel) -> list[ItemId]:

@@ -44,6 +44,7 @@ from firstclick.serve.feedback import (
     feedback_event,
     has_rows,
     outcomes,
+    positions,
     said_by,
 )
 from firstclick.serve.item_rules import items_as_learned, withdrawn_ids
@@ -254,11 +255,12 @@ class Service:
     def _read_feedback(self, model: Model, entry: Entry) -> NewEvent | Refused:
         try:
             said = said_by(entry)
+            clicks = positions(said)
             read = self.keys.read(said.token(), model.id, days=self.token_days)
             # Another process may have put an item just now, and shown it.
             if self.store.shared and not has_rows(model, read):
                 catch_up(self.store, model)
-            return feedback_event(model, read, said)
+            return feedback_event(model, read, said, clicks)
         except Refused as refusal:
             return refusal
 
