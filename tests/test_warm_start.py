@@ -227,6 +227,14 @@ def test_a_rollback_takes_back_what_its_own_log_has_after_that_event():
     assert refusal(used, one, two | {"click": 9}, back | {"seq": 3, "to": 1}).startswith("line 2 of the log")
 
 
+@pytest.mark.parametrize("policy", ["top-rank", "bubble-rank", "batch-rank", "recur-rank"])
+def test_a_learner_that_shuffles_its_slates_takes_no_log_of_others(policy):
+    assert refusal(new_ranker(policy).warm_start, [{"items": ITEMS[:2], "click": 0}]) == (
+        f"{policy} learns from slates that it has shuffled itself and takes no log; take another learner, or "
+        "start without one"
+    )
+
+
 GOOD = {"items": ITEMS[:3], "click": 1}
 
 

@@ -26,9 +26,38 @@ class BubbleRankState(NamedTuple):
 
 
 @kernel
-def _first_place(numbers, time):  # type: ignore[no-untyped-def]
-    """The place of the first item that is paired with the next one: 1 for the first slates, then 0, ..."""
+def _first_paired(numbers, time):  # type: ignore[no-untyped-def]
+    """The number of the first item that is paired with the next one: 1 for the first slates, then 0, ..."""
     return (time // numbers.turn + 1) % 2
+
+
+@kernel
+def _as_listed(slate, order, allowed, first):  # type: ignore[no-untyped-def]
+    """The rows of the slate in the order of the list, and by row its position in the slate, -1 for none.
+
+    If the last slot is paired with an item that is not shown, that one is in it too, at its place.
+    """
+    n = len(slate)
+    position = np.full(len(order), -1)
+    for k in range(n):
+        position[slate[k]] = k
+    listed = np.empty(n + 1, np.int64)
+    found, after = 0, 0
+    for k in range(len(order)):
+        if position[order[k]] >= 0:
+            listed[found] = order[k]
+            found += 1
+            if found == n - 1:
+                after = k + 1
+    # A log may name an item twice in one slate: then fewer are found.
+    if found == n > 0 and (n - 1) % 2 == first and position[listed[n - 1]] == n - 1:
+        last = listed[n - 1]
+        found = n - 1
+        for k in range(after, len(order)):
+            if found <= n and (order[k] == last or allowed[order[k]]):
+                listed[found] = order[k]
+                found += 1
+    return listed[:found], position
 
 
 class BubbleRank(PairPolicy):
@@ -50,10 +79,11 @@ class BubbleRank(PairPolicy):
     Ours: with more items than slots, the last slot pairs with the first item that is not shown; one of the
     two is shown by chance, and wins if it is clicked: for that pair nothing is promised, and an item that a
     request leaves out loses there, because feedback does not tell which items were allowed; pinned items and
-    caps mislead it too. Give such requests to another learner. Rows that were withdrawn are passed over. A
-    pair is counted if the slate shows it as it might be shown now. Of feedback that comes late, when the
-    pairing is another, only pairs in the order of the list remain: that is safe, but favours that order. So
-    where many slates are out at once, let `turn` be many times their number. It keeps L^2 numbers.
+    caps mislead it too. Give such requests to another learner. Rows that were withdrawn are passed over:
+    those above and below are neighbours, and exchange their places round them. A pair is counted if the slate
+    shows it as it might be shown now. Of feedback that comes late, when the pairing is another, only pairs in
+    the order of the list remain: that is safe, but favours that order. So where many slates are out at once,
+    let `turn` be many times their number. It keeps L^2 numbers.
     """
 
     name = "bubble-rank"
@@ -73,15 +103,14 @@ class BubbleRank(PairPolicy):
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         place, labels = state.place, catalog.labels
-        budget, first = 4.0 * log(numbers.horizon), _first_place(numbers, state.time[0])
+        budget, first = 4.0 * log(numbers.horizon), _first_paired(numbers, state.time[0])
         coins = mix(key, _COINS)
         rows = rows_of(catalog, request)
         listed = np.empty(len(slate) + 1, np.int64)
         n = rank(rows, -1.0 * place[rows], catalog, request, key, listed)
-        for k in range(n - 1):
+        for k in range(first, n - 1, 2):
             i, j = listed[k], listed[k + 1]
-            paired = place[i] % 2 == first and place[j] == place[i] + 1
-            if paired and uniform(coins, labels[i]) < 0.5 and not swaps_for_sure(state.wins, i, j, budget):
+            if uniform(coins, labels[i]) < 0.5 and not swaps_for_sure(state.wins, i, j, budget):
                 listed[k], listed[k + 1] = j, i
         n = min(n, len(slate))
         for k in range(n):
@@ -91,26 +120,27 @@ class BubbleRank(PairPolicy):
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         wins, place = state.wins, state.place
-        budget, first = 4.0 * log(numbers.horizon), _first_place(numbers, state.time[0])
+        budget, first = 4.0 * log(numbers.horizon), _first_paired(numbers, state.time[0])
         order = np.empty(len(place), np.int64)
         for row in range(len(place)):
             order[place[row]] = row
         allowed = allowed_by(request, len(place))
-        for k in range(examined):
-            item = slate[k]
-            partner_place = place[item] + (1 if place[item] % 2 == first else -1)
-            if not clicks[k] or not 0 <= partner_place < len(order):
+        listed, position = _as_listed(slate, order, allowed, first)
+        for k in range(first, len(listed) - 1, 2):
+            i, j = listed[k], listed[k + 1]
+            a, b = position[i], position[j]
+            above, below = min(a, b), max(a, b)
+            if 0 <= below < examined and (above == below - 1 or above < 0):
+                own, other = clicks[a] if a >= 0 else 0, clicks[b] if b >= 0 else 0
+                wins[i, j] += own > other
+                wins[j, i] += other > own
+        upper = np.int64(-1)
+        for i in order:
+            if not allowed[i]:
                 continue
-            other = order[partner_place]
-            if k > 0 and slate[k - 1] == other:
-                wins[item, other] += 1 - clicks[k - 1]
-            elif k + 1 < examined and slate[k + 1] == other:
-                wins[item, other] += 1 - clicks[k + 1]
-            elif k + 1 == len(slate) and allowed[other] and other not in slate:
-                wins[item, other] += 1
-        for k in range(len(order) - 1):
-            i, j = order[k], order[k + 1]
-            if swaps_for_sure(wins, j, i, budget):
-                order[k], order[k + 1] = j, i
-                place[j], place[i] = k, k + 1
+            # Who is passed over stays where it is: to put a pair right never makes more pairs wrong.
+            if upper >= 0 and swaps_for_sure(wins, i, upper, budget):
+                place[i], place[upper] = place[upper], place[i]
+            else:
+                upper = i
         state.time[0] += 1
