@@ -145,3 +145,16 @@ def test_what_two_compile_at_the_same_instant_is_kept_under_two_names(tmp_path, 
     assert [files[0].load(signature) for signature in ("integers", "floats")] == [
         "code for integers", "code for floats",
     ]  # fmt: skip
+
+
+def test_a_cache_is_locked_before_another_thread_can_give_the_kernel_a_new_one(tmp_path, monkeypatch):
+    """Two locks around one cache would wait for one another."""
+    monkeypatch.setenv("FIRSTCLICK_CACHE_DIR", str(tmp_path))
+    nobody_else = []
+    monkeypatch.setattr(
+        compiling,
+        "_let_one_in_at_a_time",
+        lambda *given: nobody_else.append(compiling._changing_cache_dir.locked()),
+    )
+    compiling.compiled.__wrapped__(look_at_row, Random)
+    assert nobody_else == [True]

@@ -171,7 +171,14 @@ def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_servi
             assert pupil.warm_start(log) == counted, to
             for mine, its in zip(pupil.state, model.live.state, strict=True):
                 np.testing.assert_array_equal(mine, its)
-        events = chain.from_iterable(service.store.events(model.id, 0, model.seq))
-        _write_parquet(events, model.shelf.catalog.items, None, tmp_path / "log.parquet")
+        _write_parquet(iter(log), tmp_path / "log.parquet")
     pupil = Ranker("cascade-lin-ts", Catalog(["0", "1", "2", "3"], FEATURES), k=2)
     assert pupil.warm_start(parquet.read_table(tmp_path / "log.parquet").to_pylist()) == counted
+
+
+def test_one_click_is_told_as_all_where_a_learner_wants_all_and_was_told_all():
+    def clicks(wants_all: bool, **said: Any) -> Any:
+        event = Event(2, Kind.FEEDBACK, bytes(16), full_payload([1], 0, bytes(12), **said), 0.0)
+        return as_json(event, ["a"], None, wants_all=wants_all).get("clicks")
+
+    assert (clicks(True), clicks(True, examined=2), clicks(False)) == ([1], None, None)

@@ -247,7 +247,7 @@ def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
     assert [one.get("clicks") for one in words] == [[0, 1], None, None]
     assert [one.get("examined") for one in words] == [None, 2, 0]
     assert [one["context"] for one in words] == [[1, -0.5], [0, 1], [0, 3]]
-    _write_parquet(iter(events), service.model("users").shelf.catalog.items, None, tmp_path / "log.parquet")
+    _write_parquet(iter(words), tmp_path / "log.parquet")
     table = parquet.read_table(tmp_path / "log.parquet").to_pylist()
     for column in ("click", "clicks", "examined", "context"):
         assert [row[column] for row in table] == [one.get(column) for one in words]

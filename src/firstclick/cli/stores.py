@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.progress import TaskProgressColumn
 from typer import Argument, Option
 
-from firstclick.catalog import ItemId
 from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.data import bar
 from firstclick.cli.wording import count
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
+from firstclick.registry import policy_classes
 from firstclick.writing import write_whole
 
 if TYPE_CHECKING:
-    from firstclick.serve.events import Event
-    from firstclick.serve.feature_scale import FeatureScale
     from firstclick.serve.store.store import Store, StoredModel
 
 StoreOption = Annotated[
@@ -183,18 +181,20 @@ def log(
     wanted = None if kind is None else Kind[kind.upper().replace("-", "_")]
     with opened(store) as there:
         stored = find_model(there, model)
-        items, scaled = items_of_rows(there, stored), created_as(there, stored).feature_scale
-        scale = FeatureScale.from_json(scaled) if scaled else None
+        items, created = items_of_rows(there, stored), created_as(there, stored)
+        scale = FeatureScale.from_json(created.feature_scale) if created.feature_scale else None
+        # A plug-in that is not installed here was asked when its log was written.
+        wants_all = getattr(policy_classes().get(created.policy), "wants_all_clicks", False)
         feedback = wanted is None or wanted == Kind.FEEDBACK
         events = chain.from_iterable(there.events(stored.id, after, stored.head, feedback=feedback))
         chosen: Iterator[Event] = (event for event in events if wanted is None or event.kind == wanted)
         if last:
             chosen = iter(deque(chosen, maxlen=last))
+        told = (as_json(event, items, scale, wants_all=wants_all) for event in chosen)
         if out is not None and out.suffix == ".parquet":
-            _write_parquet(chosen, items, scale, out)
+            _write_parquet(told, out)
             talk.print(f"{out} is written")
             return
-        told = (as_json(event, items, scale) for event in chosen)
         lines = (json_module.dumps(line, ensure_ascii=False) + "\n" for line in told)
         if out is None:
             sys.stdout.writelines(lines)
@@ -203,14 +203,11 @@ def log(
             talk.print(f"{out} is written")
 
 
-def _write_parquet(
-    events: Iterator["Event"], items: list[ItemId], scale: "FeatureScale | None", out: Path
-) -> None:
+def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
     """One row an event; what is not feedback has its words in the column `change`, as JSON."""
     import io
 
     from firstclick.serve.catalog_file import parquet_library
-    from firstclick.serve.events import as_json
 
     pyarrow, parquet = parquet_library(out, "writing")
     schema = pyarrow.schema(
@@ -225,7 +222,7 @@ def _write_parquet(
     )  # fmt: skip
     content = io.BytesIO()
     with parquet.ParquetWriter(content, schema) as writer:
-        while some := [as_json(event, items, scale) for event in islice(events, 50_000)]:
+        while some := list(islice(events, 50_000)):
             writer.write_table(
                 pyarrow.Table.from_pylist([_flat(told, schema.names) for told in some], schema)
             )

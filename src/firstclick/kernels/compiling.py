@@ -136,7 +136,8 @@ def _keep(dispatcher: Any, folder: Path | None) -> None:
     """Have this kernel kept in the folder, and taken from there."""
     if folder is None or numba.config.DISABLE_JIT:
         return
-    # The setting is Numba's own and global: one thread at a time, and put back at once.
+    # The setting is Numba's own and global: one thread at a time, and put back at once. Wrapped within, too:
+    # what two threads wrap together would wait for itself.
     with _changing_cache_dir:
         before = numba.config.CACHE_DIR
         numba.config.CACHE_DIR = str(folder)
@@ -144,7 +145,7 @@ def _keep(dispatcher: Any, folder: Path | None) -> None:
             dispatcher.enable_caching()
         finally:
             numba.config.CACHE_DIR = before
-    _let_one_in_at_a_time(dispatcher._cache._cache_file, folder)
+        _let_one_in_at_a_time(dispatcher._cache._cache_file, folder)
 
 
 def _let_one_in_at_a_time(files: Any, folder: Path) -> None:

@@ -11,7 +11,6 @@ from firstclick.declaration import param
 from firstclick.kernels.bounds import kl_bound
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix
-from firstclick.kernels.pairs import allowed_by
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.protocol import Policy
 
@@ -39,18 +38,13 @@ def _stage_length(horizon, stage):  # type: ignore[no-untyped-def]
 
 @kernel
 def _end_stage(state, start, horizon):  # type: ignore[no-untyped-def]
-    """Split the batch that begins at this slot, or drop what cannot be among its best, and start anew.
-
-    Items that did not have all their turns, because they may not be shown, are not judged.
-    """
+    """Split the batch that begins at this slot, or drop what cannot be among its best, and start anew."""
     k = len(state.stage)
     end = start + 1
     while end < k and state.stage[end] < 0:
         end += 1
     slots = end - start
-    length = _stage_length(horizon, state.stage[start])
-    everyone = np.nonzero(state.batch == start)[0]
-    rows = everyone[state.shown[everyone] >= length]
+    rows = np.nonzero(state.batch == start)[0]
     lower, upper = np.empty(len(rows)), np.empty(len(rows))
     budget = log(horizon) + 3.0 * log(log(horizon))
     for j in range(len(rows)):
@@ -67,10 +61,8 @@ def _end_stage(state, start, horizon):  # type: ignore[no-untyped-def]
             break
     if split > 0:
         state.stage[start] = state.stage[start + split] = 0
-        for row in everyone:
-            state.batch[row] = start + split
-        for j in best[:split]:
-            state.batch[rows[j]] = start
+        for j in best[split:]:
+            state.batch[rows[j]] = start + split
     else:
         state.stage[start] += 1
         if len(rows) > slots:
@@ -78,44 +70,8 @@ def _end_stage(state, start, horizon):  # type: ignore[no-untyped-def]
             for j in range(len(rows)):
                 if upper[j] < least:
                     state.batch[rows[j]] = k
-    for row in everyone:
+    for row in rows:
         state.shown[row] = state.hits[row] = 0
-
-
-@kernel
-def close_up(batch, stage, allowed):  # type: ignore[no-untyped-def]
-    """Where fewer items are left than slots, let batches move up into the slots of items that may not be
-    shown; these and all that were dropped join the last batch. Return where that begins, -1 if nothing moved.
-    """
-    k = len(stage)
-    able, dropped = 0, 0
-    for row in range(len(batch)):
-        if batch[row] < k:
-            able += allowed[row]
-        else:
-            dropped += 1
-    if able >= k or dropped == 0:
-        return -1
-    last = np.nonzero(stage >= 0)[0][-1]
-    first = 0  # slot that is free
-    for start in range(last):
-        if stage[start] >= 0:
-            reached = stage[start]
-            stage[start] = -1
-            moved = 0
-            for row in range(len(batch)):
-                if batch[row] == start:
-                    batch[row] = first if allowed[row] else k
-                    moved += allowed[row]
-            if moved > 0:
-                stage[first] = reached
-                first += moved
-    for row in range(len(batch)):
-        if batch[row] >= last:
-            batch[row] = first
-    stage[last] = -1
-    stage[first] = 0
-    return first
 
 
 class BatchRank(Policy):
@@ -133,10 +89,8 @@ class BatchRank(Policy):
 
     Ours: items are counted whenever they are shown, not only while they are behind; a batch without a split
     goes on even if it has no item to drop; items added later join the last batch. Rows that may not be shown
-    are passed over, and what is left moves up. A stage does not wait for items that were withdrawn: whoever
-    has not had its turns is not judged, and stays in the lower part of its batch. If fewer items are left
-    than slots, the others move up for good, and the last batch starts anew with all that were withdrawn or
-    dropped. An item that is there but that all requests leave out holds up its batch.
+    are passed over, and what is left moves up; a batch waits for all its items: while one is withdrawn, or
+    left out of all requests, nothing is decided there. Start anew without items that will not come back.
     """
 
     name = "batch-rank"
@@ -187,15 +141,10 @@ class BatchRank(Policy):
             state.shown[slate[position]] += 1
             state.hits[slate[position]] += clicks[position]
         k = len(state.stage)
-        allowed = allowed_by(request, len(state.batch))
-        last = close_up(state.batch, state.stage, allowed)
         least = np.full(k + 1, 2**62)
         for row in range(len(state.batch)):
-            if state.batch[row] == last:
-                state.shown[row] = state.hits[row] = 0
-            if allowed[row]:
-                start = state.batch[row]
-                least[start] = min(least[start], state.shown[row])
+            start = state.batch[row]
+            least[start] = min(least[start], state.shown[row])
         for start in range(k):
             stage = state.stage[start]
             if stage >= 0 and least[start] < 2**62 and least[start] >= _stage_length(numbers.horizon, stage):

@@ -11,9 +11,7 @@ from firstclick.declaration import param
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.design import g_optimal, least_squares, spanning
 from firstclick.kernels.hashing import mix, uniform
-from firstclick.kernels.pairs import allowed_by
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.policies.batch_rank import close_up
 from firstclick.protocol import Policy
 
 # Block first, then place: more than there are places.
@@ -29,9 +27,7 @@ class RecurRankState(NamedTuple):
 
     block: NDArray[np.int64]  # by item: the first slot of its block; k for an item that was dropped
     place: NDArray[np.int64]  # by item, within its block
-    # How many times it is still to be tried in the first slot of its block; -1 for an item that the phase was
-    # planned without.
-    left: NDArray[np.int64]
+    left: NDArray[np.int64]  # how many times it is still to be tried in the first slot of its block
     shown: NDArray[np.int64]  # how many times it was, in this phase
     hits: NDArray[np.int64]
     phase: NDArray[np.int64]  # by slot: that of the block that begins there; 0 not begun, -1 for none
@@ -39,51 +35,31 @@ class RecurRankState(NamedTuple):
 
 
 @kernel
-def _plan(state, features, allowed, start, horizon):  # type: ignore[no-untyped-def]
-    """Plan how often each row of a block that may be shown is tried in its first slot, beyond what it was."""
-    rows, n = np.empty(len(allowed), np.int64), 0
-    for row in range(len(allowed)):
-        if state.block[row] == start:
-            state.left[row] = -1
-            if allowed[row]:
-                rows[n] = row
-                n += 1
-    if n == 0:
-        return
-    rows = rows[:n]
-    phase = state.phase[start]
+def _begin_phase(state, features, rows, start, phase, horizon):  # type: ignore[no-untyped-def]
+    """Plan how often each of the rows is tried in the first slot of their block."""
+    state.phase[start] = phase
     failure = len(state.phase) * phase * (phase + 1.0) * horizon
-    trials = 0.5 * 4.0 ** min(phase, _LAST_PHASE) * log(n * failure)
+    trials = 0.5 * 4.0 ** min(phase, _LAST_PHASE) * log(len(rows) * failure)
     taken, z = spanning(features[rows])
-    for j in range(n):
+    for row in rows:
+        state.block[row] = start
+        state.shown[row] = state.hits[row] = 0
         # Items without features are all one.
-        state.left[rows[j]] = 1 if len(taken) == 0 else 0
+        state.left[row] = 1 if len(taken) == 0 else 0
     if len(taken) > 0:
         weights, width = g_optimal(taken, z)
-        for j in range(n):
-            turns = np.int64(ceil(width * weights[j] * trials))
-            state.left[rows[j]] = max(turns - state.shown[rows[j]], 0)
+        for j in range(len(rows)):
+            state.left[rows[j]] = np.int64(ceil(width * weights[j] * trials))
 
 
 @kernel
-def _is_over(state, allowed, start):  # type: ignore[no-untyped-def]
-    """Whether the block has had all turns of its plan, and the plan is for the rows that may be shown."""
-    for row in range(len(allowed)):
-        if state.block[row] == start and (state.left[row] > 0 or (allowed[row] and state.left[row] < 0)):
-            return False
-    return True
-
-
-@kernel
-def _end_phase(state, features, start):  # type: ignore[no-untyped-def]
-    """Drop and split what is decided; return the first slot of the last block that it made."""
+def _end_phase(state, features, rows, start, horizon):  # type: ignore[no-untyped-def]
+    """Drop and split what is decided, and begin the next phase."""
     k, phase = len(state.phase), state.phase[start]
     slots = 1
     while start + slots < k and state.phase[start + slots] < 0:
         slots += 1
     gap = 2.0 * 0.5 ** min(phase, _LAST_PHASE)
-    everyone = np.nonzero(state.block == start)[0]
-    rows = everyone[state.left[everyone] >= 0]
     _, z = spanning(features[rows])
     rates = least_squares(z, 1.0 * state.shown[rows], state.hits[rows])
     best = np.argsort(-rates)
@@ -93,33 +69,16 @@ def _end_phase(state, features, start):  # type: ignore[no-untyped-def]
             kept -= 1
             dropped = rows[best[kept]]
             state.block[dropped], state.place[dropped] = k, 0
-    own = start
+    first = 0
     for place in range(kept):
-        lead = rates[best[place - 1]] - rates[best[place]] if place > 0 else 0.0
-        if place == 0 or lead > 0.0:
+        if place == 0 or rates[best[place]] < rates[best[place - 1]]:
             shared = place  # Items of equal rate share a place, and come in random order.
+        state.place[rows[best[place]]] = shared
         # All that is kept below the last slot lies within the gap: nothing is split there.
-        if lead >= gap:
-            own = start + place
-        state.phase[own] = phase + 1
-        state.block[rows[best[place]]], state.place[rows[best[place]]] = own, shared
-    for row in everyone:
-        state.shown[row] = state.hits[row] = 0
-        if state.left[row] < 0:
-            state.block[row], state.place[row] = own, kept
-    return own
-
-
-@kernel
-def _close_up(state, allowed):  # type: ignore[no-untyped-def]
-    """As batches do, and begin the last block anew; return where that begins, -1 if nothing moved."""
-    last = close_up(state.block, state.phase, allowed)
-    if last >= 0:
-        state.phase[last] = 1
-        for row in range(len(allowed)):
-            if state.block[row] == last:
-                state.place[row] = state.shown[row] = state.hits[row] = 0
-    return last
+        if place + 1 == kept or rates[best[place]] - rates[best[place + 1]] >= gap:
+            members = np.sort(rows[best[first : place + 1]])
+            _begin_phase(state, features, members, start + first, phase + 1, horizon)
+            first = place + 1
 
 
 class RecurRank(Policy):
@@ -138,11 +97,8 @@ class RecurRank(Policy):
     found to within a tenth by Frank and Wolfe's method from items that span the others (g makes good for the
     tenth); the order in which items are tried, which is random; all items in random order before the first
     phase ends. A block learns only from clicks at its own first slot. Rows that may not be shown are passed
-    over, and what is left moves up. A phase does not wait for items that were withdrawn: when the others are
-    done, it is planned again for those that may be shown, and counts what they had; the rest is not judged,
-    and stays in the lower part of its block. If fewer items are left than slots, the others move up for
-    good, and the last block begins anew with all that were withdrawn or dropped. An item that is there but
-    that all requests leave out holds up its block.
+    over, and a block waits for all its items: while one is withdrawn, or left out of all requests, nothing is
+    decided there. Start anew without items that will not come back.
 
     A slate takes time in proportion to L; the end of a phase, once in a long while, to some hundred L d^2.
     """
@@ -155,9 +111,9 @@ class RecurRank(Policy):
     takes_features: ClassVar[bool] = False
     # Which phase a slate belongs to depends on what came before it.
     mergeable: ClassVar[bool] = False
+    order_free: ClassVar[bool] = False
     # What it learns from is planned: who stands in the first slot of a block, and how often.
     learns_from_others: ClassVar[bool] = False
-    order_free: ClassVar[bool] = False
     # The design of a running phase knows nothing of items that come later.
     growable: ClassVar[bool] = False
     horizon: int = param(
@@ -195,39 +151,21 @@ class RecurRank(Policy):
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         features, k = catalog.features, len(state.phase)
-        allowed = allowed_by(request, len(state.block))
-        to_plan = np.zeros(k, np.bool_)
         if state.phase[0] == 0:
-            state.phase[0], to_plan[0] = 1, True
-        for start in range(_close_up(state, allowed) + 1):
-            to_plan[start] = state.phase[start] >= 0
-        for start in range(k):
-            if to_plan[start]:
-                _plan(state, features, allowed, start, numbers.horizon)
-        able = np.zeros(k + 1, np.int64)
-        for row in range(len(allowed)):
-            able[state.block[row]] += allowed[row]
+            _begin_phase(state, features, catalog.rows, 0, 1, numbers.horizon)
         done = np.zeros(k, np.bool_)
-        position = 0  # Of the first slot of a block, which moves up where others above may not be shown.
-        for start in range(k):
-            if state.phase[start] >= 0 and position < examined:
-                row = slate[position]
-                if state.block[row] == start:
-                    state.shown[row] += 1
-                    state.hits[row] += clicks[position]
-                    if state.left[row] > 0:
-                        state.left[row] -= 1
-                    done[start] = able[start] > 0
-                position += able[start]
-        for row in range(len(allowed)):
-            if allowed[row] and state.left[row] > 0:
+        for position in range(min(examined, k)):
+            row = slate[position]
+            if state.block[row] == position:
+                state.shown[row] += 1
+                state.hits[row] += clicks[position]
+                state.left[row] = max(state.left[row] - 1, 0)
+                done[position] = True
+        for row in range(len(state.block)):
+            if state.left[row] > 0:
                 done[state.block[row]] = False
         for start in range(k):
             if done[start]:
-                if not _is_over(state, allowed, start):
-                    _plan(state, features, allowed, start, numbers.horizon)
-                if _is_over(state, allowed, start):
-                    for made in range(start, _end_phase(state, features, start) + 1):
-                        if state.phase[made] >= 0:
-                            _plan(state, features, allowed, made, numbers.horizon)
+                rows = np.nonzero(state.block == start)[0]
+                _end_phase(state, features, rows, start, numbers.horizon)
         state.time[0] += 1

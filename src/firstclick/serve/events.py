@@ -221,10 +221,13 @@ def read_feedback(payload: bytes) -> Feedback:
     )
 
 
-def as_json(event: Event, items: Sequence[ItemId], scale: FeatureScale | None) -> dict[str, Any]:
+def as_json(
+    event: Event, items: Sequence[ItemId], scale: FeatureScale | None, *, wants_all: bool = False
+) -> dict[str, Any]:
     """The event in words, for people and for other programs; `items` has the item of every row.
 
-    Features are as people sent them, but for rounding: `scale` is what the model does to them.
+    Features are as people sent them, but for rounding: `scale` is what the model does to them. `wants_all`
+    says that its policy wants all clicks.
     """
     told: dict[str, Any] = {
         "seq": event.seq,
@@ -233,7 +236,7 @@ def as_json(event: Event, items: Sequence[ItemId], scale: FeatureScale | None) -
         "nonce": event.nonce.hex(),
     }
     if event.kind == Kind.FEEDBACK:
-        return told | _feedback_in_words(event.payload, items, scale)
+        return told | _feedback_in_words(event.payload, items, scale, wants_all)
     body = unpacked(event, BODY_OF[event.kind])
     told |= {name: getattr(body, name) for name in body.__struct_fields__}
     for name, value in list(told.items()):
@@ -248,8 +251,14 @@ def as_json(event: Event, items: Sequence[ItemId], scale: FeatureScale | None) -
     return told
 
 
-def _feedback_in_words(payload: bytes, items: Sequence[ItemId], scale: FeatureScale | None) -> dict[str, Any]:
-    """`click` is the first one; `clicks` are there if there are several, the rest if it was told."""
+def _feedback_in_words(
+    payload: bytes, items: Sequence[ItemId], scale: FeatureScale | None, wants_all: bool
+) -> dict[str, Any]:
+    """`click` is the first one; `clicks` are there if there are several, the rest if it was told.
+
+    For a policy that wants all clicks the first one alone is written with what was examined: where that is
+    not told, one click is all of them.
+    """
     try:
         said = read_feedback(payload)
         shown = [items[row] for row in said.rows]
@@ -257,7 +266,7 @@ def _feedback_in_words(payload: bytes, items: Sequence[ItemId], scale: FeatureSc
         # Nobody learned from it either.
         return {"click": None, "issued": None, "items": [], "unreadable": payload.hex()}
     told: dict[str, Any] = {"click": said.click, "issued": said.issued, "items": shown}
-    if len(said.clicks) > 1:
+    if len(said.clicks) > 1 or (wants_all and said.examined is None):
         told["clicks"] = list(said.clicks)
     if said.examined is not None:
         told["examined"] = said.examined

@@ -95,7 +95,8 @@ class FeatureScale(NamedTuple):
 
     def in_words(self) -> str:
         """What is done to features, for those who send some later."""
-        put = "a constant is put after the features and all are" if self.intercept else "features are"
+        where = "before" if self.constant_first else "after"
+        put = f"a constant is put {where} the features and all are" if self.intercept else "features are"
         return (
             f"{put} divided by {self.divisor:.4g}, so that the longest row has norm 1; "
             "features sent later are treated alike, send them as they are in the file"
