@@ -711,9 +711,12 @@ def test_a_state_that_does_not_grow_with_the_catalog_is_caught_before_a_kernel_o
             return state
 
     ranker = Ranker(NeverGrows(), Catalog([1, 5, 9]), k=2)
-    assert refusal(ranker.add_items, [12]) == (
-        "cascade-ucb1: its state has no room for 4 items; write grow() for it"
-    )
+    for _ in range(2):
+        assert refusal(ranker.add_items, [12]) == (
+            "cascade-ucb1: its state has no room for 4 items; write grow() for it"
+        )
+    # The item was not added: the ranker is as good as before.
+    assert len(ranker.recommend().items) == 2
 
 
 def test_a_catalog_is_asked_for_and_text_is_told_from_numbers():

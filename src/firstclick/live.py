@@ -90,23 +90,27 @@ class LivePolicy:
         """Make room for items that were added to the catalog, whoever added them."""
         n_rows = len(self.catalog.items)
         if n_rows > self._n_rows:
-            self.check_growable()
-            features = self.catalog.arrays.features
-            self.policy.admit(self.numbers, features[self._n_rows :])
-            grown = self.policy.grow(self.state, n_rows)
-            wanted = self.policy.initial_state(n_rows, features.shape[1], self.k)
-            # Kernels do not look whether a row exists: a state that is too small would be overrun.
-            if [array.shape for array in grown] != [array.shape for array in wanted]:
-                raise InvalidInput(
-                    f"{self.policy.name}: its state has no room for {n_rows} items; write grow() for it"
-                )
+            grown = self._grown(n_rows)
+            self.policy.admit(self.numbers, self.catalog.arrays.features[self._n_rows :])
             self.state = grown
             self._n_rows = n_rows
 
-    def check_growable(self) -> None:
-        """Refuse items added later, where the policy has no room for them."""
+    def _grown(self, n_rows: int) -> State:
+        """The state with room for so many rows, or InvalidInput."""
         if not self.policy.growable:
             raise InvalidInput(f"{self.policy.label} takes no items later; start a new one with all of them")
+        grown = self.policy.grow(self.state, n_rows)
+        wanted = self.policy.initial_state(n_rows, self.catalog.arrays.features.shape[1], self.k)
+        # Kernels do not look whether a row exists: a state that is too small would be overrun.
+        if [array.shape for array in grown] != [array.shape for array in wanted]:
+            raise InvalidInput(
+                f"{self.policy.name}: its state has no room for {n_rows} items; write grow() for it"
+            )
+        return grown
+
+    def check_growable(self) -> None:
+        """Refuse items added later, where the policy has no room for them."""
+        self._grown(self._n_rows + 1)
 
     def context(self, context: ArrayLike | None) -> NDArray[np.float64]:
         """The context of a request for kernels, or InvalidInput if it is not what the policy wants."""

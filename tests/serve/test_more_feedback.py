@@ -417,6 +417,23 @@ def test_a_learner_that_takes_no_new_items_is_not_given_any() -> None:
             items_as_learned(model, [item])
 
 
+def test_an_item_that_a_learner_has_no_room_for_does_not_reach_the_log(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = site.service.model("shop")
+    assert hasattr(model.live.state, "precision")
+    seq, whole = model.seq, type(model.live.policy).initial_state
+    # As a plug-in does whose state has a place for each item, and no grow().
+    monkeypatch.setattr(
+        type(model.live.policy),
+        "initial_state",
+        lambda self, n, d, k: whole(self, n, d, k)._replace(time=np.zeros(n, np.int64)),
+    )
+    with pytest.raises(Malformed, match=r"its state has no room for \d+ items; write grow\(\) for it"):
+        site.service.put_items("shop", [Item("brand new", features=np.ones(model.n_given_features or 0))])
+    assert model.seq == seq
+
+
 def test_clients_send_what_they_are_given() -> None:
     sent: list[Any] = []
 

@@ -159,18 +159,20 @@ def _with_own(catalog: Catalog, item: Item) -> Item:
 
 def _check_growth(model: Model, items: Sequence[Item]) -> None:
     """A learner that cannot take new items must not find them in its log."""
-    if model.live.policy.growable:
-        return
     catalog = model.shelf.catalog
     for item in items:
         row = catalog.row_of(item.id)
         if row is None or (
             item.features is not None and (item.features != catalog.arrays.features[row]).any()
         ):
-            raise Malformed(
-                f"{model.policy} takes no new items, nor other features for those it has, and item "
-                f"{item.id!r} would be one; make a new model"
-            )
+            if not model.live.policy.growable:
+                raise Malformed(
+                    f"{model.policy} takes no new items, nor other features for those it has, and item "
+                    f"{item.id!r} would be one; make a new model"
+                )
+            with model.lock:
+                model.live.check_growable()
+            return
 
 
 def withdrawn_ids(model: Model, items: Sequence[ItemId], put: Container[ItemId]) -> list[ItemId]:
