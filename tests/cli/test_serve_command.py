@@ -102,8 +102,9 @@ def test_a_newcomers_path(folder: Path) -> None:
     ("policy", "said"),
     [
         ("cascade-lin-ts", {}),
-        ("context-lin-ts:context=2", {"context": [0, 0]}),
-        ("segment-lin-ts:segments=3", {"context": [0]}),
+        ("context-lin-ts:context=2", {"context": [1, 0]}),
+        ("segment-lin-ts:segments=3", {"context": [1]}),
+        ("segment-lin-ts:segments=1", {"context": [0]}),
     ],
 )
 def test_the_call_that_is_printed_says_what_a_learner_wants_to_know(policy, said) -> None:

@@ -149,7 +149,7 @@ def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(
     expect(page.locator("#spoken")).to_have_text("50\u00a0% of slates got a click")
     expect(page.locator("#against-start-words")).to_contain_text("1.0 times the clicks of the start")
     expect(page.locator("#accepted")).to_have_text("500")
-    expect(page.get_by_role("img", name=re.compile("500 slates with 250 clicks"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("500 slates, 250 with a click"))).to_be_visible()
     assert page.locator("#clickthrough-chart .curve").count() >= 1
     expect(page.locator("#best-items > li")).to_have_count(3)
     expect(page.locator("#estimates-list > li")).to_have_count(4)
@@ -187,7 +187,7 @@ def test_numbers_grow_in_place_while_clicks_arrive(
     expect(page.locator("#accepted")).to_have_text("30")
     visit(service, 7)
     expect(page.locator("#accepted")).to_have_text("37")
-    expect(page.locator("#clickthrough-words")).to_contain_text("In all 37 slates with 18 clicks")
+    expect(page.locator("#clickthrough-words")).to_contain_text("In all 37 slates, 18 with a click")
     assert page.evaluate("marked.length === 5 && marked.every(node => node.isConnected)")
     assert page.evaluate("scrollY") == 400
 

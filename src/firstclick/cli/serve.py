@@ -5,15 +5,17 @@ import json
 import logging
 import os
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from rich.progress import TaskProgressColumn
 from typer import Exit, Option
 
 from firstclick.cli.console import talk
 from firstclick.cli.data import bar
+from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings, as_toml, flag, load_settings, shown_store
 from firstclick.serve.errors import Refused
 
@@ -96,10 +98,16 @@ def _welcome(address: str, settings: Settings, service: "Service") -> None:
 def first_request(service: "Service", model: str) -> str:
     """What a request has to say at least: nothing, or what is known of the user."""
     try:
-        n_context = service.model(model).live.policy.n_context
+        policy = service.model(model).live.policy
     except Refused:  # A model that is broken does not keep the others from being served.
         return "{}"
-    return json.dumps({"context": [0] * n_context} if n_context else {})
+    if not policy.n_context:
+        return "{}"
+    context = np.zeros(policy.n_context, np.int64)
+    with suppress(InvalidInput):  # A user of whom all numbers are 0 teaches little, but is always allowed.
+        policy.check_context(np.eye(1, policy.n_context)[0])
+        context[0] = 1
+    return json.dumps({"context": context.tolist()})
 
 
 def _signature() -> inspect.Signature:

@@ -79,7 +79,7 @@ function scene(...shown) {
 function showModel(view) {
   const learned = view.totals.slates > 0;
   const choice = `${Math.min(view.k, view.items.shown)} of ${counted(view.items.shown, "item")}`;
-  say(part("about"), `shows each visitor ${choice} and learns from the first click`);
+  say(part("about"), `shows each visitor ${choice} and learns from clicks`);
   if (!learned) showFirstCalls(view.model);
   scene("panels", ...(learned ? [] : ["first-calls"]));
   showView(view);

@@ -137,7 +137,7 @@ function inWords({ totals, clickthrough: buckets, now, since }, points) {
   // A bucket may begin before the first answer, and the newest one ends after now.
   const took = Math.min(last.to, now) - Math.max(first.from, since ?? 0);
   const trend = `From ${share(first)} to ${share(last)} in ${duration(took)}. `;
-  const all = `In all ${counted(totals.slates, "slate")} with ${counted(totals.clicks, "click")}`;
+  const all = `In all ${counted(totals.slates, "slate")}, ${count(totals.clicks)} with a click,`;
   const lately = buckets.slice(-15, -1); // the newest bucket is not over yet
   const seconds = lately.reduce((sum, bucket) => sum + bucket.width, 0);
   const slates = lately.reduce((sum, bucket) => sum + bucket.slates, 0);
