@@ -147,12 +147,14 @@ def test_an_fsync_that_fails_ends_all_writing_until_a_restart(stage: Stage, outc
     pid = stage.start(broken=[f"fsync_fails_and_it_is_{outcome}"])
     caller = Caller(stage.port, timeout=3.0)
     codes: list[int] = []
+    unanswered = 0
     # Until the server notices, a few times a second, that its store must not be believed any more.
     while (shown := caller.post(RECOMMEND, {})) is not None:
         said = shown.body["token"]
         ledger.send("shop", said, 0)
         reply = caller.post(FEEDBACK, {"token": said, "click": 0})
         if reply is None:
+            unanswered = 1  # Sent while the server was stopping: the next one may find it, and write it.
             break
         told: dict[str, Any] = reply.body.get("error", reply.body)
         ledger.hear(said, 0, told["status"], told.get("seq"))
@@ -173,4 +175,5 @@ def test_an_fsync_that_fails_ends_all_writing_until_a_restart(stage: Stage, outc
     assert stage.stop(pid) == 0
     found = stage.judge(ledger)
     assert not found.complaints, str(found)
-    assert found.unacked == (outcome == "written")
+    failed = int(outcome == "written")
+    assert failed <= found.unacked <= failed + unanswered
