@@ -26,8 +26,8 @@ from firstclick.testing import CHECKS, checks_of
 HERE = Path(__file__).parent
 COMMANDS = (
     "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
-    "data download", "features", "serve", "audit", "log", "export", "import", "keys", "keys create",
-    "keys list", "keys revoke", "loadtest", "policies", "bench", "bound",
+    "data download", "features", "serve", "audit", "log", "export", "import", "relearn", "keys",
+    "keys create", "keys list", "keys revoke", "loadtest", "policies", "bench", "bound",
 )  # fmt: skip
 TABLE_BEGINS = "<!-- The table: written by docs/generate.py from guide.csv. -->\n"
 TABLE_ENDS = "<!-- The end of the table. -->\n"

@@ -99,6 +99,9 @@ class Policy(Declared, ABC):
     """
 
     paper: ClassVar[str] = ""
+    # The version of its arithmetic, stored with every model and ranker. Count it up with any change by which
+    # the same log comes to another state, or the same state and key to another slate.
+    version: ClassVar[int] = 1
     needs_features: ClassVar[bool] = False
     # What the conformance checks may expect (firstclick.testing).
     mergeable: ClassVar[bool] = True

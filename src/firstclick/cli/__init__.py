@@ -20,7 +20,7 @@ from firstclick.cli.reproduce import reproduce
 from firstclick.cli.run import run
 from firstclick.cli.serve import serve
 from firstclick.cli.simulate import simulate
-from firstclick.cli.stores import audit, export, import_, log
+from firstclick.cli.stores import audit, export, import_, log, relearn
 from firstclick.cli.wording import in_options
 from firstclick.errors import FirstclickError, WorkFailed
 
@@ -45,6 +45,7 @@ app.command(short_help="Fold every log again and compare, bit for bit.")(audit)
 app.command(short_help="Print a model's events, or write them to a file.")(log)
 app.command(short_help="Write a model to a file.")(export)
 app.command("import", short_help="Put an exported model into a store.")(import_)
+app.command(short_help="Start a new model from the log of another.")(relearn)
 app.add_typer(keys_app, name="keys")
 app.command(short_help="Put a server under load, and compare.")(loadtest)
 app.command(short_help="Measure how fast the learners are.")(bench)

@@ -144,6 +144,29 @@ def import_(
     talk.print(f"{stored.name}: {stored.head:,} events are in {_without_password(store)}")
 
 
+def relearn(
+    model: ModelArgument,
+    name: Annotated[str, Option("--name", metavar="NAME", help="Name of the new model.")],
+    store: StoreOption = OWN_STORE,
+) -> None:
+    """Start a new model from the log of another: the same items and slates, learned by this version.
+
+    For a model that an older firstclick learned by other arithmetic, which this one does not serve. The old
+    one stays as it is. No server may have the store open if it is an SQLite file.
+
+    \b
+    Example:
+      firstclick relearn shop --name shop-2 --store shop.db
+    """
+    from firstclick.serve.transfer import relearn as relearned
+
+    with opened(store) as there:
+        find_model(there, model)
+    with opened(store, read_only=False) as there:
+        stored = relearned(there, find_model(there, model), name)
+    talk.print(f"{stored.name}: a new model with the {stored.head:,} events of {model}")
+
+
 def log(
     model: ModelArgument,
     store: StoreOption = OWN_STORE,

@@ -7,13 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog import Catalog
+from firstclick.errors import WorkFailed
 from firstclick.protocol import Numbers, Policy
+from firstclick.random_key import LARGEST_KEY, key_of_old
 from firstclick.ranker.pending import Waiting, for_a_file, from_a_file
 from firstclick.registry import policy_class
 from firstclick.whole_number import whole_number
 
-FORMAT = "firstclick ranker 2"
+FORMAT = "firstclick ranker 3"
+SECOND_FORMAT = "firstclick ranker 2"  # Without a key, a version, and what was merged.
 FIRST_FORMAT = "firstclick ranker 1"  # Without contexts, features of a request, groups and cold items.
+FORMATS = (FORMAT, SECOND_FORMAT, FIRST_FORMAT)
 
 
 class Resting(NamedTuple):
@@ -24,6 +28,8 @@ class Resting(NamedTuple):
     catalog: Catalog
     k: int
     state: Mapping[str, NDArray[Any]]
+    key: np.uint64  # decides, with the number of a request, what is explored
+    origins: frozenset[int]  # the keys of all rankers whose clicks it knows, its own included
     seed: int
     requests: int
     max_pending: int
@@ -37,10 +43,12 @@ def to_file(resting: Resting) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     entries, waiting = for_a_file(resting.pending, policy.n_context, features.shape[1])
     page = {
         "format": FORMAT,
-        "policy": {"name": policy.name, "settings": policy.settings},
+        "policy": {"name": policy.name, "settings": policy.settings, "version": policy.version},
         "numbers": list(resting.numbers),
         "k": resting.k,
         "seed": resting.seed,
+        "key": int(resting.key),
+        "origins": sorted(resting.origins),
         "max_pending": resting.max_pending,
         "requests": resting.requests,
         "items": catalog.items,
@@ -56,8 +64,16 @@ def to_file(resting: Resting) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
     """What a page and its arrays say; any error when they do not fit together."""
     if page["format"] == FIRST_FORMAT:
-        page, arrays = _brought_up_to_date(page, arrays)
+        page, arrays = _in_second_format(page, arrays)
     policy = policy_class(page["policy"]["name"])(**page["policy"]["settings"])
+    if page["format"] != FORMAT:
+        page = _in_third_format(page, policy)
+    if page["policy"]["version"] != policy.version:
+        raise WorkFailed(
+            f"the ranker was saved by version {page['policy']['version']} of {policy.name}, and this "
+            f"firstclick has version {policy.version}, which learns otherwise; load it with the firstclick "
+            "that saved it, or start a new Ranker and give the slates you have logged to warm_start"
+        )
     numbers = (tuple(value) if isinstance(value, list) else value for value in page["numbers"])
     n_rows = len(page["items"])
     features, hidden = arrays["features"], arrays["hidden"]
@@ -81,6 +97,8 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
         catalog,
         k,
         {name.removeprefix("state."): array for name, array in arrays.items()},
+        key=np.uint64(_key(page["key"])),
+        origins=frozenset(map(_key, page["origins"])),
         seed=whole_number("seed", page["seed"], at_least=0),
         requests=whole_number("requests", page["requests"], at_least=0),
         max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
@@ -96,7 +114,17 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
     )
 
 
-def _brought_up_to_date(
+def _key(key: int) -> int:
+    return whole_number("a key", key, at_least=0, at_most=LARGEST_KEY)
+
+
+def _in_third_format(page: dict[str, Any], policy: Policy) -> dict[str, Any]:
+    """What the page of a file of the second format says, in the words of the third."""
+    key = int(key_of_old("ranker", page["seed"], policy, page["k"]))
+    return page | {"policy": page["policy"] | {"version": 1}, "key": key, "origins": [key]}
+
+
+def _in_second_format(
     page: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """What a file of the first format says, in the words of the second."""

@@ -1,6 +1,7 @@
 """Live use in a program: recommend a slate, hear of the click, learn."""
 
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -16,8 +17,9 @@ from firstclick.catalog.grouping import Group, caps_by_group
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.live import LivePolicy
 from firstclick.protocol import EVERYTHING, Policy
+from firstclick.random_key import new_key
 from firstclick.ranker.feedback import told
-from firstclick.ranker.file import FIRST_FORMAT, FORMAT, Resting, from_file, to_file
+from firstclick.ranker.file import FORMATS, Resting, from_file, to_file
 from firstclick.ranker.history import learn_log
 from firstclick.ranker.pending import Waiting
 from firstclick.streams import stream_key
@@ -45,8 +47,8 @@ class Ranker(LivePolicy):
     then the oldest is forgotten. Several rankers may share a catalog, and see what is added to it
     or withdrawn. Not safe for use by several threads at once.
 
-    The seed decides what is explored and how slates are named: give every ranker its own, and a new
-    one to a ranker that starts from nothing again, or a late click would be taken for another slate's.
+    The seed decides what is explored; rankers that will be merged need seeds of their own. No id of a slate
+    is ever given twice, not even by a ranker that was loaded from an older file.
     """
 
     def __init__(
@@ -58,13 +60,19 @@ class Ranker(LivePolicy):
         whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
         self.seed = whole_number("seed", seed, at_least=0)
         self.max_pending = whole_number("max_pending", max_pending, at_least=1)
-        self.requests = 0
         self.pending: dict[str, Waiting] = {}
-        self._name_slates()
+        self._key = new_key("ranker", self.seed, self.policy, self.k)
+        self._origins = frozenset({int(self._key)})
+        self._count_from(0)
 
-    def _name_slates(self) -> None:
-        # Rankers with different policies never take each other's slates for their own.
-        self._key = stream_key(self.seed, "ranker", self.policy.label, self.k)
+    def _count_from(self, requests: int) -> None:
+        """Go on after so many requests, in a run of its own."""
+        self.requests = self._first_request = requests
+        # A file that is loaded twice, or after more slates were shown, gives the same numbers again.
+        self._run = secrets.token_hex(8)
+
+    def _slate_id(self) -> str:
+        return f"{int(self._key):016x}-{self._run}-{self.requests}"
 
     def recommend(
         self,
@@ -95,10 +103,7 @@ class Ranker(LivePolicy):
             rows = np.empty(0, np.int64)  # To a kernel no candidates are all of them.
         else:
             ((rows, _),) = self.recommend_many(self._key, [self.requests], self.k, wish, scored=False)
-        slate = Slate(
-            id=f"{int(self._key):016x}-{self.requests}",
-            items=self._items(rows),
-        )
+        slate = Slate(id=self._slate_id(), items=self._items(rows))
         self.requests += 1
         shown = EVERYTHING.features
         if asked is not None and own is not None:
@@ -156,16 +161,27 @@ class Ranker(LivePolicy):
             raise InvalidInput(f"learn takes a slate that recommend gave, or its id, got {slate!r}")
         waiting = self.pending.get(slate_id)
         if waiting is None:
-            raise InvalidInput(
-                f"slate {slate_id!r} is not waiting for feedback: it was learned already, is not of this "
-                f"ranker, or was forgotten (the last {self.max_pending} are kept)"
-            )
+            why = self._why_not(slate_id)
+            raise InvalidInput(f"slate {slate_id!r:.80} is not waiting for feedback: {why}")
         rows, context, features = waiting
         if isinstance(slate, Slate) and slate.items != self._items(rows):
             raise InvalidInput(f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}")
         clicked, seen = told(len(rows), click, clicks, examined, wants_all=self.policy.wants_all_clicks)
         del self.pending[slate_id]
         self.learn_rows(rows, clicked, seen, context=context, features=features)
+
+    def _why_not(self, slate_id: str) -> str:
+        """Why a slate that is not waiting is not."""
+        key, _, rest = slate_id.partition("-")
+        run, _, number = rest.rpartition("-")  # Older versions gave no run.
+        if key != f"{int(self._key):016x}" or not number.isdecimal():
+            return "it is not of this ranker"
+        if run != self._run and int(number[:20]) >= self._first_request:
+            return (
+                "it was shown after the file was saved that this ranker was loaded from, or by a copy of "
+                "this ranker; what it showed is not known here, and its click cannot be learned"
+            )
+        return f"it was learned already, or was forgotten (the last {self.max_pending} are kept)"
 
     def warm_start(self, log: Iterable[Mapping[str, Any]], *, weight: float = 1.0) -> int:
         """Learn from slates that somebody else has shown, as a prior; how many were used.
@@ -237,12 +253,20 @@ class Ranker(LivePolicy):
         if self.seed == other.seed:
             raise InvalidInput(
                 f"both rankers have seed {self.seed}: copies of one ranker would count twice what they "
-                "share, and others give the same ids to their slates; start each ranker with its own seed"
+                "share; start each ranker with its own seed"
+            )
+        if self._origins & other._origins:
+            raise InvalidInput(
+                "both rankers know what one ranker has learned, because one was merged from it: that would "
+                "be counted twice; merge rankers that have learned from different slates"
             )
         if not self.policy.mergeable:
-            raise InvalidInput(
-                f"{self.policy.label} cannot merge: order matters to it; give one ranker both logs in turn"
+            way_out = (
+                "give one ranker both logs in turn, by warm_start"
+                if self.policy.learns_from_others
+                else "let one ranker show all slates"
             )
+            raise InvalidInput(f"{self.policy.label} cannot merge: order matters to it; {way_out}")
         mine, its = self.catalog, other.catalog
         self.follow_catalog()
         other.follow_catalog()
@@ -266,7 +290,7 @@ class Ranker(LivePolicy):
                 f"differently, got {self.numbers} and {other.numbers}"
             )
         if seed in (self.seed, other.seed):
-            raise InvalidInput(f"seed must be a new one, or slates would get the same ids again, got {seed}")
+            raise InvalidInput(f"seed must be a new one, or the same would be explored again, got {seed}")
         catalog = Catalog.restored(
             mine.items,
             mine.features,
@@ -275,14 +299,18 @@ class Ranker(LivePolicy):
             groups=mine.groups,
         )
         pending = {**self.pending, **other.pending}
-        derived = stream_key(self.seed, "merge", self.requests, other.seed, other.requests)
+        derived = int(stream_key(self.seed, "merge", self.requests, other.seed, other.requests))
+        new_seed = derived if seed is None else whole_number("seed", seed, at_least=0)
+        key = new_key("ranker", new_seed, self.policy, self.k)
         merged = Resting(
             self.policy,
             self.numbers,
             catalog,
             self.k,
             self.policy.merge(self.state, other.state)._asdict(),
-            seed=int(derived) if seed is None else whole_number("seed", seed, at_least=0),
+            key=key,
+            origins=self._origins | other._origins | {int(key)},
+            seed=new_seed,
             requests=0,
             max_pending=max(self.max_pending, other.max_pending, len(pending)),
             pending=pending,
@@ -298,6 +326,8 @@ class Ranker(LivePolicy):
             self.catalog,
             self.k,
             self.state._asdict(),
+            key=self._key,
+            origins=self._origins,
             seed=self.seed,
             requests=self.requests,
             max_pending=self.max_pending,
@@ -308,7 +338,7 @@ class Ranker(LivePolicy):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Ranker":
         """A ranker that goes on exactly as the saved one would have."""
-        page, arrays = read_arrays(path, FORMAT, FIRST_FORMAT)
+        page, arrays = read_arrays(path, *FORMATS)
         try:
             return cls._awake(from_file(page, arrays))
         except FirstclickError as error:
@@ -321,9 +351,9 @@ class Ranker(LivePolicy):
         """The ranker that goes on from there."""
         ranker = cls.__new__(cls)
         ranker._restore(resting.policy, resting.numbers, resting.catalog, resting.k, resting.state)
-        ranker.seed, ranker.requests = resting.seed, resting.requests
+        ranker.seed, ranker._key, ranker._origins = resting.seed, resting.key, resting.origins
         ranker.max_pending, ranker.pending = resting.max_pending, resting.pending
-        ranker._name_slates()
+        ranker._count_from(resting.requests)
         return ranker
 
     def __repr__(self) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from firstclick.errors import FirstclickError
 from firstclick.protocol import Policy
+from firstclick.random_key import new_key
 from firstclick.registry import make_policy
 from firstclick.serve.errors import Malformed, Refused
 from firstclick.serve.events import Created, Item, ItemsPut
@@ -51,14 +52,17 @@ def beginning(
             # What is said of the number of features is said of those that were given.
             chosen.initial_state(len(checked), len(fitted.names), places)
         checked = check_items(scaled(checked, fitted), None)
+        drawn = secrets.randbits(32) if seed is None else whole_number("seed", seed, at_least=0)
         body = Created(
             policy=chosen.name,
             settings=chosen.settings,
             k=places,
-            seed=secrets.randbits(32) if seed is None else whole_number("seed", seed, at_least=0),
+            seed=drawn,
             n_features=0 if checked[0].features is None else len(checked[0].features),
             items=ItemsPut.of(checked),
             feature_scale=fitted and fitted.as_json(),
+            key=int(new_key("model", drawn, chosen, places)),
+            version=chosen.version,
         )
         Model(0, name, body)  # What the policy cannot work with it refuses now.
     except Refused:

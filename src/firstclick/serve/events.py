@@ -97,6 +97,10 @@ class Created(msgspec.Struct, frozen=True):
     n_features: int  # 0 for a catalog without features
     items: ItemsPut
     feature_scale: dict[str, Any] | None = None
+    # What is explored, and the version of the policy's arithmetic: stored, so that no later default or label
+    # can change them. Models without a key are older than these two.
+    key: int | None = None
+    version: int = 1
 
     def first_features(self) -> NDArray[np.float64]:
         """The features of the first items, without columns if they have none."""

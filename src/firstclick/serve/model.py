@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.catalog import ItemId
 from firstclick.errors import FirstclickError, WorkFailed
 from firstclick.live import LivePolicy
-from firstclick.protocol import State
+from firstclick.protocol import Policy, State
+from firstclick.random_key import key_of_old
 from firstclick.registry import policy_class
 from firstclick.serve.asking import AtMost, features_as_shown, wish
 from firstclick.serve.errors import Malformed
@@ -36,15 +37,14 @@ from firstclick.serve.pinned import with_pinned
 from firstclick.serve.shelf import Shelf, Standing
 from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.source_code import code_hash
-from firstclick.streams import stream_key
 
 log = logging.getLogger("firstclick.serve")
 
 # Sources that decide what a log comes to: a snapshot of other ones is not believed.
 FOLDING = (
-    "kernels", "policies", "protocol.py", "click_models.py", "streams.py", "theory.py", "index.py",
-    "catalog", "live.py", "serve/events.py", "serve/fold.py", "serve/history.py", "serve/model.py",
-    "serve/shelf.py",
+    "kernels", "policies", "protocol.py", "click_models.py", "streams.py", "random_key.py", "theory.py",
+    "index.py", "catalog", "live.py", "serve/events.py", "serve/fold.py", "serve/history.py",
+    "serve/model.py", "serve/shelf.py",
 )  # fmt: skip
 
 # Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.
@@ -86,7 +86,7 @@ class Model:
         self.name = name
         self.created = created
         self.shelf = shelf or Shelf(created)
-        policy = policy_class(created.policy)(**created.settings)
+        policy = policy_of(created, name)
         self.live = LivePolicy(policy, self.shelf.catalog, k=created.k)
         if shelf is not None:
             # Numbers that follow from features follow from the first ones.
@@ -100,7 +100,11 @@ class Model:
         self._ready: list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]] = []
         self._ready_seq = 0
         self._at_once = 1
-        self._key = stream_key(created.seed, "model", policy.label, created.k)
+        self._key = (
+            key_of_old("model", created.seed, policy, created.k)
+            if created.key is None
+            else np.uint64(created.key)
+        )
         self.wants_context = policy.n_context > 0
 
     @property
@@ -323,6 +327,19 @@ class Model:
                 "slates": self.history.slates,
                 "clicks": self.history.clicks,
             }
+
+
+def policy_of(created: Created, name: str) -> Policy:
+    """The policy that the model was created with; WorkFailed if it learns otherwise in this version."""
+    policy = policy_class(created.policy)(**created.settings)
+    if created.version != policy.version:
+        raise WorkFailed(
+            f"it was learned by version {created.version} of {policy.name}, and this firstclick has version "
+            f"{policy.version}, which learns otherwise. Its log is kept. Start a new model from its slates: "
+            f"`firstclick relearn {name} --name NEW --store STORE`; `firstclick log {name}` exports them. Or "
+            "serve it with the firstclick that made it."
+        )
+    return policy
 
 
 def _copied(state: State) -> State:

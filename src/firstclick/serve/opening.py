@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from firstclick.declaration import split_spec
 from firstclick.errors import InvalidInput
 from firstclick.registry import make_policy
 from firstclick.serve.catalog_file import CatalogFile, read_catalog
@@ -100,8 +101,12 @@ def _notes_of_size(file: CatalogFile) -> list[str]:
 
 
 def _check_same(model: Model, settings: Settings) -> None:
-    wanted = make_policy(settings.policy).label
-    for word, now, then in (("policy", wanted, model.policy), ("k", settings.k, model.k)):
+    name, given = split_spec(settings.policy)
+    asked, stored = make_policy(settings.policy), model.live.policy
+    # Parameters that are not named were stored with the model: a default of today says nothing of them.
+    same = name == stored.name and all(asked.settings[one] == stored.settings[one] for one in given)
+    policy = stored.label if same else asked.label
+    for word, now, then in (("policy", policy, stored.label), ("k", settings.k, model.k)):
         if now != then:
             raise InvalidInput(
                 f"model {model.name!r} is in the store with {word} {then}, and {word} {now} is asked for; "

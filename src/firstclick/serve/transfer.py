@@ -3,10 +3,12 @@
 from itertools import chain
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
+from firstclick.random_key import LARGEST_KEY
 from firstclick.registry import policy_class
 from firstclick.serve.errors import Conflict, Malformed
 from firstclick.serve.events import (
@@ -19,6 +21,7 @@ from firstclick.serve.events import (
     Kind,
     NewEvent,
     RolledBack,
+    packed,
     unpacked,
 )
 from firstclick.serve.feature_scale import FeatureScale
@@ -80,11 +83,22 @@ def import_model(store: Store, name: str, content: bytes) -> StoredModel:
     return stored
 
 
+def relearn(store: Store, stored: StoredModel, name: str) -> StoredModel:
+    """A new model that begins as another did and learns from all its slates, by this version's arithmetic."""
+    check_name(name)
+    first, *others = chain.from_iterable(store.events(stored.id, 0, stored.head))
+    created = unpacked(first, Created)
+    version = policy_class(created.policy).version
+    begun = first._replace(payload=packed(msgspec.structs.replace(created, version=version)))
+    return store.create(name, [NewEvent(*event[1:]) for event in (begun, *others)])
+
+
 def _check_doors(events: list[Event]) -> None:
     """What a file says must have been able to come through the doors that others come through."""
     created = unpacked(events[0], Created)
     whole_number("k", created.k, at_least=1, at_most=MOST_ROWS)
     whole_number("seed", created.seed, at_least=0)
+    whole_number("key", created.key or 0, at_least=0, at_most=LARGEST_KEY)
     check_context_size(policy_class(created.policy)(**created.settings))
     if created.feature_scale is not None:
         scale = FeatureScale.from_json(created.feature_scale)

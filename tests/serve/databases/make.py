@@ -77,7 +77,7 @@ def next_of(ranker: Ranker) -> dict[str, Any]:
     return {
         "known": known,
         "waiting": waiting,
-        "slates": [[shown.id, *shown.items] for shown in slates],
+        "slates": [list(shown.items) for shown in slates],
         "known later": digest_of(ranker),
     }
 
