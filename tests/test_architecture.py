@@ -14,7 +14,17 @@ PACKAGE = Path(firstclick.__file__).parent
 # Each line may import from itself and from the lines above it.
 LAYERS = [
     {"_version", "errors", "kernels"},
-    {"declaration", "streams", "whole_number", "theory", "reading", "writing", "arrays_file", "source_code"},
+    {
+        "declaration",
+        "ranges",
+        "streams",
+        "whole_number",
+        "theory",
+        "reading",
+        "writing",
+        "arrays_file",
+        "source_code",
+    },
     {"click_models", "index", "random_key"},
     {"protocol"},
     {"policies", "worlds", "registry", "catalog", "live"},

@@ -65,6 +65,7 @@ class LivePolicy:
             if array.shape != like.shape or array.dtype != like.dtype or not array.flags.c_contiguous:
                 raise ValueError(name)
         self.state = type(blank)(*(arrays[name] for name in blank._fields))
+        policy.check_state(self.state, self._n_rows, k)
         self._compile()
 
     def arrays(self) -> CatalogArrays:

@@ -19,6 +19,7 @@ from firstclick.kernels.compiling import POLICY_OF_NUMBERS
 from firstclick.kernels.groups import no_groups
 from firstclick.kernels.ranking import CatalogArrays, IndexArrays, Request
 from firstclick.kernels.widths import no_widths
+from firstclick.ranges import Range, usual_range
 
 State = Any  # A NamedTuple of plain arrays; each policy has its own type of it.
 Numbers = Any  # A NamedTuple of a policy's parameters as plain numbers, for its kernels.
@@ -154,6 +155,17 @@ class Policy(Declared, ABC):
     def initial_state(self, n_items: int, n_features: int, k: int) -> State:
         """What is known before the first click."""
 
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        """What each array of a state may hold; one that is not named holds counts, or finite numbers."""
+        return {}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        """Refuse a state from outside (a file, a snapshot, a merge) that no log comes to, and that kernels
+        might follow beyond the end of an array. Its shapes are those of `initial_state`."""
+        ranges = self.ranges(n_items, k)
+        for name, array in state._asdict().items():
+            ranges.get(name, usual_range(array)).check(self.name, name, array)
+
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
         """The catalog with what `recommend` keeps between two calls, so as to find the same slates sooner.
 
@@ -204,8 +216,11 @@ class Policy(Declared, ABC):
             f"{self.name}: states cannot be merged; write merge() for it, or declare mergeable = False"
         )
 
-    def tempered(self, state: State, weight: float) -> State:
-        """What is known if each observation in the state counts only `weight`, above 0 and at most 1."""
+    def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
+        """What is known if each observation in the state counts only `weight`, above 0 and at most 1.
+
+        What has to be rounded is drawn, so that it is right on the average.
+        """
         if weight == 1:
             return state
         raise InvalidInput(

@@ -10,9 +10,17 @@ from firstclick.kernels.bounds import CountState, count, estimate_rates
 from firstclick.kernels.groups import new_groups, note
 from firstclick.kernels.ranking import CatalogArrays
 from firstclick.protocol import Policy, State
+from firstclick.ranges import check_no_more
 
 STARTS = ("sample", "first", "pessimistic")
 PESSIMISTIC = STARTS.index("pessimistic")
+
+
+def _share(counts: NDArray[np.int64], weight: float, draw: np.random.Generator) -> NDArray[np.int64]:
+    """Whole numbers of which each is `weight` times its count on the average, and so is their sum, to within
+    one: one random number moves the grid to which the running sum is rounded."""
+    ends = np.floor(np.cumsum(weight * counts) + draw.random()).astype(np.int64)
+    return np.diff(ends, prepend=0)
 
 
 class CountPolicy(Policy):
@@ -30,12 +38,21 @@ class CountPolicy(Policy):
     def merge(self, first: CountState, second: CountState) -> CountState:
         return CountState(*(a + b for a, b in zip(first, second, strict=True)))
 
-    def tempered(self, state: State, weight: float) -> State:
-        """Counts stay whole: each is rounded, so that an item examined seldom may become one never seen."""
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        check_no_more(self.name, "hits", state.hits, "examined", state.examined)
+
+    def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
+        """Counts stay whole: each becomes one of its two neighbours, `weight` times itself on the average."""
         # A learner with more in its state than counts, or that cannot add them up, has to say itself.
-        if type(state) is not CountState or not self.mergeable:
-            return super().tempered(state, weight)
-        return CountState(*(np.rint(weight * counts).astype(np.int64) for counts in state))
+        if weight == 1 or type(state) is not CountState or not self.mergeable:
+            return super().tempered(state, weight, draw)
+        hits = _share(state.hits, weight, draw)
+        return CountState(
+            examined=hits + _share(state.examined - state.hits, weight, draw),
+            hits=hits,
+            time=_share(state.time, weight, draw),
+        )
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]

@@ -10,6 +10,7 @@ from firstclick.declaration import param
 from firstclick.kernels.weighting import LAST_CLICK, LEARNED, DependentState
 from firstclick.policies._linear import LinearPolicy
 from firstclick.protocol import Numbers
+from firstclick.ranges import COUNT, Range
 
 
 class DependentClickPolicy(LinearPolicy):
@@ -38,3 +39,6 @@ class DependentClickPolicy(LinearPolicy):
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> DependentState:  # type: ignore[override]
         return DependentState(*super().initial_state(n_items, n_features, k), going_on=np.zeros(2))
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {"going_on": COUNT}

@@ -3,13 +3,34 @@
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.posterior import LinearState, estimate_products, linear
 from firstclick.protocol import Policy, State
+from firstclick.ranges import check_factor
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-6, 1e6
+
+
+def root_of_sum(*roots: NDArray[np.float64]) -> NDArray[np.float64]:
+    """R, upper triangular, with R'R = the sum of A'A over these A; or one R for each of several.
+
+    By orthogonal transformations, which never form A'A. Its Cholesky factor has half as many digits, and none
+    where columns are nearly copies of one another.
+    """
+    upper = np.linalg.qr(np.concatenate(roots, axis=-2), mode="r")
+    signs = np.where(np.diagonal(upper, axis1=-2, axis2=-1) < 0, -1.0, 1.0)
+    return np.ascontiguousarray(signs[..., None] * upper)
+
+
+def root_of_evidence(factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A with A'A = R'R - I for this R: what was observed, without the prior."""
+    _, stretch, axes = np.linalg.svd(factor)
+    # By rounding a direction that was never observed may have less than the prior.
+    root: NDArray[np.float64] = np.sqrt(np.maximum(stretch**2 - 1.0, 0.0))[..., None] * axes
+    return root
 
 
 class LinearPolicy(Policy):
@@ -42,28 +63,30 @@ class LinearPolicy(Policy):
             time=np.zeros(1, np.int64),
         )
 
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        check_factor(self.name, "factor", state.factor)
+
     def merge(self, first: LinearState, second: LinearState) -> LinearState:
         prior = np.eye(first.precision.shape[-1])
-        precision = first.precision + second.precision - prior
         return first._replace(
-            precision=precision,
+            precision=first.precision + second.precision - prior,
             moment=first.moment + second.moment,
-            factor=np.ascontiguousarray(np.linalg.cholesky(precision).swapaxes(-1, -2)),
+            factor=root_of_sum(first.factor, root_of_evidence(second.factor)),
             observations=first.observations + second.observations,
             time=first.time + second.time,
         )
 
-    def tempered(self, state: State, weight: float) -> State:
+    def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
         """M = I + weight (M - I) and B = weight B: the prior itself is not weakened."""
         # A learner whose observations do not add up, or that keeps them in another form, has to say itself.
         if weight == 1 or not hasattr(state, "precision") or not self.mergeable:
-            return super().tempered(state, weight)
-        prior = np.eye(state.precision.shape[-1])
-        precision = prior + weight * (state.precision - prior)
+            return super().tempered(state, weight, draw)
+        prior = np.broadcast_to(np.eye(state.precision.shape[-1]), state.precision.shape)
         return state._replace(
-            precision=precision,
+            precision=prior + weight * (state.precision - prior),
             moment=weight * state.moment,
-            factor=np.ascontiguousarray(np.linalg.cholesky(precision).swapaxes(-1, -2)),
+            factor=root_of_sum(prior, np.sqrt(weight) * root_of_evidence(state.factor)),
             observations=np.rint(weight * state.observations).astype(np.int64),
             time=np.rint(weight * state.time).astype(np.int64),
         )

@@ -9,7 +9,8 @@ from firstclick.click_models import ClickModel, PositionBased
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.positions import PositionState, count_positions, estimate_attractions
-from firstclick.protocol import Numbers, Policy
+from firstclick.protocol import Numbers, Policy, State
+from firstclick.ranges import BIT, Range, check_no_more
 
 
 class PositionPolicy(Policy):
@@ -44,6 +45,13 @@ class PositionPolicy(Policy):
             examination=PositionBased(*self.examination).by_position(k),
             time=np.zeros(1, np.int64),
         )
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {"examination": BIT}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        check_no_more(self.name, "hits", state.hits, "shown", state.shown)
 
     def grow(self, state: PositionState, n_items: int) -> PositionState:
         more = ((0, n_items - len(state.shown)), (0, 0))

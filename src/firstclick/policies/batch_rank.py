@@ -8,14 +8,18 @@ from numpy.typing import NDArray
 
 from firstclick.click_models import ClickModel, PositionBased
 from firstclick.declaration import param
+from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import kl_bound
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.protocol import Policy
+from firstclick.protocol import Policy, State
+from firstclick.ranges import Range, check_no_more
 
 # Batch first, then how often shown: more than anything is ever shown.
 _BATCH = 2.0**40
+# Its end would take 10^19 slates.
+LAST_STAGE = 30
 # Who is shown is no part of where: another key.
 _SHUFFLE = np.uint64(7 << 56)
 
@@ -122,6 +126,17 @@ class BatchRank(Policy):
             shown=np.concatenate([state.shown, more]),
             hits=np.concatenate([state.hits, more]),
         )
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {"batch": Range(0, k), "stage": Range(-1, LAST_STAGE)}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        check_no_more(self.name, "hits", state.hits, "shown", state.shown)
+        if state.stage[0] < 0:
+            raise InvalidInput(
+                f"{self.name}: stage must be at least 0 for the first slot, got {state.stage[0]}"
+            )
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

@@ -7,11 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.declaration import param
+from firstclick.errors import InvalidInput
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.pairs import allowed_by, swaps_for_sure
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._pairs import PairPolicy, widened
+from firstclick.protocol import State
+from firstclick.ranges import Range
 
 # Coins are no part of the order of ties: another key.
 _COINS = np.uint64(6 << 56)
@@ -95,6 +98,14 @@ class BubbleRank(PairPolicy):
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> BubbleRankState:
         return BubbleRankState(self._no_wins(n_items), np.arange(n_items), np.zeros(1, np.int64))
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {"place": Range(0, n_items - 1)}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        if len(np.unique(state.place)) < n_items:
+            raise InvalidInput(f"{self.name}: place must be another for each item, got one twice")
 
     def grow(self, state: BubbleRankState, n_items: int) -> BubbleRankState:
         last = np.arange(len(state.place), n_items)

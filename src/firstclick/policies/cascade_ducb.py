@@ -10,13 +10,14 @@ from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import CountState, estimate_rates
 from firstclick.kernels.fading import rank_by_radius
-from firstclick.protocol import Numbers, Policy
+from firstclick.protocol import Numbers, Policy, State
+from firstclick.ranges import NOT_NEGATIVE, POSITIVE, Range, check_no_more
 
 # When the unit has grown to this, all weights are divided by it.
 LARGEST_UNIT = 1e30
 
 # What is left of an item that was not examined for so long is nothing.
-SMALLEST_WEIGHT = 1e-200
+SMALLEST_NOT_NEGATIVE = 1e-200
 
 
 class FadingState(NamedTuple):
@@ -89,6 +90,13 @@ class CascadeDUCB(Policy):
             examined=np.concatenate([state.examined, more]), hits=np.concatenate([state.hits, more])
         )
 
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {"examined": NOT_NEGATIVE, "hits": NOT_NEGATIVE, "slates": NOT_NEGATIVE, "unit": POSITIVE}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        check_no_more(self.name, "hits", state.hits, "examined", state.examined)
+
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         unit = state.unit[0]
@@ -103,7 +111,7 @@ class CascadeDUCB(Policy):
             for row in range(len(state.examined)):
                 state.examined[row] /= unit
                 state.hits[row] /= unit
-                if state.examined[row] < SMALLEST_WEIGHT:
+                if state.examined[row] < SMALLEST_NOT_NEGATIVE:
                     state.examined[row] = state.hits[row] = 0.0
             state.slates[0] /= unit
             unit = 1.0

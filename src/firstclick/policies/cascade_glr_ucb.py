@@ -11,7 +11,8 @@ from firstclick.kernels.bounds import estimate_rates, kl_bound, kl_budget
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.protocol import Policy
+from firstclick.protocol import Policy, State
+from firstclick.ranges import Range, check_no_more
 
 # An item's history is cut at so many places at most, equally far apart.
 CUTS = 64
@@ -120,6 +121,16 @@ class CascadeGLRUCB(Policy):
             since=np.zeros(n_items, np.int64),
             time=np.zeros(1, np.int64),
         )
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {"step": Range(1, 2**53)}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        check_no_more(self.name, "hits", state.hits, "examined", state.examined)
+        kept, room = state.examined // state.step, np.full(n_items, CUTS)
+        check_no_more(self.name, "examined // step", kept, "the number of cuts", room)
+        check_no_more(self.name, "since", state.since, "time", np.repeat(state.time, n_items))
 
     def grow(self, state: HistoryState, n_items: int) -> HistoryState:
         more = self.initial_state(n_items - len(state.examined), 0, 0)

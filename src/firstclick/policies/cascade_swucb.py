@@ -10,7 +10,8 @@ from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import estimate_rates
 from firstclick.kernels.fading import rank_by_radius
-from firstclick.protocol import Numbers, Policy
+from firstclick.protocol import Numbers, Policy, State
+from firstclick.ranges import BIT, Range
 
 
 class WindowState(NamedTuple):
@@ -84,6 +85,17 @@ class CascadeSWUCB(Policy):
             clicked=np.zeros((self._length, k), np.uint8),
             time=np.zeros(1, np.int64),
         )
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {"shown": Range(-1, n_items - 1), "clicked": BIT}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        rows, clicked = state.shown[state.shown >= 0], state.clicked[state.shown >= 0]
+        for name, counted in (("examined", rows), ("hits", rows[clicked == 1])):
+            # They are counted down when a slate leaves the window.
+            if not np.array_equal(getattr(state, name), np.bincount(counted, minlength=n_items)):
+                raise InvalidInput(f"{self.name}: {name} must be what the slates of its window come to")
 
     def grow(self, state: WindowState, n_items: int) -> WindowState:
         more = np.zeros(n_items - len(state.examined), np.int64)

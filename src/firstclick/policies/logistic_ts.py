@@ -13,7 +13,8 @@ from firstclick.kernels.logistic import (
     estimate_probabilities,
     observe_clicks,
 )
-from firstclick.protocol import Policy
+from firstclick.protocol import Policy, State
+from firstclick.ranges import check_factor
 
 
 class LogisticTS(Policy):
@@ -46,6 +47,10 @@ class LogisticTS(Policy):
             observations=np.zeros(1, np.int64),
             time=np.zeros(1, np.int64),
         )
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        check_factor(self.name, "factor", state.factor)
 
     def noise_size(self, k: int, n_features: int) -> int:
         return n_features + 1

@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 
 from firstclick.click_models import ClickModel, PositionBased
 from firstclick.declaration import param
+from firstclick.errors import InvalidInput
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.design import g_optimal, least_squares, spanning
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.protocol import Policy
+from firstclick.protocol import Policy, State
+from firstclick.ranges import Range, check_no_more
 
 # Block first, then place: more than there are places.
 _BLOCK = 2.0**40
@@ -127,6 +129,17 @@ class RecurRank(Policy):
         by_item = np.zeros((5, n_items), np.int64)
         block, place, left, shown, hits = (line.copy() for line in by_item)
         return RecurRankState(block, place, left, shown, hits, phase, np.zeros(1, np.int64))
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {"block": Range(0, k), "place": Range(0, n_items), "phase": Range(-1, 2**31)}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        check_no_more(self.name, "hits", state.hits, "shown", state.shown)
+        if state.phase[0] < 0:
+            raise InvalidInput(
+                f"{self.name}: phase must be at least 0 for the first slot, got {state.phase[0]}"
+            )
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

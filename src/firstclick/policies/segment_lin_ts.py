@@ -13,8 +13,9 @@ from firstclick.kernels.compiling import kernel
 from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.posterior import LinearState, estimate_products, observe, sample, solve_transposed
 from firstclick.kernels.ranking import Request, features_at
-from firstclick.policies._linear import LinearPolicy
+from firstclick.policies._linear import LinearPolicy, root_of_sum
 from firstclick.protocol import Numbers, State
+from firstclick.ranges import check_factor
 
 # For a world that tells the segments of its users and not how many there are.
 USUAL_SEGMENTS = 10
@@ -132,25 +133,30 @@ class SegmentLinTS(LinearPolicy):
             time=np.zeros(1, np.int64),
         )
 
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)  # One factor's diagonal, the other is below.
+        check_factor(self.name, "shared_factor", state.shared_factor)
+
     def noise_size(self, k: int, n_features: int) -> int:
         return 2 * n_features
 
     def merge(self, first: State, second: State) -> State:
         share = 1.0 if self.segments is None else self.share
         sums = first.sums + second.sums
-        identity = np.eye(sums.shape[-1])
-        own = identity + (1.0 - share) * sums
-        upper = np.linalg.cholesky(own).swapaxes(-1, -2)
-        tie = np.linalg.solve(upper.swapaxes(-1, -2), sqrt(share * (1.0 - share)) * sums)
-        # Less than `sums`, by what a segment's own part explains.
-        told = np.linalg.solve(own, sums).sum(axis=0)
-        shared = identity + share * (told + told.T) / 2
+        n, d = sums.shape[:2]
+        # The root of what each segment has seen; rounding may leave less than nothing in a direction.
+        seen, axes = np.linalg.eigh(sums)
+        root = np.sqrt(np.maximum(seen, 0.0))[..., None] * axes.swapaxes(-1, -2)
+        prior = np.tile(np.eye(d, 2 * d), (n, 1, 1))
+        joint = root_of_sum(prior, np.concatenate([sqrt(1.0 - share) * root, sqrt(share) * root], axis=-1))
+        # What is left for the shared part, once each segment has its own, adds up.
+        left = joint[:, d:, d:].reshape(n * d, d)
         return SegmentState(
             sums=sums,
             moment=first.moment + second.moment,
             shared_moment=first.shared_moment + second.shared_moment,
-            factor=np.ascontiguousarray(np.concatenate([upper, tie], axis=-1)),
-            shared_factor=np.ascontiguousarray(np.linalg.cholesky(shared).T),
+            factor=np.ascontiguousarray(joint[:, :d]),
+            shared_factor=root_of_sum(np.eye(d), left),
             time=first.time + second.time,
         )
 

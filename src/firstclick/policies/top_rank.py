@@ -11,6 +11,7 @@ from firstclick.kernels.pairs import allowed_by, beats_for_sure, in_layers
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._pairs import PairPolicy, widened
 from firstclick.protocol import Numbers
+from firstclick.ranges import BIT, Range
 
 PAIRS = ("block", "shown")
 SHOWN = PAIRS.index("shown")
@@ -74,6 +75,9 @@ class TopRank(PairPolicy):
             block=np.zeros(n_items, np.int64),
             time=np.zeros(1, np.int64),
         )
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {"beats": BIT, "block": Range(0, n_items - 1)}
 
     def grow(self, state: TopRankState, n_items: int) -> TopRankState:
         # Nobody has beaten the new ones yet: they belong to the first block.

@@ -1,6 +1,7 @@
 """A ranker as one file: a page of JSON and plain arrays."""
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from firstclick.catalog import Catalog
 from firstclick.errors import WorkFailed
-from firstclick.protocol import Numbers, Policy
+from firstclick.protocol import Numbers, Policy, check_features
 from firstclick.random_key import LARGEST_KEY, key_of_old
 from firstclick.ranker.pending import Waiting, for_a_file, from_a_file
 from firstclick.registry import policy_class
@@ -74,7 +75,6 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
             f"firstclick has version {policy.version}, which learns otherwise; load it with the firstclick "
             "that saved it, or start a new Ranker and give the slates you have logged to warm_start"
         )
-    numbers = (tuple(value) if isinstance(value, list) else value for value in page["numbers"])
     n_rows = len(page["items"])
     features, hidden = arrays["features"], arrays["hidden"]
     for array, shape, dtype in (
@@ -83,6 +83,8 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
     ):
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
             raise ValueError
+    if page["has_features"]:
+        check_features(features, n_rows)
     catalog = Catalog.restored(
         page["items"],
         features if page["has_features"] else None,
@@ -91,9 +93,24 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
         groups=page["groups"],
     )
     k = whole_number("k", page["k"], at_least=1, at_most=n_rows)
+    numbers = _numbers(policy, page["numbers"], k, features)
+    pending = from_a_file(
+        page["pending"],
+        arrays["pending.contexts"],
+        arrays["pending.features"],
+        n_rows=n_rows,
+        n_context=policy.n_context,
+        n_features=features.shape[1],
+        k=k,
+    )
+    for waiting in pending.values():
+        if policy.n_context:
+            policy.check_context(waiting.context)
+        if len(waiting.features):
+            policy.admit(numbers, check_features(waiting.features))
     return Resting(
         policy,
-        policy.numbers_type(*numbers),
+        numbers,
         catalog,
         k,
         {name.removeprefix("state."): array for name, array in arrays.items()},
@@ -102,16 +119,22 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
         seed=whole_number("seed", page["seed"], at_least=0),
         requests=whole_number("requests", page["requests"], at_least=0),
         max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
-        pending=from_a_file(
-            page["pending"],
-            arrays["pending.contexts"],
-            arrays["pending.features"],
-            n_rows=n_rows,
-            n_context=policy.n_context,
-            n_features=features.shape[1],
-            k=k,
-        ),
+        pending=pending,
     )
+
+
+def _numbers(policy: Policy, stored: list[Any], k: int, features: NDArray[np.float64]) -> Numbers:
+    """The numbers of the policy for kernels, which are those of its parameters; ValueError if they are not.
+
+    One that follows from the features may be another: it is that of the features at the start.
+    """
+    expected = policy.numbers(k, features)
+    numbers = policy.numbers_type(*(tuple(value) if isinstance(value, list) else value for value in stored))
+    for name, value, wanted in zip(expected._fields, numbers, expected, strict=True):
+        follows = name in policy.derived and isinstance(value, float) and isfinite(value)
+        if type(value) is not type(wanted) or not (value == wanted or follows):
+            raise ValueError(name)
+    return numbers
 
 
 def _key(key: int) -> int:

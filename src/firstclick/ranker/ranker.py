@@ -22,7 +22,7 @@ from firstclick.ranker.feedback import told
 from firstclick.ranker.file import FORMATS, Resting, from_file, to_file
 from firstclick.ranker.history import learn_log
 from firstclick.ranker.pending import Waiting
-from firstclick.streams import stream_key
+from firstclick.streams import stream, stream_key
 from firstclick.whole_number import whole_number
 
 
@@ -194,7 +194,8 @@ class Ranker(LivePolicy):
         catalog never had, and after k items: what lies below is not used.
 
         Each observation counts `weight`, above 0 and at most 1: less for other users, or for long ago. Linear
-        learners that can merge take any weight, those with CountPolicy round each count, others take 1 alone.
+        learners that can merge take any weight. Those with CountPolicy do too, and keep whole counts, which
+        are drawn so that they are right on the average. Others take 1 alone.
         What is known already stays known; a learner that cannot merge must not know anything yet. A line that
         cannot be understood is named, and nothing is learned.
         """
@@ -208,7 +209,8 @@ class Ranker(LivePolicy):
             )
         self.follow_catalog()
         blank = self._blank_state()
-        self.policy.tempered(blank, weight)  # Refuses before a long log is read.
+        draw = stream(int(self._key), "warm start", self.requests)
+        self.policy.tempered(blank, weight, draw)  # Refuses before a long log is read.
         nothing_known = all(np.array_equal(a, b) for a, b in zip(self.state, blank, strict=True))
         if not (nothing_known or self.policy.mergeable):
             raise InvalidInput(
@@ -216,7 +218,7 @@ class Ranker(LivePolicy):
             )
         past = LivePolicy.restored(self.policy, self.numbers, self.catalog, self.k, blank._asdict())
         used = learn_log(past, log)
-        state = self.policy.tempered(past.state, weight)
+        state = self.policy.tempered(past.state, weight, draw)
         self.state = state if nothing_known else self.policy.merge(self.state, state)
         return used
 
