@@ -10,9 +10,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from serving import ITEMS, Site, a_site
 
+from firstclick.policies.cascade_ts import CascadeTS
+from firstclick.serve.config import Settings
 from firstclick.serve.history import DAY, FIRST_SLATES, History
 from firstclick.serve.http.exchange import Asked
 from firstclick.serve.http.handlers import ready
+from firstclick.serve.opening import open_for
+from firstclick.serve.service import open_service
 from firstclick.serve.view import OUTCOMES, compared
 
 SHOP = "/v1/models/shop"
@@ -341,3 +345,25 @@ def test_the_empty_endpoint_answers_nothing(site: Site) -> None:
     assert site.ask("POST", "/v1/empty", {}).json() == {}
     assert site.ask("POST", "/v1/empty", {"a": 1}).status_code == 422
     assert json.loads(site.post_bytes("/v1/empty", b"[]").content)["error"]["status"] == "malformed"
+
+
+def test_a_model_of_another_version_is_told_and_the_others_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No restart would serve it: a server that is never ready again would take the other models down."""
+    store, catalog = str(tmp_path / "shop.db"), tmp_path / "items.csv"
+    with open_service(store) as service:
+        service.create("counts", policy="cascade-ts", k=2, items=ITEMS)
+    monkeypatch.setattr(CascadeTS, "version", 2)
+    catalog.write_text("id\na\nb\nc\n")
+    settings = Settings(store=store, name="counts", policy="cascade-ts", k=2, catalog=catalog)
+    service, notes = open_for(settings, lambda done, total: None)
+    service.close()
+    assert "model 'counts' is not served: it was learned by version 1 of cascade-ts" in notes[0]
+    with a_site(tmp_path) as site:
+        assert site.ask("GET", "/health/ready").status_code == 200
+        assert len(site.recommend()["items"]) > 0
+        refused = site.ask("POST", "/v1/models/counts/recommend", {})
+        assert refused.status_code == 503
+        assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
+        site.service.caretaker.look()

@@ -90,7 +90,7 @@ class Caretaker:
         for stored in self._store.models():
             if stored.name in before:
                 self._follow(stored, before[stored.name], now)
-            elif stored.name not in self._taking_up:
+            elif stored.name not in self._taking_up | models.outdated:
                 # Its log may be long, and the others must not wait for it.
                 self._taking_up.add(stored.name)
                 threading.Thread(target=self._take_up, args=(stored,), daemon=True).start()

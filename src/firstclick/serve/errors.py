@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from firstclick.errors import FirstclickError
+from firstclick.errors import FirstclickError, WorkFailed
 
 
 class Refused(FirstclickError):
@@ -72,6 +72,10 @@ class Unavailable(Refused):
     def __init__(self, message: str, retry_after: float = 1.0) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class OtherVersion(WorkFailed):
+    """A model was learned by another version of its policy's arithmetic: this process will never serve it."""
 
 
 class StoreBroken(Unavailable):

@@ -20,7 +20,7 @@ from firstclick.protocol import Policy, State
 from firstclick.random_key import key_of_old
 from firstclick.registry import policy_class
 from firstclick.serve.asking import AtMost, features_as_shown, wish
-from firstclick.serve.errors import Malformed
+from firstclick.serve.errors import Malformed, OtherVersion
 from firstclick.serve.events import (
     Created,
     Event,
@@ -330,10 +330,10 @@ class Model:
 
 
 def policy_of(created: Created, name: str) -> Policy:
-    """The policy that the model was created with; WorkFailed if it learns otherwise in this version."""
+    """The policy that the model was created with, or OtherVersion."""
     policy = policy_class(created.policy)(**created.settings)
     if created.version != policy.version:
-        raise WorkFailed(
+        raise OtherVersion(
             f"it was learned by version {created.version} of {policy.name}, and this firstclick has version "
             f"{policy.version}, which learns otherwise. Its log is kept. Start a new model from its slates: "
             f"`firstclick relearn {name} --name NEW --store STORE`; `firstclick log {name}` exports them. Or "

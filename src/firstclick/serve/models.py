@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from firstclick.errors import FirstclickError
-from firstclick.serve.errors import Unavailable, Unknown
+from firstclick.serve.errors import OtherVersion, Unavailable, Unknown
 from firstclick.serve.model import Model
 from firstclick.serve.recovery import recover
 from firstclick.serve.store.store import Store, StoredModel
@@ -24,8 +24,10 @@ class Models:
         self._admitted = admitted
         self._models: dict[str, Model] = {}
         self._admitting = threading.Lock()
-        # Models whose log could not be folded, with the reason.
+        # Models that are not served, with the reason: their log could not be folded, or was folded by other
+        # arithmetic, which is nobody's fault.
         self.broken: dict[str, str] = {}
+        self.outdated: set[str] = set()
 
     def names(self) -> list[str]:
         """The names of the models at work."""
@@ -53,6 +55,8 @@ class Models:
         except Unavailable:
             raise  # The store does not answer, which says nothing about the log.
         except FirstclickError as error:
+            if isinstance(error, OtherVersion):
+                self.outdated.add(stored.name)
             self._say_broken(stored.name, str(error))
             return None
         except Exception as error:
@@ -75,5 +79,5 @@ class Models:
 
     def _say_broken(self, name: str, why: str) -> None:
         if self.broken.get(name) != why:
-            log.error("%s: the log cannot be folded: %s", name, why)
+            log.error("model %r is not served: %s", name, why)
         self.broken[name] = why

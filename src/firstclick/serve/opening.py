@@ -45,6 +45,7 @@ def open_for(settings: Settings, progress: Callable[[int, int], None]) -> tuple[
         raise
     try:
         notes = list(store.notes)
+        notes += [f"model {name!r} is not served: {why}" for name, why in service.models.broken.items()]
         if settings.demo:
             notes += _follow(service, settings, demo_catalog(scale=False))
         elif settings.catalog is not None:
@@ -57,6 +58,8 @@ def open_for(settings: Settings, progress: Callable[[int, int], None]) -> tuple[
 
 def _follow(service: Service, settings: Settings, file: CatalogFile) -> list[str]:
     """Make the model of this catalog, or bring its items to what the file says now."""
+    if settings.name in service.models.broken:
+        return []  # Told already; other models are served.
     if settings.name not in service.names():
         service.create(
             settings.name,

@@ -279,6 +279,8 @@ def ready(asked: Asked) -> bodies.Ready:
             f"the store has not answered for {silence:.1f} s; what was learned is served meanwhile"
         )
     for name, why in service.models.broken.items():
+        if name in service.models.outdated:
+            continue  # No restart and no other replica would serve it: the others must not go down with it.
         raise Unavailable(f"model {name!r} cannot be served: {why}")
     for name in service.names():
         if (lag := service.caretaker.lag(name)) > settings.lag_most:
