@@ -1,18 +1,21 @@
 """Where compiled kernels are kept, and what happens where they cannot be."""
 
+import ast
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
+import types
 from pathlib import Path
 
-import numba
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
-from firstclick.kernels import compiling
+from firstclick.kernels import compiling, source_files
 from firstclick.policies.cascade_ucb1 import CascadeUCB1
 from firstclick.policies.random import Random
 from firstclick.simulate.loop import look_at_row
@@ -28,7 +31,9 @@ def test_each_policy_has_a_folder_of_its_own_that_changes_with_the_sources(tmp_p
     before = compiling._cache_folder(look_at_row, Random)
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"# changed")
+    source_files._read.cache_clear()
     assert compiling._cache_folder(look_at_row, Random) != before
+    source_files._read.cache_clear()
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
@@ -53,19 +58,23 @@ def test_a_class_that_nobody_can_import_is_not_cached():
     assert compiling.findable(Random)
 
 
-@pytest.mark.parametrize("attempt", range(5))
-def test_threads_leave_the_setting_of_numba_as_it_was(tmp_path, monkeypatch, attempt):
-    monkeypatch.setenv("FIRSTCLICK_CACHE_DIR", str(tmp_path))
-    before = numba.config.CACHE_DIR
-    threads = [
-        threading.Thread(target=compiling.compiled.__wrapped__, args=(look_at_row, policy))
-        for policy in (CascadeUCB1, Random) * 4
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert before == numba.config.CACHE_DIR
+def printed(code, folder):
+    """The words that a new process prints which imports from this folder first, and keeps its cache there."""
+    environment = os.environ | {
+        "FIRSTCLICK_CACHE_DIR": str(folder / "cache"),
+        "PYTHONPATH": os.pathsep.join([str(folder), *sys.path]),
+        "PYTHONDONTWRITEBYTECODE": "1",  # Python itself takes an edit within the same second for none.
+    }
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def edit(file, old, new):
+    text = file.read_text()
+    assert text.count(old) == 1, f"{old!r} is not in {file} once"
+    file.write_text(text.replace(old, new))
 
 
 MAKER = """
@@ -105,20 +114,180 @@ def test_kernels_of_one_name_out_of_the_cache_are_not_taken_for_one_another(tmp_
     (tmp_path / "maker.py").write_text(MAKER)
     for number, sign in ((1, "+"), (2, "-")):
         (tmp_path / f"made_{number}.py").write_text(MADE.format(number=number, sign=sign))
-    environment = os.environ | {
-        "FIRSTCLICK_CACHE_DIR": str(tmp_path / "cache"),
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
-    }
-
-    def answers(code):
-        command = [sys.executable, "-c", code]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        return done.stdout.split()
-
-    first = answers("import made_1; print(made_1.answer())")
-    second = answers("import made_2; print(made_2.answer())")
+    first = printed("import made_1; print(made_1.answer())", tmp_path)
+    second = printed("import made_2; print(made_2.answer())", tmp_path)
     assert first != second
-    assert answers("import made_1, made_2; print(made_1.answer(), made_2.answer())") == first + second
+    both = printed("import made_1, made_2; print(made_1.answer(), made_2.answer())", tmp_path)
+    assert both == first + second
+
+
+TWIN = """
+from firstclick import param
+from firstclick.kernels.compiling import compiled, kernel
+from firstclick.policies.random import Random
+
+class Twin(Random):
+    name = "twin-{number}"
+    {first}: float = param(1.0, "the first")
+    {second}: float = param(2.0, "the second")
+
+@kernel
+def small(numbers):
+    return numbers.small
+
+small.py_func.__module__ = "{module}"  # as if both had taken this kernel from one module
+
+def ask(numbers):
+    return small(numbers)
+
+def answer():
+    return compiled(ask, Twin)(Twin().numbers(1, None))
+"""
+
+
+def test_types_of_one_name_out_of_the_cache_are_not_taken_for_one_another(tmp_path):
+    """Numba names a type by its class alone. Here two policies of one class name order their parameters
+    differently."""
+    for number, names in ((1, ("small", "large")), (2, ("large", "small"))):
+        text = TWIN.format(
+            number=number, first=names[0], second=names[1], module="firstclick.kernels.hashing"
+        )
+        (tmp_path / f"twin_{number}.py").write_text(text)
+    assert printed("import twin_1; print(twin_1.answer())", tmp_path) == ["1.0"]
+    assert printed("import twin_2; print(twin_2.answer())", tmp_path) == ["2.0"]
+    both = printed("import twin_1, twin_2; print(twin_1.answer(), twin_2.answer())", tmp_path)
+    assert both == ["1.0", "2.0"]
+
+
+FOLD = """
+import numpy as np
+from firstclick import Catalog
+from firstclick.live import LivePolicy
+from firstclick.serve.events import feedback_payload
+from firstclick.serve.fold import fold
+
+live = LivePolicy("random", Catalog(range(4)), k=2)
+print(*fold(live, [feedback_payload(1, 0, np.array([2, 3], "<u4").tobytes())]), *live.state.hits)
+"""
+
+
+def test_an_edit_of_firstclick_is_seen_with_a_warm_cache(tmp_path):
+    """In a module that only holds constants for the compiled one, and in the file of a policy."""
+    package = tmp_path / "firstclick"
+    shutil.copytree(
+        Path(compiling.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__")
+    )
+    assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "1"]
+
+    edit(
+        package / "serve/events.py",
+        'FEEDBACK_HEAD = struct.Struct("<hq")',
+        'FEEDBACK_HEAD = struct.Struct("<hqq")',
+    )
+    edit(
+        package / "serve/events.py",
+        "NO_CLICK if click is None else click, issued_ms) + rows",
+        "click, issued_ms, 0) + rows",
+    )
+    assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "1"]
+
+    edit(
+        package / "policies/_counts.py",
+        "count(state, slate, examined, clicks)",
+        "count(state, slate, 1, clicks)",
+    )
+    assert printed(FOLD, tmp_path) == ["1", "0", "0", "0", "0"]
+
+
+PLUG_IN = """
+{imports}
+from firstclick.kernels.compiling import compiled
+from firstclick.policies.random import Random
+
+class Plugged(Random):
+    name = "plugged"
+
+def ask():
+    return {constant}
+
+def answer():
+    return compiled(ask, Plugged)()
+"""
+
+
+def test_an_edit_of_a_module_that_a_plug_in_imports_is_seen_with_a_warm_cache(tmp_path):
+    (tmp_path / "plug.py").write_text(PLUG_IN.format(imports="from helper import BONUS", constant="BONUS"))
+    (tmp_path / "helper.py").write_text("BONUS = 1")
+    code = "from plug import *; print(answer(), len(compiled(ask, Plugged).stats.cache_hits))"
+    assert printed(code, tmp_path) == ["1", "0"]
+    assert printed(code, tmp_path) == ["1", "1"]
+    (tmp_path / "helper.py").write_text("BONUS = 2")
+    assert printed(code, tmp_path) == ["2", "0"]
+
+
+@pytest.mark.parametrize(
+    ("text", "followed"),
+    [
+        ("from shop.helper import BONUS", {"shop.helper"}),
+        ("from .helper import BONUS", {"shop.helper"}),
+        ("from . import helper", {"shop", "shop.helper"}),
+        ("from shop import (  # the (best) one\n    helper,\n)", {"shop", "shop.helper"}),
+        ("import shop.helper as h", {"shop", "shop.helper"}),
+        ("import os, shop.helper", {"shop", "shop.helper"}),
+        ("try: from shop.helper import BONUS\nexcept ImportError: pass", {"shop.helper"}),
+        ("from shop.helper \\\n    import BONUS", {"shop.helper"}),
+        ("def later():\n    from shop import helper", {"shop", "shop.helper"}),
+        ("from shop.chain import BONUS", {"shop.chain", "shop.helper"}),
+        ("from lone_neighbour import BONUS", {"lone_neighbour"}),
+        ("import numpy, json", set()),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import shop.helper", set()),
+        ('"""\nfrom shop.helper on\nimport this is\n"""', set()),
+        ("from firstclick.serve.token import PLAIN", {"firstclick.serve.token"}),
+    ],
+)
+def test_imports_are_followed(tmp_path, monkeypatch, text, followed):
+    (tmp_path / "shop").mkdir()
+    for name in ("__init__", "helper"):
+        (tmp_path / f"shop/{name}.py").write_text("BONUS = 1")
+    (tmp_path / "shop/chain.py").write_text("from shop.helper import BONUS")
+    (tmp_path / "lone_neighbour.py").write_text("BONUS = 1")
+    (tmp_path / "shop/start.py").write_text(text)
+    start = types.SimpleNamespace(__file__=str(tmp_path / "shop/start.py"))
+    monkeypatch.setitem(sys.modules, "shop.start", start)
+    monkeypatch.setattr(source_files, "_STARTED", time.time() + 60)
+    names = {module.name for module in source_files.with_imports(["shop.start"])}
+    assert names >= followed
+    assert {name for name in names - followed if not name.startswith("firstclick.")} == {"shop.start"}
+
+
+def test_other_installed_packages_are_not_followed(tmp_path, monkeypatch):
+    for name, text in (("shop", "import tool"), ("tool", "")):
+        (tmp_path / f"{name}.py").write_text(text)
+    (tmp_path / "tool-1.0.dist-info").mkdir()
+    monkeypatch.setitem(sys.modules, "shop", types.SimpleNamespace(__file__=str(tmp_path / "shop.py")))
+    monkeypatch.setattr(source_files, "_STARTED", time.time() + 60)
+    assert [module.name for module in source_files.with_imports(["shop"])] == ["shop"]
+
+
+def test_the_quick_way_to_read_imports_misses_none():
+    """It may find too many, in the text of a docstring."""
+    for file in Path(compiling.__file__).parents[1].rglob("*.py"):
+        source = file.read_bytes()
+        slow = source_files._names(ast.parse(source), ["firstclick"])
+        assert source_files.imported_names(source, ["firstclick"]) >= slow, file
+
+
+def test_code_compiled_from_a_file_that_was_edited_after_its_import_is_not_kept(tmp_path):
+    """It would be kept under the hash of the new text."""
+    (tmp_path / "plug.py").write_text(PLUG_IN.format(imports="BONUS = 1", constant="BONUS"))
+    code = """
+import pathlib, plug
+file = pathlib.Path(plug.__file__)
+file.write_text(file.read_text().replace("BONUS = 1", "BONUS = 2"))
+print(plug.answer())
+"""
+    assert printed(code, tmp_path) == ["1"]
+    assert printed("import plug; print(plug.answer())", tmp_path) == ["2"]
 
 
 def test_what_two_compile_at_the_same_instant_is_kept_under_two_names(tmp_path, monkeypatch):
@@ -145,16 +314,3 @@ def test_what_two_compile_at_the_same_instant_is_kept_under_two_names(tmp_path, 
     assert [files[0].load(signature) for signature in ("integers", "floats")] == [
         "code for integers", "code for floats",
     ]  # fmt: skip
-
-
-def test_a_cache_is_locked_before_another_thread_can_give_the_kernel_a_new_one(tmp_path, monkeypatch):
-    """Two locks around one cache would wait for one another."""
-    monkeypatch.setenv("FIRSTCLICK_CACHE_DIR", str(tmp_path))
-    nobody_else = []
-    monkeypatch.setattr(
-        compiling,
-        "_let_one_in_at_a_time",
-        lambda *given: nobody_else.append(compiling._changing_cache_dir.locked()),
-    )
-    compiling.compiled.__wrapped__(look_at_row, Random)
-    assert nobody_else == [True]

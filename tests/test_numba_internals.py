@@ -1,0 +1,115 @@
+"""What kernels/numba_internals.py takes for granted of Numba.
+
+If one of these fails after an upgrade of Numba: read the named part of Numba's source, adapt
+kernels/numba_internals.py, then raise the bound of numba in pyproject.toml.
+"""
+
+import inspect
+import re
+from pathlib import Path
+
+import numba
+import pytest
+from numba.core import bytecode, caching, compiler, funcdesc
+
+from firstclick.kernels.compiling import OPTIONS
+from firstclick.kernels.numba_internals import KernelCompiler, keep
+
+TODO = f"; Numba {numba.__version__} changed this: adapt kernels/numba_internals.py"
+
+
+def double(x):
+    return 2 * x
+
+
+def machine_name(dispatcher):
+    (compiled,) = dispatcher.overloads.values()
+    return compiled.fndesc.mangled_name
+
+
+def test_the_number_in_a_name_is_ours():
+    """Without it, functions out of the cache may be taken for one another (8093ec6)."""
+    names = set()
+    for _ in range(2):
+        dispatcher = numba.njit(**OPTIONS)(double)
+        dispatcher(1)
+        assert dispatcher._compiler.pipeline_class is KernelCompiler, "njit ignores pipeline_class" + TODO
+        number = dispatcher.overloads[numba.int64,].fndesc.uid
+        assert number > 2**32, (
+            "FunctionIdentity.unique_id is no longer taken from the compiler's state" + TODO
+        )
+        assert f"v{number}" in machine_name(dispatcher), (
+            "FunctionIdentity.unique_id is not in the name" + TODO
+        )
+        names.add(machine_name(dispatcher))
+    assert len(names) == 2
+
+
+def test_functions_given_by_overload_are_compiled_by_our_compiler():
+    def twice(x):
+        raise NotImplementedError
+
+    numba.extending.overload(twice, jit_options=OPTIONS)(lambda x: double)
+
+    @numba.njit(**OPTIONS)
+    def four_times(x):
+        return twice(twice(x))
+
+    assert four_times(1) == 4
+    text = four_times.inspect_llvm(four_times.signatures[0])
+    numbers = {int(number) for number in re.findall(r"6doubleB\d+v(\d+)B", text)}
+    assert numbers, "FunctionIdentity.unique_id is not in the name" + TODO
+    assert min(numbers) > 2**32, "overload ignores jit_options" + TODO
+
+
+def test_code_is_saved_in_the_folder_and_loaded_from_it(tmp_path):
+    names = []
+    for hits in (0, 1):
+        dispatcher = numba.njit(**OPTIONS)(double)
+        keep(dispatcher, tmp_path)
+        assert dispatcher(1) == 2
+        assert sum(dispatcher.stats.cache_hits.values()) == hits, "Dispatcher._cache is not used" + TODO
+        names.append(machine_name(dispatcher))
+    assert names[0] == names[1]
+    assert {file.suffix for file in tmp_path.iterdir()} == {".nbi", ".nbc", ""}, (
+        "IndexDataCacheFile does not write where _CacheLocator.get_cache_path says" + TODO
+    )
+    assert (tmp_path / "lock").exists(), "Cache._cache_file is not used" + TODO
+
+
+def test_a_signature_that_is_not_to_be_kept_is_not(tmp_path):
+    dispatcher = numba.njit(**OPTIONS)(double)
+    keep(dispatcher, tmp_path, lambda signature: False)
+    dispatcher(1)
+    assert not list(tmp_path.glob("*.nbc")), "Cache.save_overload is not how Numba saves" + TODO
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters"),
+    [
+        (caching.Cache.__init__, ["self", "py_func"]),
+        (caching.Cache.save_overload, ["self", "sig", "data"]),
+        (caching.CacheImpl.get_filename_base, ["self", "fullname", "abiflags"]),
+        (caching.IndexDataCacheFile.__init__, ["self", "cache_path", "filename_base", "source_stamp"]),
+        (caching.IndexDataCacheFile.save, ["self", "key", "data"]),
+        (caching.IndexDataCacheFile.load, ["self", "key"]),
+        (compiler.CompilerBase.define_pipelines, ["self"]),
+        (bytecode.FunctionIdentity.from_function, ["pyfunc"]),
+        (funcdesc.default_mangler, ["name", "argtypes", "abi_tags", "uid"]),
+    ],
+)
+def test_what_we_override_or_rely_on_has_the_same_parameters(function, parameters):
+    assert list(inspect.signature(function).parameters) == parameters, function.__qualname__ + TODO
+
+
+def test_the_locator_has_nothing_more_to_define():
+    abstract = caching._CacheLocator.__abstractmethods__
+    assert abstract == {"get_cache_path", "get_source_stamp", "get_disambiguator"}, "_CacheLocator" + TODO
+
+
+def test_numba_is_not_patched():
+    """Other libraries in the process keep the Numba that they know."""
+    source = Path(inspect.getfile(KernelCompiler)).read_text()
+    assert "_unique_ids" not in source
+    assert not hasattr(bytecode.FunctionIdentity._unique_ids, "__code__")
+    assert type(bytecode.FunctionIdentity._unique_ids).__name__ == "count"
