@@ -122,6 +122,7 @@ def test_kernels_of_one_name_out_of_the_cache_are_not_taken_for_one_another(tmp_
 
 
 TWIN = """
+from math import *
 from firstclick import param
 from firstclick.kernels.compiling import compiled, kernel
 from firstclick.policies.random import Random
@@ -132,16 +133,21 @@ class Twin(Random):
     {second}: float = param(2.0, "the second")
 
 @kernel
-def small(numbers):
-    return numbers.small
+def small(numbers, n):
+    # Long, and called twice: it must not be inlined, or nobody would look for its name.
+    total = 0.0
+    for i in range(n):
+        total += sin(i) + cos(i) + tan(i) + exp(-i) + log1p(i) + atan(i) + erf(i) + sqrt(i)
+        total += sin(2 * i) + cos(2 * i) + tan(2 * i) + exp(-2 * i) + log1p(2 * i) + atan(2 * i) + erf(2 * i)
+    return numbers.small + 0 * total
 
 small.py_func.__module__ = "{module}"  # as if both had taken this kernel from one module
 
-def ask(numbers):
-    return small(numbers)
+def ask(numbers, n):
+    return (small(numbers, n) + small(numbers, n + 1)) / 2
 
 def answer():
-    return compiled(ask, Twin)(Twin().numbers(1, None))
+    return compiled(ask, Twin)(Twin().numbers(1, None), 3)
 """
 
 
