@@ -1,5 +1,6 @@
 """A ranker in a program: recommend, learn, add, withdraw, save, load, merge."""
 
+import copy
 import json
 import os
 import subprocess
@@ -475,8 +476,23 @@ def test_no_id_is_given_twice_and_a_stale_one_has_an_error_of_its_own(tmp_path):
     assert loaded.state.time[0] == 3
 
 
-def test_a_new_ranker_of_the_same_seed_gives_other_ids():
-    assert new_ranker().recommend().id != new_ranker().recommend().id
+def test_a_new_ranker_of_the_same_seed_and_a_copy_give_other_ids():
+    ranker = new_ranker()
+    others = [new_ranker(), copy.copy(ranker), copy.deepcopy(ranker)]
+    assert len({one.recommend().id for one in (ranker, *others)}) == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_gives_other_ids():
+    """As the workers of a web server are made of one that has loaded everything."""
+    code = (
+        "import os, sys; from firstclick import Catalog, Ranker; "
+        "r = Ranker('random', Catalog(range(9)), k=2); r.recommend(); child = os.fork(); "
+        "os.write(1, (r.recommend().id + '\\n').encode()); child and os.wait()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ids = done.stdout.split()
+    assert len(set(ids)) == 2, ids
 
 
 def test_a_catalog_without_features_comes_back_without(tmp_path):

@@ -18,6 +18,7 @@ from firstclick.whole_number import whole_number
 FORMAT = "firstclick ranker 3"
 SECOND_FORMAT = "firstclick ranker 2"  # Without a key, a version, and what was merged.
 FIRST_FORMAT = "firstclick ranker 1"  # Without contexts, features of a request, groups and cold items.
+MOST_REQUESTS = 2**62  # Kernels count them in 64 bits.
 FORMATS = (FORMAT, SECOND_FORMAT, FIRST_FORMAT)
 
 
@@ -117,7 +118,7 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
         key=np.uint64(_key(page["key"])),
         origins=frozenset(map(_key, page["origins"])),
         seed=whole_number("seed", page["seed"], at_least=0),
-        requests=whole_number("requests", page["requests"], at_least=0),
+        requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
         max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
         pending=pending,
     )

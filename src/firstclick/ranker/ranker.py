@@ -68,10 +68,18 @@ class Ranker(LivePolicy):
     def _count_from(self, requests: int) -> None:
         """Go on after so many requests, in a run of its own."""
         self.requests = self._first_request = requests
-        # A file that is loaded twice, or after more slates were shown, gives the same numbers again.
-        self._run = secrets.token_hex(8)
+        # A file that is loaded twice, or after more slates were shown, gives the same numbers again. So does
+        # a copy, or a process that was forked.
+        self._run, self._process = secrets.token_hex(8), os.getpid()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy is a run of its own."""
+        self.__dict__.update(state)
+        self._count_from(self.requests)
 
     def _slate_id(self) -> str:
+        if self._process != os.getpid():
+            self._count_from(self.requests)
         return f"{int(self._key):016x}-{self._run}-{self.requests}"
 
     def recommend(
