@@ -9,11 +9,12 @@ import re
 from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 from numba.core import bytecode, caching, compiler, funcdesc
 
-from firstclick.kernels.compiling import OPTIONS
-from firstclick.kernels.numba_internals import KernelCompiler, keep
+from firstclick.kernels.compiling import OPTIONS, kernel, shared_kernel
+from firstclick.kernels.numba_internals import KernelCompiler, SharedKernelCompiler, keep
 
 TODO = f"; Numba {numba.__version__} changed this: adapt kernels/numba_internals.py"
 
@@ -31,7 +32,7 @@ def test_the_number_in_a_name_is_ours():
     """Without it, functions out of the cache may be taken for one another (8093ec6)."""
     names = set()
     for _ in range(2):
-        dispatcher = numba.njit(**OPTIONS)(double)
+        dispatcher = kernel(double)
         dispatcher(1)
         assert dispatcher._compiler.pipeline_class is KernelCompiler, "njit ignores pipeline_class" + TODO
         number = dispatcher.overloads[numba.int64,].fndesc.uid
@@ -51,7 +52,7 @@ def test_functions_given_by_overload_are_compiled_by_our_compiler():
 
     numba.extending.overload(twice, jit_options=OPTIONS)(lambda x: double)
 
-    @numba.njit(**OPTIONS)
+    @kernel
     def four_times(x):
         return twice(twice(x))
 
@@ -62,10 +63,88 @@ def test_functions_given_by_overload_are_compiled_by_our_compiler():
     assert min(numbers) > 2**32, "overload ignores jit_options" + TODO
 
 
+@kernel
+def half(x):
+    return x / 2
+
+
+@shared_kernel
+def third(x):
+    return x / 3
+
+
+@kernel
+def half_and_third(x):
+    return half(x) + third(x)
+
+
+def test_a_kernel_that_another_one_calls_becomes_no_machine_code_of_its_own():
+    assert half_and_third(6.0) == 5.0
+    for part in (half, third):
+        (result,) = part.overloads.values()
+        with pytest.raises(NotImplementedError):
+            result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+        assert f"cpython{result.fndesc.mangled_name[3:]}" not in part.inspect_llvm(result.signature.args), (
+            "Flags.no_cpython_wrapper" + TODO
+        )
+
+
+def test_python_can_call_a_kernel_that_was_compiled_as_a_part():
+    assert half_and_third(7) > 0
+    assert half(7) == 3.5, "Dispatcher.add_overload or Dispatcher.compile" + TODO
+    assert half(7) == 3.5
+    assert third(9) == 3.0
+    assert half_and_third(np.float32(6)) == 5.0
+
+
+def test_python_can_call_a_kernel_while_numba_compiles_something_else():
+    def table(x):
+        raise NotImplementedError
+
+    @kernel
+    def square(x):
+        return x * x
+
+    @numba.extending.overload(table, jit_options=OPTIONS)
+    def _(x):
+        constant = square(3)
+        return lambda x: square(x) + constant
+
+    assert kernel(lambda x: table(x))(4) == 25, "Dispatcher._compile_for_args" + TODO
+    assert square(5) == 25
+
+
+def test_exceptions_come_out_of_parts():
+    """They need the environment of the function that raises, which Numba sets for whole functions alone."""
+
+    @kernel
+    def refuse(x):
+        if x > 1:
+            raise ValueError("more than one", x)
+        return x
+
+    twice = kernel(lambda x: refuse(x) + refuse(x))
+    assert twice(1) == 2
+    with pytest.raises(ValueError, match="more than one"):
+        twice(2)
+
+
+def test_parts_are_saved_and_loaded(tmp_path):
+    """Beside what Python calls, in the same folder."""
+    hits = []
+    for _ in range(2):
+        part = kernel(third.py_func, SharedKernelCompiler)
+        keep(part, tmp_path)
+        assert kernel(lambda x, part=part: part(x) * 3)(2.0) == 2.0
+        assert part(3.0) == 1.0
+        hits.append(sum(part.stats.cache_hits.values()))
+    assert hits == [0, 2], "Cache._index_key, CompileResultCacheImpl.reduce or .rebuild" + TODO
+
+
 def test_code_is_saved_in_the_folder_and_loaded_from_it(tmp_path):
     names = []
     for hits in (0, 1):
-        dispatcher = numba.njit(**OPTIONS)(double)
+        dispatcher = kernel(double)
         keep(dispatcher, tmp_path)
         assert dispatcher(1) == 2
         assert sum(dispatcher.stats.cache_hits.values()) == hits, "Dispatcher._cache is not used" + TODO
@@ -78,7 +157,7 @@ def test_code_is_saved_in_the_folder_and_loaded_from_it(tmp_path):
 
 
 def test_a_signature_that_is_not_to_be_kept_is_not(tmp_path):
-    dispatcher = numba.njit(**OPTIONS)(double)
+    dispatcher = kernel(double)
     keep(dispatcher, tmp_path, lambda signature: False)
     dispatcher(1)
     assert not list(tmp_path.glob("*.nbc")), "Cache.save_overload is not how Numba saves" + TODO

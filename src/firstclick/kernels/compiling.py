@@ -20,14 +20,21 @@ import numba
 from numba import types
 from numba.extending import overload
 
-from firstclick.kernels.numba_internals import KernelCompiler, keep
+from firstclick.kernels.numba_internals import Kernel, KernelCompiler, SharedKernelCompiler, keep
 from firstclick.kernels.source_files import digest
 
 # `error_model` lets a division by zero give inf, as in NumPy, so that loops stay vectorised.
 # No `fastmath`: sums keep their order, so that results do not depend on the machine's vectors.
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "pipeline_class": KernelCompiler}
 
-kernel = numba.njit(**OPTIONS)
+
+def kernel(function: Callable[..., Any], compiler: type = KernelCompiler) -> Any:
+    """The function, compiled by Numba when it is first called."""
+    dispatcher = numba.njit(**{**OPTIONS, "pipeline_class": compiler})(function)
+    if not numba.config.DISABLE_JIT:
+        dispatcher.__class__ = Kernel
+    return dispatcher
+
 
 _shared: list[Any] = []
 
@@ -37,7 +44,7 @@ POLICY_OF_NUMBERS: dict[Any, Any] = {}
 def shared_kernel(function: Callable[..., Any]) -> Any:
     """A kernel that takes long to compile, and whose arguments are all of our own types: compiled once on a
     machine, whatever policies call it."""
-    dispatcher = kernel(function)
+    dispatcher = kernel(function, SharedKernelCompiler)
     _shared.append(dispatcher)
     return dispatcher
 
@@ -84,7 +91,7 @@ def _estimate(numbers, state, catalog, request, rows, means, deviations):  # typ
 def compiled(function: Callable[..., Any], policy: type) -> Callable[..., Any]:
     """`function` as a kernel of its own for this policy, loaded from the cache where it can be."""
     _keep_shared_kernels()
-    dispatcher = numba.njit(**OPTIONS)(function)
+    dispatcher = kernel(function)
     _keep(dispatcher, _cache_folder(function, policy))
     return dispatcher
 
