@@ -195,12 +195,14 @@ class LivePolicy:
         self.follow_catalog()
         many = len(numbers)
         slates, found = np.empty((many, n), np.int64), np.zeros(many, np.int64)
-        means = np.empty((many, n if scored else 0))
+        means = np.empty((many, n)) if scored else None
         if n:
             self._recommend(
                 self.numbers, self.state, self.arrays(), request,
                 key, np.array(numbers, np.int64), self._noise, slates, found, means, np.empty(n),
             )  # fmt: skip
+        if means is None:
+            means = np.empty((many, 0))
         return [(slates[i, :m], means[i, :m]) for i, m in enumerate(found.tolist())]
 
     def learn_rows(

@@ -17,8 +17,8 @@ def recommend_some(  # type: ignore[no-untyped-def]
     """The recommendations of the numbers in `asked`, each of which alone decides its noise and its ties.
 
     One row of `slates` for each, and how many items it has in `found`. What is held for the attraction of
-    each item goes into `means`, unless that has no columns. Handing over a catalog takes as long as finding a
-    slate in it: many are found in one call.
+    each item goes into `means`, unless that is None: then `estimate` is not even compiled. Handing over a
+    catalog takes as long as finding a slate in it: many are found in one call.
     """
     for i in range(len(asked)):
         key = mix(stream_key, np.uint64(asked[i]))
@@ -26,7 +26,7 @@ def recommend_some(  # type: ignore[no-untyped-def]
         slate = slates[i]
         n = recommend_within_caps(numbers, state, catalog, request, key, noise, slate)
         found[i] = n
-        if means.shape[1] > 0:
+        if means is not None:
             shown = as_shown(request, slate[:n])
             estimate(numbers, state, catalog, shown, slate[:n], means[i, :n], deviations[:n])
 

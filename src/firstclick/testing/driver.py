@@ -50,7 +50,7 @@ class Driver:
         slates, found = np.full((1, self.k), -1, np.int64), np.zeros(1, np.int64)
         compiled(recommend_some, type(self.policy))(
             self.numbers, self.state, self.catalog, self.asked(request), self._key, np.array([number]),
-            self._noise, slates, found, np.empty((1, 0)), np.empty(0),
+            self._noise, slates, found, None, np.empty(0),
         )  # fmt: skip
         return [int(item) for item in slates[0, : found[0]]]
 
