@@ -129,6 +129,18 @@ def test_exceptions_come_out_of_parts():
         twice(2)
 
 
+@kernel
+def factorial(n):
+    if n <= 1:
+        return 1
+    return n * factorial(n - 1)
+
+
+def test_a_part_may_call_itself():
+    assert kernel(lambda n: factorial(n) + 1)(5) == 121, "RuntimeLinker.PREFIX" + TODO
+    assert factorial(6) == 720
+
+
 def test_parts_are_saved_and_loaded(tmp_path):
     """Beside what Python calls, in the same folder."""
     hits = []

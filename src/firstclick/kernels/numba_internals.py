@@ -15,8 +15,9 @@ from typing import Any
 from llvmlite import binding
 from numba.core import sigutils
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, RuntimeLinker
 from numba.core.compiler import Compiler, CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack
 
@@ -76,10 +77,11 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """What to call for this signature."""
         arguments = tuple(sigutils.normalize_signature(sig)[0])
-        known = self.overloads.get(arguments)
-        if known is not None and _is_part(known) and not _wanted_as_part(self.py_func):
-            del self.overloads[arguments]
-        return super().compile(sig)
+        with global_compiler_lock:  # Another thread may be about to link the part.
+            known = self.overloads.get(arguments)
+            if known is not None and _is_part(known) and not _wanted_as_part(self.py_func):
+                del self.overloads[arguments]
+            return super().compile(sig)
 
     def _compile_for_args(self, *arguments: Any, **options: Any) -> Any:
         # Numba calls this when Python calls us, and that may be while something else is compiled.
@@ -124,6 +126,9 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
         pass
 
     def _finalize_final_module(self) -> None:
+        if any(each.name.startswith(RuntimeLinker.PREFIX) for each in self._final_module.global_variables):
+            super()._finalize_final_module()  # A function that calls itself needs an address.
+            return
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
