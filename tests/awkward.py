@@ -35,3 +35,8 @@ KINDS = (
     "sphere", "long tail", "grid", "intercept", "duplicates", "one huge", "zeros", "tiny and large",
     "rank one", "near ties", "huge intercept",
 )  # fmt: skip
+
+
+def short_id(value: object) -> str | None:
+    """The name of a parameter for pytest, which cannot write whole numbers of more than 4,300 digits."""
+    return "huge" if isinstance(value, int) and abs(value) > 10**100 else None

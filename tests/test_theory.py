@@ -1,12 +1,14 @@
 """Theorem 1 of Zong et al. 2016: the width c and the bound, against the formula spelled another way."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from awkward import short_id
 from firstclick import Catalog, Ranker, confidence_width, regret_bound
 from firstclick.errors import InvalidInput
 
@@ -100,6 +102,65 @@ def test_a_bad_value_is_refused_with_its_name_and_value(formula, name, value, se
     with pytest.raises(InvalidInput) as caught:
         formula(**{**SETTING, name: value})
     assert str(caught.value) == sentence
+
+
+ODD = [
+    ("steps", 10**400, "steps must be at most 1e+300, got a whole number of about 401 digits"),
+    ("steps", 10**5000, "steps must be at most 1e+300, got a whole number of about 5,001 digits"),
+    ("k", 1e301, "k must be at most 1e+300, got 1e+301"),
+    (
+        "n_features",
+        -(10**5000),
+        "n_features must be a whole number of at least 1, got a negative whole number of",
+    ),
+    ("sigma", 1e300, "sigma must be between 1e-100 and 1e+100, got 1e+300"),
+    ("sigma", 1e-300, "sigma must be between 1e-100 and 1e+100, got 1e-300"),
+    ("sigma", 10**400, "sigma must be between 1e-100 and 1e+100, got a whole number of about 401 digits"),
+    ("sigma", Fraction(1, 10**400), "sigma must be between 1e-100 and 1e+100, got Fraction(1, 1000"),
+    ("theta_norm", 10**5000, "theta_norm must be at most 1e+300, got a whole number of about 5,001 digits"),
+    ("theta_norm", [10**5000], "theta_norm must be a finite number, got a value of type list"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), ODD, ids=short_id)
+@pytest.mark.parametrize("formula", [confidence_width, regret_bound])
+def test_a_number_that_floats_have_no_room_for_is_refused_and_not_printed(formula, name, value, sentence):
+    with pytest.raises(InvalidInput) as caught:
+        formula(**{**SETTING, name: value})
+    assert str(caught.value).startswith(sentence)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("value", [10**400, Fraction(10**400), 1e301])
+def test_a_c_or_delta_that_floats_have_no_room_for_is_refused(value):
+    with pytest.raises(InvalidInput, match=r"^c must be at most 1e\+300, got "):
+        regret_bound(**SETTING, c=value)
+    with pytest.raises(InvalidInput, match=r"^delta must be between 0 and 1, got "):
+        confidence_width(**SETTING, delta=value)
+    with pytest.raises(InvalidInput, match=r"^delta must be between 0 and 1, got "):
+        confidence_width(**SETTING, delta=Fraction(1, 10**400))
+
+
+def test_a_bound_that_exceeds_every_float_is_refused():
+    beyond = "the bound exceeds every number a computer knows; take numbers nearer to 1"
+    with pytest.raises(InvalidInput, match=beyond):
+        confidence_width(**SETTING | {"steps": 1e300, "k": 10**300})
+    with pytest.raises(InvalidInput, match=beyond):
+        confidence_width(**SETTING | {"steps": 10**300, "sigma": 1e-100})
+    with pytest.raises(InvalidInput, match=beyond):
+        regret_bound(**SETTING | {"steps": 10**300, "n_features": 10**300})
+
+
+@pytest.mark.parametrize("sigma", [1e-100, 1e100])
+def test_the_bound_holds_to_the_ends_of_what_sigma_may_be(sigma):
+    c = confidence_width(**SETTING | {"sigma": sigma})
+    assert c == pytest.approx(width_of_the_paper(**SETTING | {"sigma": sigma}), rel=1e-12)
+    assert math.isfinite(regret_bound(**SETTING | {"sigma": sigma}))
+
+
+def test_numpys_small_integers_do_not_overflow():
+    sizes = {"n_features": np.int8(20), "k": np.int8(100), "steps": np.int32(10**9)}
+    assert confidence_width(**sizes) == confidence_width(n_features=20, k=100, steps=10**9)
 
 
 @pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5])

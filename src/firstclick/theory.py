@@ -1,25 +1,60 @@
 """Theorem 1 of Zong et al. 2016: how wide CascadeLinUCB must look, and what its regret then is."""
 
+from collections.abc import Callable
 from math import isfinite, log, log1p, sqrt
 from numbers import Real
 
 from firstclick.errors import InvalidInput
+from firstclick.quoting import quoted
+
+LARGEST = 1e300
+# Floating point has no room for the square of a sigma beyond these.
+SMALLEST_SIGMA, LARGEST_SIGMA = 1e-100, 1e100
 
 
 def _check(**values: float) -> None:
     for name, value in values.items():
-        if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
-            raise InvalidInput(f"{name} must be a finite number, got {value!r}")
+        if not isinstance(value, Real) or isinstance(value, bool) or not _is_finite(value):
+            raise InvalidInput(f"{name} must be a finite number, got {quoted(value)}")
         if name == "theta_norm":
             fine, rule = value >= 0, "at least 0"
         elif name in ("n_features", "k", "steps"):
             fine, rule = value >= 1 and value == int(value), "a whole number of at least 1"
         elif name == "delta":
-            fine, rule = 0 < value < 1, "between 0 and 1"
+            fine, rule = 0 < value < 1 and float(value) > 0, "between 0 and 1"
         else:
             fine, rule = value > 0, "above 0"
+        if name == "sigma" and fine and not SMALLEST_SIGMA <= value <= LARGEST_SIGMA:
+            fine, rule = False, f"between {SMALLEST_SIGMA:g} and {LARGEST_SIGMA:g}"
         if not fine:
-            raise InvalidInput(f"{name} must be {rule}, got {value}")
+            raise InvalidInput(f"{name} must be {rule}, got {quoted(value)}")
+        if value > LARGEST:
+            raise InvalidInput(f"{name} must be at most {LARGEST:g}, got {quoted(value)}")
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # A whole number is finite, however large.
+        return True
+
+
+def _sizes(
+    n_features: int, k: int, steps: int, sigma: float, theta_norm: float
+) -> tuple[int, int, int, float]:
+    """Checked, and plain: NumPy's numbers have less room."""
+    _check(n_features=n_features, k=k, steps=steps, sigma=sigma, theta_norm=theta_norm)
+    return int(n_features), int(k), int(steps), float(sigma)
+
+
+def _within_floats(formula: Callable[[], float]) -> float:
+    """What the formula gives, or InvalidInput if that is no number that a computer has."""
+    try:
+        if isfinite(value := formula()):
+            return value
+    except OverflowError:
+        pass
+    raise InvalidInput("the bound exceeds every number a computer knows; take numbers nearer to 1")
 
 
 def confidence_width(
@@ -31,12 +66,16 @@ def confidence_width(
     Theorem 1 takes delta = 1 / (steps * k). It needs features of norm at most 1 and
     |theta| <= theta_norm.
     """
-    _check(n_features=n_features, k=k, steps=steps, sigma=sigma, theta_norm=theta_norm)
+    d, k, n, sigma = _sizes(n_features, k, steps, sigma, theta_norm)
     if delta is not None:
         _check(delta=delta)
-    log_inverse_delta = log(steps * k) if delta is None else -log(delta)
-    growth = log1p(steps * k / n_features / sigma / sigma)
-    return sqrt(n_features * growth + 2 * log_inverse_delta) / sigma + theta_norm
+    log_inverse_delta = log(n * k) if delta is None else -log(delta)
+
+    def width() -> float:
+        growth = log1p(n * k / d / sigma / sigma)
+        return sqrt(d * growth + 2 * log_inverse_delta) / sigma + float(theta_norm)
+
+    return _within_floats(width)
 
 
 def regret_bound(
@@ -45,9 +84,14 @@ def regret_bound(
 ) -> float:  # fmt: skip
     """What the expected regret of CascadeLinUCB cannot exceed, with Theorem 1's c or a larger one."""
     least = confidence_width(n_features=n_features, k=k, steps=steps, sigma=sigma, theta_norm=theta_norm)
-    c = least if c is None else c
-    _check(c=c)
-    if c < least:
-        raise InvalidInput(f"c must be at least {least} for Theorem 1 to hold, got {c}")
-    growth = log1p(steps * k / n_features / sigma / sigma)
-    return 2 * c * k * sqrt(n_features * steps * growth / log1p(1 / sigma / sigma)) + 1
+    d, k, n, sigma = _sizes(n_features, k, steps, sigma, theta_norm)
+    width = least if c is None else c
+    _check(c=width)
+    if width < least:
+        raise InvalidInput(f"c must be at least {least} for Theorem 1 to hold, got {quoted(width)}")
+
+    def bound() -> float:
+        growth = log1p(n * k / d / sigma / sigma)
+        return 2 * float(width) * k * sqrt(d * n * growth / log1p(1 / sigma / sigma)) + 1
+
+    return _within_floats(bound)

@@ -45,13 +45,25 @@ def test_steps_may_be_written_as_people_write_them(run):
 
 
 @pytest.mark.parametrize(
-    "given", [["--theta-norm", "1e308"], ["--sigma", "1e-300"], ["--steps", "1" + 400 * "0"]]
+    ("given", "sentence"),
+    [
+        (["--theta-norm", "1e308"], "--theta-norm must be at most 1e+300, got 1e+308"),
+        (["--sigma", "1e300"], "--sigma must be between 1e-100 and 1e+100, got 1e+300"),
+        (["--sigma", "1e-300"], "--sigma must be between 1e-100 and 1e+100, got 1e-300"),
+        (
+            ["--steps", "1" + 400 * "0"],
+            "--steps must be at most 1e+300, got a whole number of about 401 digits",
+        ),
+        (
+            ["--steps", "1e300", "--k", "1e300"],
+            "the bound exceeds every number a computer knows; take numbers nearer to 1",
+        ),
+    ],
 )
 @pytest.mark.parametrize("how", [[], ["--json"]])
-def test_numbers_beyond_every_number_are_refused(run, given, how):
+def test_numbers_beyond_every_number_are_refused(run, given, sentence, how):
     seen = run("bound", *given, *how)
-    assert (seen.code, seen.out) == (2, "")
-    assert seen.err == "error: the bound exceeds every number a computer knows; take numbers nearer to 1\n"
+    assert (seen.code, seen.out, seen.err) == (2, "", f"error: {sentence}\n")
 
 
 @pytest.mark.parametrize("wanted", [[], ["--help"], ["-h"]])
