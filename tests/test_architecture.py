@@ -13,13 +13,15 @@ PACKAGE = Path(firstclick.__file__).parent
 
 # Each line may import from itself and from the lines above it.
 LAYERS = [
-    {"_version", "errors", "kernels"},
+    {"_version", "errors", "kernels", "quoting"},
     {
         "declaration",
         "ranges",
         "streams",
         "whole_number",
+        "float_array",
         "theory",
+        "paths",
         "reading",
         "writing",
         "arrays_file",

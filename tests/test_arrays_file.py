@@ -1,18 +1,30 @@
 """One file of arrays and a page: whole or not at all, and never a pickle."""
 
+import errno
 import io
 import os
 import pickle
+import stat
+import subprocess
+import sys
 import threading
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from awkward import short_id
 from firstclick.arrays_file import read_arrays, write_arrays
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.writing import write_whole
+
+if sys.platform != "win32":
+    import fcntl
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions, links and locks of POSIX")
 
 PAGE = {"format": "box 1", "k": 3, "items": ["", 7, "ü", "\ud800"], "deep": [[1, 2], [3]]}
 ARRAYS = {
@@ -208,3 +220,185 @@ def test_writers_of_one_file_do_not_disturb_each_other(tmp_path):
     assert len(content) == 10_000
     assert len(set(content)) == 1, "two writers got into one file"
     assert [path.name for path in tmp_path.iterdir()] == ["shared"]
+
+
+PAUSED = """
+import os, sys
+from firstclick.writing import write_whole
+sync = os.fsync
+
+def pause(number):
+    print("draft written", flush=True)
+    sys.stdin.readline()
+    os.fsync = sync
+    sync(number)
+
+os.fsync = pause
+write_whole(sys.argv[1], b"theirs")
+"""
+
+
+@contextmanager
+def another_writer(path) -> Iterator[subprocess.Popen]:
+    """A process that has written a draft of the file, and stops there until it is told to go on."""
+    command = [sys.executable, "-c", PAUSED, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout.readline() == b"draft written\n"
+            yield writer
+        finally:
+            writer.kill()
+
+
+@posix
+def test_drafts_of_killed_writers_are_removed_by_the_next_one(tmp_path):
+    for _ in range(2):
+        with another_writer(tmp_path / "box") as writer:
+            writer.kill()
+        assert os.listdir(tmp_path), "it left nothing behind"
+    write_whole(tmp_path / "box", b"ours")
+    assert os.listdir(tmp_path) == ["box"]
+
+
+@posix
+def test_the_draft_of_a_writer_that_lives_is_left_to_it(tmp_path):
+    with another_writer(tmp_path / "box") as writer:
+        write_whole(tmp_path / "box", b"ours")
+        assert len(os.listdir(tmp_path)) == 2
+        assert (tmp_path / "box").read_bytes() == b"ours"
+        writer.stdin.write(b"\n")
+        writer.stdin.close()
+        assert writer.wait(30) == 0
+    assert (tmp_path / "box").read_bytes() == b"theirs"
+    assert os.listdir(tmp_path) == ["box"]
+
+
+@posix
+def test_a_writer_whose_draft_is_taken_away_before_it_is_locked_makes_another(tmp_path, monkeypatch):
+    locked, lock = [], fcntl.flock
+
+    def slow(descriptor, operation):
+        if not locked:
+            for name in os.listdir(tmp_path):
+                (tmp_path / name).unlink()
+        locked.append(descriptor)
+        lock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+    write_whole(tmp_path / "box", b"ours")
+    assert (tmp_path / "box").read_bytes() == b"ours"
+    assert os.listdir(tmp_path) == ["box"]
+
+
+@posix
+def test_where_nothing_can_be_locked_no_draft_is_removed(tmp_path, monkeypatch):
+    def no_locks(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with another_writer(tmp_path / "box") as writer:
+        writer.kill()
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    write_whole(tmp_path / "box", b"ours")
+    assert len(os.listdir(tmp_path)) == 2
+    assert (tmp_path / "box").read_bytes() == b"ours"
+
+
+def test_files_that_only_look_like_drafts_are_left_alone(tmp_path):
+    others = [
+        ".box.part",
+        ".box.2.abcdefgh.part",
+        ".box.tar.part",
+        ".boxes.abcdefgh.part",
+        "box.abcdefgh.part",
+    ]
+    for name in others:
+        (tmp_path / name).write_bytes(b"mine")
+    (tmp_path / ".box.abcdefgh.part").mkdir()
+    write_whole(tmp_path / "box", b"ours")
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, ".box.abcdefgh.part", "box"])
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666, 0o444])
+def test_an_older_file_keeps_its_permissions(path, mode):
+    path.chmod(mode)
+    write_arrays(path, PAGE, ARRAYS)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@posix
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        write_whole(tmp_path / "box", b"ours")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "box").stat().st_mode) == mode
+
+
+@posix
+def test_nobody_else_can_read_the_draft_of_a_private_file(path, monkeypatch):
+    path.chmod(0o600)
+    seen, sync = [], os.fsync
+
+    def look(number):
+        seen.append([stat.S_IMODE(one.stat().st_mode) for one in path.parent.glob(".*.part")])
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", look)
+    write_arrays(path, PAGE, ARRAYS)
+    assert seen[0] == [0o600]
+
+
+@posix
+@pytest.mark.parametrize("there", [True, False])
+def test_what_a_symbolic_link_points_to_is_written_and_the_link_stays(tmp_path, there):
+    (tmp_path / "shelf").mkdir()
+    real, link = tmp_path / "shelf" / "box", tmp_path / "link"
+    if there:
+        real.write_bytes(b"older")
+        real.chmod(0o640)
+    (tmp_path / "middle").symlink_to(real)
+    link.symlink_to("middle")
+    write_whole(link, b"ours")
+    assert link.is_symlink()
+    assert real.read_bytes() == b"ours"
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640 or not there
+    assert sorted(one.name for one in tmp_path.rglob("*")) == ["box", "link", "middle", "shelf"]
+
+
+@posix
+def test_links_that_go_round_in_a_circle_are_named(tmp_path):
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(WorkFailed, match="one cannot be written: Too many levels of symbolic links"):
+        write_whole(tmp_path / "one", b"ours")
+
+
+@posix
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
+    write_whole(tmp_path / "pipe", b"ours")
+    assert reader.communicate(timeout=30)[0] == b"ours"
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_the_longest_name_that_a_file_may_have_is_not_too_long(tmp_path):
+    for name in ("x" * 255, "ü" * 127):
+        write_whole(tmp_path / name, b"ours")
+    assert sorted(map(len, os.listdir(tmp_path))) == [127, 255]
+
+
+@pytest.mark.parametrize(
+    "path", [None, 3, 2.5, b"box", "", "a\0b", "\ud800", ["box"], 10**5000], ids=short_id
+)
+@pytest.mark.parametrize(
+    "use", [lambda path: write_whole(path, b"ours"), lambda path: read_arrays(path, "box 1")]
+)
+def test_what_is_no_path_is_refused(tmp_path, monkeypatch, use, path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=r"^a path must be a text that is not empty, or a Path, got "):
+        use(path)
+    assert os.listdir(tmp_path) == []

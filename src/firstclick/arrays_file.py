@@ -3,13 +3,13 @@
 import io
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.paths import as_path
 from firstclick.reading import reading
 from firstclick.writing import write_whole
 
@@ -30,7 +30,7 @@ def read_arrays(
     """The page and the arrays, if the page's `format` is one of those expected."""
     try:
         # NumPy leaves a file that it cannot read open: this one is closed here.
-        with reading(path), Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        with reading(path), as_path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         page = json.loads(arrays.pop(_PAGE).tobytes())
         found = page["format"]

@@ -256,6 +256,16 @@ def test_the_log_of_speeds_compares_with_numpy_where_it_is_transcribed(garden, e
     assert comparisons[0].speeds["random"].numpy_seconds is None
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="drafts are removed where files can be locked")
+def test_a_folder_whose_first_call_was_killed_while_it_wrote_its_manifest_is_ours(
+    garden, experiment, tmp_path
+):
+    (tmp_path / ".lock").touch()
+    (tmp_path / ".manifest.json.0123abcd.part").write_bytes(b'{"form')
+    conduct([experiment], [garden], tmp_path, play_here)
+    assert not list(tmp_path.glob(".*.part"))
+
+
 def test_a_folder_of_something_else_is_refused(garden, experiment, tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InvalidInput, match=r"holds other files \(thesis.tex\)"):

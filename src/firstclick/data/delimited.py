@@ -14,6 +14,7 @@ from typing import IO
 
 from firstclick.data.progress import Progress, silent
 from firstclick.errors import InvalidInput
+from firstclick.paths import as_path
 from firstclick.reading import reading
 
 SNIFFED = ("::", "\t", ",", ";")
@@ -53,7 +54,7 @@ def read_rows(
     Quotes mean something only where they are a custom: with one-character separators other than the tab.
     Blank lines may only end the file. Lines are read as they are needed; nothing is kept.
     """
-    path = Path(path)
+    path = as_path(path)
     if separator is not None and (not separator or any(c in separator for c in '"\r\n')):
         raise InvalidInput(f"separator must be text without quotes and line ends, got {separator!r}")
     with closing(read_lines(path, encoding=encoding, progress=progress)) as lines:
@@ -69,7 +70,7 @@ def read_lines(
 
     `progress` counts the bytes of the file as it lies there.
     """
-    path = Path(path)
+    path = as_path(path)
     try:
         "".encode(encoding)
     except LookupError:

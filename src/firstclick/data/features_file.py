@@ -1,13 +1,13 @@
 """Item features from a file: one row per item."""
 
 import os
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.data.delimited import read_rows
 from firstclick.errors import InvalidInput
+from firstclick.paths import as_path
 from firstclick.protocol import check_features
 from firstclick.reading import reading
 
@@ -19,7 +19,7 @@ def read_features(
 
     `separator` and `encoding` are those of a text file, as in `read_interactions`.
     """
-    path = Path(path)
+    path = as_path(path)
     if path.suffix == ".npy":
         try:
             with reading(path):

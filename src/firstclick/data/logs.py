@@ -14,6 +14,7 @@ from firstclick.data.gathering import Column, gather, positions, threshold, want
 from firstclick.data.interactions import Interactions
 from firstclick.data.progress import Progress, silent
 from firstclick.errors import InvalidInput
+from firstclick.paths import as_path
 from firstclick.reading import reading
 
 PARQUET = (".parquet", ".pq")
@@ -43,7 +44,7 @@ def read_interactions(
     sorted, as numbers if all are integers, so the order of lines does not matter. Names and groups of an
     item ('|' separates several) are those of the first row that has any. Text ending in .gz is unpacked.
     """
-    path = Path(path)
+    path = as_path(path)
     name = path.name
     wanted = wanted_columns(
         user=user_column, item=item_column, value=value_column, name=name_column, group=group_column

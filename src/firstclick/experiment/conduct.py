@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from firstclick.experiment.cells import plan
@@ -14,6 +13,7 @@ from firstclick.experiment.folder import CELLS, alone_in, check_folder, write_ma
 from firstclick.experiment.play import UNWATCHED, Watch, play_missing
 from firstclick.experiment.store import CellStore
 from firstclick.experiment.tables import write_tables
+from firstclick.paths import as_path
 from firstclick.simulate.engine import Engine, engine_named
 from firstclick.simulate.results import installed_versions
 
@@ -36,7 +36,7 @@ def conduct(
     runs.csv, the same bytes however often it was interrupted; and speed.csv, the one file that tells how
     fast it went.
     """
-    folder = Path(folder)
+    folder = as_path(folder)
     engine = engine_named(engine, 1) if isinstance(engine, str) else engine
     cells = plan(experiments, datasets)
     check_folder(folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from firstclick.errors import InvalidInput
-from firstclick.writing import write_whole
+from firstclick.writing import is_draft, write_whole
 
 FORMAT = "firstclick experiments 1"
 MANIFEST = "manifest.json"
@@ -27,7 +27,9 @@ def check_folder(folder: Path) -> None:
         if folder.exists() and not folder.is_dir():
             raise InvalidInput(f"{folder} is a file; the results need a folder")
         held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-        if set(held) - {LOCK} and _manifest_in(folder) is None:
+        # A call that was killed while it wrote its manifest leaves a draft.
+        held = [name for name in held if name != LOCK and not is_draft(name, MANIFEST)]
+        if held and _manifest_in(folder) is None:
             raise InvalidInput(f"{folder} holds other files ({held[0]}); name a new folder, or an empty one")
         # Tried, because permissions alone do not tell: a file system may be read-only.
         parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())

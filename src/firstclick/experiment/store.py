@@ -70,7 +70,7 @@ class CellStore:
                 shown=record["shown"],
                 notes=tuple(record["notes"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
             return None
 
     def save(self, cell: Cell, data_digest: str, record: Record, speed: Speed) -> None:

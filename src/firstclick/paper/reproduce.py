@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -15,6 +14,7 @@ from firstclick.experiment.play import UNWATCHED, Watch
 from firstclick.paper.claims import METHOD, PAPER_STEPS, TITLES, WORDS, Judged, as_json, judge
 from firstclick.paper.declarations import BESIDE, EXPERIMENTS, Mode, dataset_name, experiments_of, mode_named
 from firstclick.paper.evidence import Measured
+from firstclick.paths import as_path
 from firstclick.protocol import Policy
 from firstclick.report.comparisons import plots_of, sweep_plot
 from firstclick.report.experiment import (
@@ -87,7 +87,7 @@ def reproduce(
     however often it was interrupted and whichever engine played. `groups` are other groups for experiment 3,
     `policies` are played in experiment 1 beside the paper's.
     """
-    folder = Path(folder)
+    folder = as_path(folder)
     mode = mode or mode_named("paper")
     declared = experiments_of(
         experiments, mode, [dataset.source for dataset in datasets], groups=groups, steps=steps, runs=runs,

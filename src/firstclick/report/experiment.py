@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from firstclick.experiment import Comparison, Dataset, Experiment
+from firstclick.paths import as_path
 from firstclick.report.comparisons import plots_of, setting_words
 from firstclick.report.figures import save_figure
 from firstclick.report.grid import grid_figure
@@ -26,7 +27,7 @@ def write_experiment(
     comparisons: Sequence[Comparison], folder: str | os.PathLike[str], *, command: str = ""
 ) -> None:
     """Write the figure and the report of one experiment, carried out in the folder."""
-    folder = Path(folder)
+    folder = as_path(folder)
     experiment = comparisons[0].experiment
     datasets = list(dict.fromkeys(one.dataset for one in comparisons))
     rows = [plots_of([one for one in comparisons if one.dataset is dataset]) for dataset in datasets]

@@ -5,7 +5,6 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from firstclick.declaration import did_you_mean
 from firstclick.errors import InvalidInput
+from firstclick.paths import as_path
 from firstclick.report.labels import FONT_SIZE, LINE, broken, place_labels
 from firstclick.report.rounding import compact
 from firstclick.report.style import line_styles
@@ -85,7 +85,7 @@ def caption(results: Results, *, measure: str = "expected_regret", scale: str = 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write the figure as .svg, .png or .pdf; an older file is replaced whole."""
-    target = Path(path)
+    target = as_path(path)
     kind = target.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise InvalidInput(f"{target}: a figure's name must end in .svg, .png or .pdf")

@@ -16,6 +16,7 @@ from firstclick.catalog import ItemId
 from firstclick.data.delimited import WrongEncoding, read_lines, read_rows
 from firstclick.data.logs import PARQUET
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.paths import as_path
 from firstclick.protocol import LARGEST_FEATURE
 from firstclick.reading import reading
 from firstclick.serve.events import Item
@@ -71,7 +72,7 @@ def read_catalog(path: str | os.PathLike[str], *, scale: bool = True) -> Catalog
     Parquet may be whole numbers. With `scale` features are brought to the size that learners expect (see
     `FeatureScale`); the notes say how.
     """
-    path = Path(path)
+    path = as_path(path)
     columns, cells = _from_parquet(path) if path.suffix in PARQUET else _from_text(path)
     if not cells.ids:
         raise InvalidInput(f"{path.name} has columns but no items; add a row for each item")
@@ -93,7 +94,7 @@ def read_catalog(path: str | os.PathLike[str], *, scale: bool = True) -> Catalog
 
 def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_names: Sequence[str]) -> None:
     """A file that `read_catalog` reads, CSV or Parquet by its name; features are written as they are."""
-    path = Path(path)
+    path = as_path(path)
     header = ["id", "name", "group", *feature_names]
     features = np.array([item.features for item in items], np.float64).reshape(len(items), -1)
     if path.suffix in PARQUET:

@@ -5,7 +5,6 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 import numba
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from firstclick._version import __version__
 from firstclick.errors import InvalidInput
+from firstclick.paths import as_path
 from firstclick.reading import reading
 from firstclick.simulate.loop import Trace
 from firstclick.writing import write_whole
@@ -173,7 +173,7 @@ class Results:
         """Read what `save` wrote."""
         try:
             with reading(path):
-                content = json.loads(Path(path).read_text(encoding="utf-8"))
+                content = json.loads(as_path(path).read_text(encoding="utf-8"))
             if content["format"] != FORMAT:
                 raise InvalidInput(f"{path}: expected {FORMAT!r}, got {content['format']!r}")
             return cls(
@@ -193,7 +193,9 @@ class Results:
                 notes=tuple(content["notes"]),
                 versions=content["versions"],
             )
-        except (KeyError, IndexError, TypeError, UnicodeDecodeError, json.JSONDecodeError):
+        except InvalidInput:
+            raise
+        except (LookupError, TypeError, ValueError, OverflowError, RecursionError):
             raise InvalidInput(f"{path}: not a file that Results.save wrote") from None
 
 

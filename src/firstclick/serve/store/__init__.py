@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from firstclick.errors import InvalidInput
+from firstclick.paths import as_path
 from firstclick.serve.store.store import Store
 
 
 def open_store(url: str | Path, *, relaxed: bool = False, read_only: bool = False) -> Store:
     """The store at a path or `sqlite:path`, or `postgresql://...`; made if it is not there yet."""
-    text = str(url)
+    text = url if isinstance(url, str) else str(as_path(url))
     if text.startswith(("postgresql://", "postgres://")):
         try:
             from firstclick.serve.store.postgresql import PostgresStore
