@@ -12,7 +12,7 @@ from firstclick.kernels.attraction import view_of
 from firstclick.kernels.clicks import UNTOLD, answer, expected_reward, new_memo
 from firstclick.kernels.hashing import user_of
 from firstclick.streams import stream, stream_key
-from firstclick.worlds import BernoulliWorld, MatrixWorld, TopicsWorld, ViewsWorld
+from firstclick.worlds import BernoulliWorld, LinearWorld, MatrixWorld, TopicsWorld, ViewsWorld
 
 # Chances that neither rise nor fall, so that no position can be mistaken for another.
 CLICKS = ["cascade", "dcm/0.2/0.9/0.5", "pbm/0.4/1/0.7", "scroll/0.9/0.5"]
@@ -335,6 +335,40 @@ def test_what_makes_no_world_is_refused_in_one_sentence(wrong, sentence):
     with pytest.raises(InvalidInput, match=sentence) as refused:
         wrong()
     assert "\n" not in str(refused.value)
+
+
+DATES = np.array(["2026-11-17"], "datetime64[ns]")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (lambda: ViewsWorld(TWO, contexts=[[10**400]] * 2), "contexts must be at most 1e+300 in size, got a"),
+        (
+            lambda: ViewsWorld([[0.5, 10**400]], period=3),
+            "attractions must be at most 1 in size, got a whole",
+        ),
+        (lambda: ViewsWorld(TWO, period=10**5000), "period must be at most 2^63 - 1, got a whole number of"),
+        (lambda: ViewsWorld(TWO, period=0.5), "period must be a whole number, got 0.5"),
+        (lambda: BernoulliWorld([10**5000]), "attractions must be at most 1 in size, got a whole number of"),
+        (lambda: BernoulliWorld(["often"]), "attractions must be numbers, got ['often']"),
+        (lambda: BernoulliWorld(np.ma.masked_all(2)), "attractions must not be masked, got a masked value"),
+        (lambda: LinearWorld([[1.0]], [10**400]), "theta must be at most 1e+300 in size, got a whole number"),
+        (lambda: LinearWorld([[1.0]], DATES), "theta must be numbers, got dates or times (datetime64[ns])"),
+        (lambda: MatrixWorld(np.ma.masked_all((1, 2))), "feedback matrix: entries must not be masked, got a"),
+        (lambda: TopicsWorld([[0.5]], [10**400]), "interest must be at most 1e+300 in size, got a whole"),
+        (lambda: TopicsWorld([[0.5]], [0.1], DATES), "relevance must be numbers, got dates or times"),
+        (lambda: PositionBased(10**400), "click model pbm: chances must be at most 1 in size, got a whole"),
+        (
+            lambda: make_world("linear").build(10**5000),
+            "seed must be at most 2^256 - 1, got a whole number of",
+        ),
+    ],
+)
+def test_numbers_that_are_no_plain_ones_make_no_world(wrong, sentence):
+    with pytest.raises(InvalidInput) as refused:
+        wrong()
+    assert str(refused.value).startswith(sentence)
 
 
 def test_an_unknown_click_model_names_the_nearest():

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.declaration import check_name
 from firstclick.errors import InvalidInput
+from firstclick.float_array import float_array
 from firstclick.kernels.clicks import (
     CASCADE,
     DEPENDENT,
@@ -34,7 +35,9 @@ class ClickModel(ABC):
     chances: tuple[float, ...]
 
     def __init__(self, *chances: float) -> None:
-        self.chances = tuple(float(chance) for chance in chances) or self.usual
+        self.chances = (
+            tuple(float_array(f"click model {self.name}: chances", chances, largest=1).tolist()) or self.usual
+        )
         if self.chances and not self.usual:
             raise InvalidInput(f"click model {self.name} has no chances to give, got {_text(chances)}")
         for chance in self.chances:

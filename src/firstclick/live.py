@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog import Catalog
 from firstclick.errors import InvalidInput
+from firstclick.float_array import float_array
 from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.ranking import CatalogArrays, Request
@@ -121,10 +122,8 @@ class LivePolicy:
             if wanted:
                 raise InvalidInput(f"{self.policy.label} wants a context of {size} with each request")
             return EVERYTHING.context
-        try:
-            given = np.atleast_1d(np.array(context, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise InvalidInput(f"context must be a list of numbers, got {context!r}") from None
+        given = float_array("context", context, rule="a list of numbers", largest=LARGEST_CONTEXT)
+        given = np.atleast_1d(given)
         if not wanted:
             for name, value in (("context", given.size), ("segments", 4)):
                 if name in self.policy.rules():

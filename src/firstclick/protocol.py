@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.click_models import Cascade, ClickModel, make_click_model
 from firstclick.declaration import Declared, param
 from firstclick.errors import InvalidInput
+from firstclick.float_array import float_array
 from firstclick.index import build_index, with_own_hints
 from firstclick.kernels.attraction import WorldArrays
 from firstclick.kernels.compiling import POLICY_OF_NUMBERS
@@ -41,13 +42,8 @@ EVERYTHING = Request(
 
 def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[np.float64]:
     """The features as a finite float64 array of one row per item, contiguous."""
-    try:
-        if np.iscomplexobj(features):
-            raise TypeError  # NumPy would drop the imaginary part with a warning.
-        # A copy: the caller may change his array, or have made it read-only, which would compile anew.
-        array = np.array(features, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise InvalidInput("features must be numbers, one row per item") from None
+    # A copy: the caller may change his array, or have made it read-only, which would compile anew.
+    array = float_array("features", features, rule="numbers, one row per item", largest=LARGEST_FEATURE)
     if array.ndim != 2:
         raise InvalidInput(f"features must have two dimensions (items x features), got {array.ndim}")
     if array.shape[1] == 0:

@@ -134,7 +134,7 @@ FEATURES = [
     ("nan.csv", r"nan.csv line 5: features must be finite, got \['.*', 'nan'\]"),
     ("short.npy", "--features must have one row for each of the 16 items, got 5"),
     ("flat.npy", r"flat.npy: features must have two dimensions \(items x features\), got 1"),
-    ("complex.npy", "complex.npy: features must be numbers, one row per item"),
+    ("complex.npy", "complex.npy: features must be numbers, one row per item, got an array of complex128"),
     ("objects.npy", "objects.npy: not a .npy file of numbers"),
     ("garbage.npy", "garbage.npy: not a .npy file of numbers"),
     ("broken.npy", "broken.npy: not a .npy file of numbers"),

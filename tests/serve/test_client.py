@@ -25,6 +25,8 @@ from firstclick.serve.http.bodies import MOST_ENTRIES
 from firstclick.serve.service import Shown
 
 URL = "http://127.0.0.1:8000"
+DATES = np.array(["2026-11-16", "2026-11-17"], "datetime64[ns]")
+MASKED = np.ma.array([1.0, 2.0], mask=[0, 1])
 ACCEPTED = httpx.Response(201, json={"status": "accepted", "seq": 9})
 
 
@@ -452,4 +454,38 @@ def test_calls_that_cannot_be_made_say_why(kind: str) -> None:
         nameless.recommend()
     with script.client(kind) as shop, pytest.raises(InvalidInput, match="cannot be sent"):
         shop.feedback("token", object())
+    assert script.asked == []
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (
+            lambda shop: shop.put_items([Item(10**5000)]),
+            "a whole number must be at most 2^53 in size to be sent",
+        ),
+        (
+            lambda shop: shop.recommend(candidates=[10**5000]),
+            "a whole number must be at most 2^53 in size to be",
+        ),
+        (
+            lambda shop: shop.put_items([Item("a", features=[1, 10**400])]),
+            "item 'a': features must be at most",
+        ),
+        (
+            lambda shop: shop.put_items([Item("a", features=DATES)]),
+            "item 'a': features must be numbers, got dates",
+        ),
+        (lambda shop: shop.put_items([Item("a", features=MASKED)]), "item 'a': features must not be masked"),
+        (lambda shop: shop.recommend(context=DATES), "is a ndarray, which cannot be sent"),
+        (lambda shop: shop.recommend(context=DATES[0]), "is a datetime64, which cannot be sent"),
+        (lambda shop: shop.recommend(context=MASKED), "is a MaskedArray, which cannot be sent"),
+        (lambda shop: shop.recommend(features=[DATES]), "is a ndarray, which cannot be sent"),
+    ],
+)
+def test_what_json_would_bend_is_not_sent(kind: str, call: Callable[[Any], object], sentence: str) -> None:
+    script = Script(ACCEPTED)
+    with script.client(kind) as shop, pytest.raises(InvalidInput) as caught:
+        call(shop)
+    assert sentence in str(caught.value)
     assert script.asked == []

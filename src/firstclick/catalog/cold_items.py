@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.float_array import float_array
 from firstclick.protocol import check_features
 
 
@@ -18,14 +19,13 @@ def split_off_cold(
     if isinstance(given, list | tuple) and any(row is None for row in given):
         # As many numbers as the first row that is there: one of another length is refused as any other is.
         first = next((row for row in given if row is not None), [0.0] * (n_features or 1))
-        given = [[np.nan] * np.size(first) if row is None else row for row in given]
+        width = len(first) if hasattr(first, "__len__") else 1
+        given = [[np.nan] * width if row is None else row for row in given]
     try:
-        if np.iscomplexobj(given):
-            raise TypeError
-        table = np.array(given, np.float64, order="C")
-        cold = np.isnan(table).all(axis=1) if table.ndim == 2 and table.size else np.zeros(0, np.bool_)
-    except (TypeError, ValueError):
-        return check_features(features, n_items), []  # It says what is wrong.
+        table = float_array("features", given)
+    except InvalidInput:
+        return check_features(features, n_items), []  # It says what is wrong with what was given.
+    cold = np.isnan(table).all(axis=1) if table.ndim == 2 and table.size else np.zeros(0, np.bool_)
     if cold.any():
         table[cold] = 0.0
     return check_features(table, n_items), np.flatnonzero(cold).tolist()

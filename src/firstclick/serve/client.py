@@ -20,14 +20,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 import httpx
-import msgspec
-import numpy as np
 from msgspec import UNSET, UnsetType
 
 from firstclick._version import __version__
 from firstclick.catalog import ItemId
 from firstclick.errors import InvalidInput
 from firstclick.serve.dialogue import JSON, Call, Dialogue, Heard, More, NothingHeard, Patience, Steps
+from firstclick.serve.encoding import encoded
 from firstclick.serve.errors import Refused
 from firstclick.serve.events import Item
 from firstclick.serve.feedback import Entry, MoreClicks, Receipt, Said, Shown
@@ -300,18 +299,8 @@ def _headers(key: str | None) -> dict[str, str]:
 def _content(call: Call) -> dict[str, Any]:
     told: dict[str, Any] = {} if call.timeout is None else {"timeout": call.timeout}
     if call.body is not None:
-        content = msgspec.json.encode(call.body, enc_hook=_plain)
-        told |= {"content": content, "headers": {"Content-Type": JSON}}
+        told |= {"content": encoded(call.body), "headers": {"Content-Type": JSON}}
     return told
-
-
-def _plain(value: object) -> object:
-    """NumPy's numbers and arrays, which an id, a click or a context may well be."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    raise InvalidInput(
-        f"{value!r} is a {type(value).__name__}, which cannot be sent; give a number or a text"
-    )
 
 
 def _heard(answer: httpx.Response) -> Heard:

@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 
 from firstclick.catalog import ItemId
 from firstclick.errors import InvalidInput
+from firstclick.float_array import float_array
+from firstclick.quoting import quoted
 from firstclick.serve import errors
 from firstclick.serve.errors import Overloaded, Refused, Unavailable
 from firstclick.serve.events import Item
@@ -259,7 +261,9 @@ class Dialogue:
 def as_json(item: Item) -> dict[str, Any]:
     """The item as a body holds it."""
     told: dict[str, Any] = {"id": item.id, "name": item.name, "group": item.group}
-    return told if item.features is None else told | {"features": [float(x) for x in item.features]}
+    if item.features is None:
+        return told
+    return told | {"features": float_array(f"item {quoted(item.id)}: features", item.features).tolist()}
 
 
 def _body(entry: Entry) -> dict[str, Any]:

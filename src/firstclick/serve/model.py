@@ -44,7 +44,7 @@ log = logging.getLogger("firstclick.serve")
 FOLDING = (
     "kernels", "policies", "protocol.py", "click_models.py", "streams.py", "random_key.py", "theory.py",
     "index.py", "catalog", "live.py", "serve/events.py", "serve/fold.py", "serve/history.py",
-    "serve/model.py", "serve/shelf.py",
+    "serve/model.py", "serve/shelf.py", "float_array.py",
 )  # fmt: skip
 
 # Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.click_models import ClickModel, make_click_model
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
+from firstclick.float_array import float_array
 from firstclick.kernels.attraction import ALONE, INDEPENDENT, WorldArrays
 from firstclick.protocol import World, WorldSpec, check_features
 
@@ -24,7 +25,7 @@ class BernoulliWorld(World):
         *,
         features: ArrayLike | None = None,
     ) -> None:
-        self.attractions = np.array(attractions, dtype=np.float64)
+        self.attractions = float_array("attractions", attractions, largest=1)
         self.click_model = make_click_model(clicks)
         if self.attractions.ndim != 1 or len(self.attractions) == 0:
             raise InvalidInput("attractions must be a list of at least one probability")

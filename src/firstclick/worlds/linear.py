@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.click_models import ClickModel
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
+from firstclick.float_array import float_array
 from firstclick.protocol import WorldSpec, check_features, longest_norm
 from firstclick.streams import stream
 from firstclick.worlds.bernoulli import BernoulliWorld
@@ -19,7 +20,7 @@ class LinearWorld(BernoulliWorld):
 
     def __init__(self, features: ArrayLike, theta: ArrayLike, clicks: ClickModel | str = "cascade") -> None:
         rows = check_features(features)
-        self.theta = np.array(theta, dtype=np.float64)
+        self.theta = float_array("theta", theta)
         if self.theta.shape != (rows.shape[1],):
             raise InvalidInput(
                 f"theta must have one number for each of {rows.shape[1]} features, got {self.theta.shape}"

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from firstclick.click_models import ClickModel, make_click_model
 from firstclick.errors import InvalidInput
+from firstclick.float_array import refuse_masked
 from firstclick.kernels.attraction import BITMAP_SHARE, MATRIX, WorldArrays
 from firstclick.kernels.clicks import CASCADE, DEPENDENT
 from firstclick.protocol import World
@@ -101,6 +102,7 @@ def check_matrix(matrix: Any) -> sparse.csr_matrix:
     is left as it is. Sparse duplicates add up, as everywhere in SciPy, and so are refused unless bool.
     """
     if not sparse.issparse(matrix):
+        refuse_masked("feedback matrix: entries", matrix)
         try:
             matrix = np.asarray(matrix)
         except ValueError as error:

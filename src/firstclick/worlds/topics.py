@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.click_models import ClickModel, make_click_model
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
+from firstclick.float_array import float_array
 from firstclick.kernels.attraction import TOPICS, WorldArrays
 from firstclick.protocol import World, WorldSpec, check_features
 from firstclick.streams import stream
@@ -35,9 +36,9 @@ class TopicsWorld(World):
     ) -> None:
         self.topics = check_features(topics)
         self.click_model = make_click_model(clicks)
-        self.interest = np.array(interest, dtype=np.float64)
+        self.interest = float_array("interest", interest)
         self.n_items = len(self.topics)
-        own = np.zeros(self.n_items) if relevance is None else np.array(relevance, dtype=np.float64)
+        own = np.zeros(self.n_items) if relevance is None else float_array("relevance", relevance)
         self.relevance = own
         if ((self.topics < 0) | (self.topics > 1)).any():
             raise InvalidInput("topics must lie in [0, 1]: how far an item covers each of them")

@@ -7,8 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.click_models import ClickModel, make_click_model
 from firstclick.errors import InvalidInput
+from firstclick.float_array import float_array
 from firstclick.kernels.attraction import BY_TIME, BY_USER, WorldArrays
 from firstclick.protocol import World, check_features
+from firstclick.whole_number import whole_number
 from firstclick.worlds.bernoulli import best_of, world_arrays
 
 
@@ -29,7 +31,7 @@ class ViewsWorld(World):
         features: ArrayLike | None = None,
         clicks: ClickModel | str = "cascade",
     ) -> None:
-        self.attractions = np.array(attractions, dtype=np.float64)
+        self.attractions = float_array("attractions", attractions, largest=1)
         self.click_model = make_click_model(clicks)
         if self.attractions.ndim != 2 or 0 in self.attractions.shape:
             raise InvalidInput("attractions must be a table, views x items, with at least one of each")
@@ -43,8 +45,8 @@ class ViewsWorld(World):
         self.n_views, self.n_items = self.attractions.shape
         if (contexts is None) == (period is None):
             raise InvalidInput("give contexts, one row a user, or a period in steps, and not both")
-        self.period = period
-        self.contexts = np.empty((1, 0)) if contexts is None else np.array(contexts, dtype=np.float64)
+        self.period = None if period is None else whole_number("period", period, at_least=1)
+        self.contexts = np.empty((1, 0)) if contexts is None else float_array("contexts", contexts)
         if contexts is not None and (
             self.contexts.ndim != 2
             or len(self.contexts) != self.n_views
