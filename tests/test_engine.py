@@ -1,8 +1,12 @@
 """Engines: any task with `play` is played, and an engine is chosen by its name."""
 
 import os
+import signal
+import subprocess
 import sys
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +40,63 @@ def test_local_means_this_process_for_one_job_and_others_for_more(jobs, elsewher
     [(result, process)] = engine_named("local", jobs)(iter([Squares((3,))]), lambda steps: None)
     assert result == [9]
     assert (process != os.getpid()) == elsewhere
+
+
+@dataclass(frozen=True)
+class Children:
+    """A task that tells its process's number, and is busy for ever then."""
+
+    stage: str
+
+    def play(self, report):
+        with open(self.stage, "a") as file:
+            file.write(f"{os.getpid()}\n")
+        while True:
+            sum(range(1000))
+
+
+PARENT = """
+import sys
+sys.path.insert(0, sys.argv[2])
+from test_engine import Children, play_in_processes
+
+if __name__ == "__main__":
+    list(play_in_processes(iter([Children(sys.argv[1])] * 2), lambda steps: None, 2))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes of POSIX")
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    (tmp_path / "parent.py").write_text(PARENT)
+    told = tmp_path / "numbers"
+    told.touch()
+    command = [sys.executable, tmp_path / "parent.py", told, Path(__file__).parent]
+    with subprocess.Popen(command) as parent:
+        wait_until(lambda: len(told.read_text().splitlines()) == 2, 60)
+        parent.kill()
+    workers = [int(line) for line in told.read_text().splitlines()]
+    try:
+        wait_until(lambda: not any(map(is_there, workers)), 10)
+    finally:
+        for worker in filter(is_there, workers):
+            os.kill(worker, signal.SIGKILL)
+
+
+def wait_until(ready, seconds) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end, "still waiting"
+        time.sleep(0.05)
+
+
+def is_there(number) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    # Without an init that reaps them, the dead of a container stay as zombies.
+    status = Path(f"/proc/{number}/stat")
+    return not (status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 @pytest.mark.parametrize(

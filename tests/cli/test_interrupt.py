@@ -128,6 +128,44 @@ def test_ctrl_c_while_playing(terminal, folder, jobs):
     assert list(folder.iterdir()) == []
 
 
+def killed(program) -> None:
+    """kill -9, which nobody can answer; and then nobody is left within seconds."""
+    program.process.kill()
+    try:
+        # The terminal has no reader's end as long as any process of the program is left.
+        program.read_to_the_end(20)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(program.process.pid, signal.SIGKILL)
+
+
+@posix
+@pytest.mark.parametrize("moment", ["loading kernels", "playing"])
+def test_kill_9_leaves_no_worker_behind(terminal, folder, moment):
+    program = terminal(*ENDLESS, "--jobs", 2)
+    program.read_until(lambda text: moment in text)
+    time.sleep(0.3)
+    killed(program)
+
+
+EXPERIMENT = """
+data = "synthetic-movielens:n_users=60,n_items=30"
+policies = ["random", "cascade-ts"]
+k = 2
+steps = 1_000_000_000
+runs = 2
+"""
+
+
+@posix
+def test_kill_9_of_an_experiment_leaves_no_worker_behind(terminal, folder):
+    (folder / "mine.toml").write_text(EXPERIMENT)
+    program = terminal("run", "mine.toml", "--out", "new", "--jobs", 2)
+    program.read_until(lambda text: "playing" in text)
+    time.sleep(0.3)
+    killed(program)
+
+
 class Deaf:
     """A task that tells whether its process was born with Ctrl-C blocked."""
 

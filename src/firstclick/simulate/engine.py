@@ -5,8 +5,10 @@ processes, on who plays what, or on the order in which tasks end.
 """
 
 import multiprocessing
+import os
 import re
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -84,6 +86,16 @@ def _start_worker(done: Any) -> None:
     _done = done
     # Ctrl-C reaches the whole group: only the parent answers, and ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A parent that is killed cannot: a worker would play on, and then wait for work for ever.
+    threading.Thread(target=_end_with_parent, name="firstclick-parent", daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Wait until the parent process is gone, however it ended, and end this one at once."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _play_in_worker(task: Playable[T]) -> T:
