@@ -1,17 +1,27 @@
 """A catalog keeps every row it ever had: ids, features, and what is withdrawn."""
 
+from datetime import date, datetime
+from fractions import Fraction
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import firstclick.catalog.catalog as catalog_module
+from awkward import short_id
 from firstclick import Catalog, Ranker
 from firstclick.errors import InvalidInput, UnknownName
 
 # 5 items with 2 features; ids with gaps, of both kinds.
 ITEMS = ["a", 40, "4", 4, "zebra"]
+# What Python does not write out, and how an error shows it.
+HUGE = [
+    (10**400, "a whole number of about 401 digits"),
+    (-(10**5000), "a negative whole number of about 5,001 digits"),
+]
 FEATURES = np.array([[1.0, 0.5], [2.0, 0.25], [3.0, 0.0], [4.0, -1.0], [5.0, 9.0]])
 
 
@@ -43,11 +53,59 @@ def test_an_id_may_be_any_text_or_whole_number(item):
     assert catalog.items[1] == item
 
 
-@pytest.mark.parametrize("item", [1.0, None, True, np.True_, b"a", ("a",), float("nan")])
+@pytest.mark.parametrize(
+    "item", [1.0, None, True, np.True_, np.timedelta64(3, "h"), b"a", ("a",), float("nan")]
+)
 def test_an_id_is_nothing_else(item):
     with pytest.raises(InvalidInput) as caught:
         Catalog(["a", item])
     assert str(caught.value) == f"an item id must be a text or a whole number, got {item!r}"
+
+
+@pytest.mark.parametrize("item", [2**128 - 1, 1 - 2**128])
+def test_an_id_may_be_a_number_as_large_as_that_of_a_uuid(item, tmp_path):
+    ranker = Ranker("random", Catalog([item]), k=1)
+    ranker.save(tmp_path / "r.npz")
+    assert Ranker.load(tmp_path / "r.npz").recommend().items == (item,)
+
+
+@pytest.mark.parametrize(("item", "shown"), [(2**128, str(2**128)), *HUGE], ids=short_id)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda item: Catalog([item]),
+        lambda item: Catalog(["a", item]),
+        lambda item: Catalog([7]).add([item]),
+        lambda item: Catalog([7]).rows([item]),
+        lambda item: Catalog([7]).withdraw([item]),
+        lambda item: Catalog([7]).show_again([item]),
+        lambda item: Catalog([7]).known_rows(["a", item]),
+        lambda item: Catalog([7]).row_of(item),
+    ],
+)
+def test_a_larger_number_is_no_id_at_any_door(use, item, shown):
+    with pytest.raises(InvalidInput) as caught:
+        use(item)
+    assert str(caught.value) == (
+        f"an item id that is a whole number must be at most 2^128 - 1 in size, got {shown}; give a text"
+    )
+
+
+def test_a_larger_number_is_no_group_either():
+    with pytest.raises(InvalidInput) as caught:
+        Catalog(["a"], groups=[10**5000])
+    assert str(caught.value) == (
+        "a group that is a whole number must be at most 2^128 - 1 in size, "
+        "got a whole number of about 5,001 digits; give a text"
+    )
+    with pytest.raises(InvalidInput, match=r"^groups must be a list with a name for each item, got 5$"):
+        Catalog(["a"], groups=5)
+
+
+def test_a_long_id_is_cut_in_an_error():
+    with pytest.raises(InvalidInput) as caught:
+        Catalog(["x" * 10**6] * 2)
+    assert str(caught.value) == f"item '{79 * 'x'}... is given twice"
 
 
 @pytest.mark.parametrize(
@@ -79,14 +137,83 @@ def test_no_items_or_an_item_twice_is_refused():
         (FEATURES[:, 0], "features must have two dimensions (items x features), got 1"),
         (5, "features must have two dimensions (items x features), got 0"),
         (np.empty((5, 0)), "features must have at least one column, got 0"),
-        ([[1.0, 2.0], [3.0]], "features must be numbers, one row per item"),
-        ([["one", "two"]] * 5, "features must be numbers, one row per item"),
+        ([[1.0, 2.0], [3.0]], "features must be numbers, one row per item, got [[1.0, 2.0], [3.0]]"),
+        ([["one"]] * 2, "features must be numbers, one row per item, got [['one'], ['one']]"),
     ],
 )
 def test_features_that_do_not_fit_are_refused(features, sentence):
     with pytest.raises(InvalidInput) as caught:
         Catalog(ITEMS, features)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [*HUGE, (Fraction(10**400), f"Fraction(1{70 * '0'}...")], ids=short_id
+)
+def test_a_feature_that_no_float_can_hold_is_refused_with_row_and_column(value, shown):
+    sentence = f"features must be at most 1e+100 in size, got {shown} in row 1, column 0; scale them down"
+    for features in ([[1, 2], [value, 3]], np.array([[1, 2], [value, 3]], object)):
+        with pytest.raises(InvalidInput) as caught:
+            Catalog(["a", "b"], features)
+        assert str(caught.value) == sentence
+    with pytest.raises(InvalidInput) as caught:
+        Catalog(["a", "b", "c"], [[1, 2], [value, 3], None])
+    assert str(caught.value).startswith("features must be ")
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[0, 0], [0, 1]]),
+        [[1.0, 2.0], np.ma.array([3.0, 4.0], mask=[0, 1])],
+        ([1.0, 2.0], [3.0, np.ma.masked]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Warning. converting a masked element to nan")
+def test_masked_features_are_refused(features):
+    with pytest.raises(InvalidInput) as caught:
+        Catalog(["a", "b"], features)
+    assert str(caught.value) == (
+        "features must not be masked, got a masked value in row 1, column 1; fill it first, as by "
+        ".filled(0.0)"
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Warning. converting a masked element to nan")
+def test_a_row_of_masked_values_is_not_taken_for_a_cold_item():
+    for row in ([np.ma.masked] * 2, np.ma.masked_all(2)):
+        with pytest.raises(InvalidInput, match=r"^features must not be masked, got a masked value in row 1"):
+            Catalog(["a", "b"], [[1.0, 2.0], row])
+
+
+def test_a_masked_array_with_nothing_masked_is_a_plain_one():
+    catalog = Catalog(ITEMS, np.ma.array(FEATURES))
+    assert type(catalog.features) is np.ndarray
+    assert np.array_equal(catalog.features, FEATURES)
+
+
+DAY = np.datetime64("2026-11-17", "ns")
+
+
+@pytest.mark.parametrize(
+    ("features", "shown"),
+    [
+        (np.array([[DAY] * 2] * 2), "datetime64[ns]"),
+        (np.array([[DAY - DAY] * 2] * 2), "timedelta64[ns]"),
+        (pd.DataFrame({"first": [DAY, DAY], "last": [DAY, DAY]}), "datetime64[ns]"),
+        ([np.array([DAY, DAY]), [1.0, 2.0]], "datetime64[ns]"),
+        ([[1.0, np.timedelta64(3, "h")], [1.0, 2.0]], "np.timedelta64(3,'h')"),
+        ([[1.0, datetime(2026, 11, 17)], [1.0, 2.0]], "datetime.datetime(2026, 11, 17, 0, 0)"),
+        ([[date(2026, 11, 17)], [date(2026, 11, 18)]], "datetime.date(2026, 11, 17)"),
+    ],
+)
+def test_dates_and_times_are_no_features(features, shown):
+    with pytest.raises(InvalidInput) as caught:
+        Catalog(["a", "b"], features)
+    assert str(caught.value) == (
+        f"features must be numbers, got dates or times ({shown}); convert them first, for example to days "
+        "since a fixed date"
+    )
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -57,6 +57,23 @@ def test_a_message_names_the_policy_the_parameter_the_rule_and_the_value():
     assert message(Kettle, drift="much") == "kettle: drift must be a number, got 'much'"
 
 
+@pytest.mark.parametrize("number", [2**64, 10**400, 10**5000], ids=["2^64", "401 digits", "5,001 digits"])
+def test_a_number_that_kernels_have_no_room_for_is_refused_and_not_printed(number):
+    told = message(Kettle, minutes=number)
+    assert told.startswith("kettle: minutes must be a whole number at least 1, got ")
+    assert told.endswith(", which is beyond 2^64 - 1")
+    assert len(told) < 150
+    assert Kettle(minutes=2**64 - 1).minutes == 2**64 - 1
+    for name in ("cups", "litres", "colour", "marks"):
+        assert len(message(Kettle, **{name: (number, number) if name == "marks" else number})) < 200
+
+
+def test_a_long_text_is_cut():
+    assert (
+        message(Kettle, colour="x" * 10**6) == f"kettle: colour must be one of red, blue, got '{79 * 'x'}..."
+    )
+
+
 @pytest.mark.parametrize(
     ("limit", "inside", "outside"),
     [("litres", 5e-324, 0.0), ("litres", math.nextafter(5, 0), 5.0), ("cups", 2, 1), ("cups", 9, 10)],

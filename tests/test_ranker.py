@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, Ranker, Slate, make_policy, policy_classes
+from firstclick.arrays_file import read_arrays, write_arrays
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.policies.cascade_ucb1 import CascadeUCB1
 from firstclick.streams import stream, stream_key
@@ -293,6 +294,12 @@ def test_added_items_are_recommended(policy):
         ([["x"] * N_FEATURES] * 2, "features must be numbers"),
         ([[0.1] * N_FEATURES, [0.1, np.nan, 0.1, 0.1]], "got nan in row 1, column 1"),
         ([[0.1] * N_FEATURES], "features must have one row for each of the 2 items, got 1"),
+        ([[0.1] * N_FEATURES, [0.1, 10**400, 0.1, 0.1]], "about 401 digits in row 1, column 1"),
+        (
+            np.ma.array([[0.1] * N_FEATURES] * 2, mask=[[0] * 4, [0, 1, 0, 0]]),
+            "masked value in row 1, column 1",
+        ),
+        (np.array([["2026"] * N_FEATURES] * 2, "datetime64[ns]"), "got dates or times (datetime64[ns])"),
         (None, "the catalog has 4 features an item; added items must have them too, or None as their row"),
     ],
 )
@@ -364,10 +371,89 @@ def test_linear_learners_say_that_they_need_features(policy):
         ({"seed": -1}, "seed must be at least 0, got -1"),
         ({"seed": None}, "seed must be a whole number, got None"),
         ({"max_pending": 0}, "max_pending must be at least 1, got 0"),
+        (
+            {"k": 10**5000},
+            "k must be at most 11, the items there are, got a whole number of about 5,001 digits",
+        ),
+        ({"k": -(10**5000)}, "k must be at least 1, got a negative whole number of about 5,001 digits"),
+        ({"seed": 2**256}, f"seed must be at most 2^256 - 1, got {2**256}"),
+        ({"seed": 10**5000}, "seed must be at most 2^256 - 1, got a whole number of about 5,001 digits"),
+        (
+            {"seed": [10**5000]},
+            "seed must be a whole number, got a value of type list that cannot be printed",
+        ),
+        ({"max_pending": 2**63}, "max_pending must be at most 2^63 - 1, got 9223372036854775808"),
+        (
+            {"policy": "ranked-lin-ts", "k": 10**400},
+            "k must be at most 11, the items there are, got a whole number of about 401 digits",
+        ),
     ],
 )
 def test_a_ranker_of_impossible_numbers_is_refused(options, sentence):
-    assert refusal(new_ranker, "random", **options) == sentence
+    assert refusal(new_ranker, **{"policy": "random"} | options) == sentence
+
+
+def test_a_ranker_keeps_the_largest_seed_there_is(tmp_path):
+    ranker = new_ranker("random", seed=2**256 - 1)
+    ranker.save(tmp_path / "r.npz")
+    assert Ranker.load(tmp_path / "r.npz").recommend() == ranker.recommend()
+
+
+HUGE = 10**5000
+SHOWN = "got a whole number of about 5,001 digits"
+
+
+@pytest.mark.parametrize(
+    ("use", "sentence"),
+    [
+        (
+            lambda r: r.recommend(candidates=[HUGE]),
+            "an item id that is a whole number must be at most 2^128 - 1",
+        ),
+        (
+            lambda r: r.recommend(exclude=[HUGE]),
+            "an item id that is a whole number must be at most 2^128 - 1",
+        ),
+        (
+            lambda r: r.add_items([HUGE], FEATURES[:1]),
+            "an item id that is a whole number must be at most 2^128",
+        ),
+        (lambda r: r.withdraw_items([HUGE]), "an item id that is a whole number must be at most 2^128 - 1"),
+        (lambda r: r.learn(r.recommend(), click=HUGE), "click must be a position of the slate, 0 to 2"),
+        (lambda r: r.learn(r.recommend(), clicks=[-HUGE]), "click must be a position of the slate, 0 to 2"),
+        (lambda r: r.learn(r.recommend(), clicks=HUGE), "clicks must be a list of positions"),
+        (lambda r: r.learn(r.recommend(), click=0, examined=HUGE), "examined must be at most 3"),
+        (lambda r: r.learn(HUGE, click=0), "learn takes a slate that recommend gave, or its id"),
+        (lambda r: r.warm_start([], weight=HUGE), "weight must be a number above 0 and at most 1"),
+        (lambda r: r.warm_start(HUGE), "a log is a list of slates"),
+        (lambda r: r.merge(HUGE), "a ranker can be merged with a ranker"),
+        (lambda r: r.merge(new_ranker(seed=3), seed=HUGE), "seed must be at most 2^256 - 1"),
+        (lambda r: r.save(HUGE), "a path must be a text that is not empty, or a Path"),
+        (lambda r: Ranker.load(HUGE), "a path must be a text that is not empty, or a Path"),
+    ],
+)
+def test_a_number_that_python_does_not_write_is_refused_at_every_door(use, sentence):
+    message = refusal(use, new_ranker("cascade-lin-ts"))
+    assert message.startswith(sentence)
+    assert SHOWN.removeprefix("got a ") in message
+
+
+@pytest.mark.parametrize("path", [None, 3, b"r.npz", "", ["r.npz"]])
+def test_a_ranker_is_saved_to_and_loaded_from_a_path(path):
+    sentence = f"a path must be a text that is not empty, or a Path, got {path!r}; name a file or a folder"
+    assert refusal(new_ranker().save, path) == sentence
+    assert refusal(Ranker.load, path) == sentence
+
+
+def test_a_file_with_a_number_that_no_array_can_hold_is_refused(tmp_path):
+    ranker = new_ranker()
+    slate = ranker.recommend()
+    ranker.save(tmp_path / "r.npz")
+    page, arrays = read_arrays(tmp_path / "r.npz", "firstclick ranker 2")
+    assert page["pending"] == [[slate.id, page["pending"][0][1], False]]
+    page["pending"][0][1][0] = 10**30
+    write_arrays(tmp_path / "r.npz", page, arrays)
+    assert "damaged, or not written by this version of firstclick" in refusal(Ranker.load, tmp_path / "r.npz")
 
 
 def test_k_may_be_all_items_and_counts_only_those_that_can_be_shown():

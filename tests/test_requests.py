@@ -1,10 +1,13 @@
 """What a request may bring (context, features, caps), and what a page may tell (clicks, examined)."""
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from awkward import short_id
 from firstclick import Catalog, Ranker
 from firstclick.catalog.grouping import caps_by_group, numbered
 from firstclick.errors import InvalidInput, UnknownName
@@ -83,10 +86,32 @@ def test_a_slate_is_learned_with_the_context_it_was_asked_for_in_any_order_and_a
         ("context-lin-ts:context=2", [1, np.nan], "context must be finite numbers, got nan at place 1"),
         ("context-lin-ts:context=2", [-np.inf, 1], "context must be finite numbers, got -inf at place 0"),
         ("context-lin-ts:context=2", [1, 1e51], "context must be at most 1e+50 in size, got 1e+51"),
+        (
+            "context-lin-ts:context=2",
+            [1, 10**400],
+            "context must be at most 1e+50 in size, got a whole number",
+        ),
+        ("context-lin-ts:context=2", 10**5000, "a whole number of about 5,001 digits; scale them down"),
+        (
+            "context-lin-ts:context=2",
+            np.ma.array([1.0, 2.0], mask=[0, 1]),
+            "context must not be masked, got a masked value at place 1; fill it first",
+        ),
+        (
+            "context-lin-ts:context=2",
+            np.array(["2026-11-16", "2026-11-17"], "datetime64[us]"),
+            "context must be numbers, got dates or times (datetime64[us]); convert them first",
+        ),
+        (
+            "context-lin-ts:context=2",
+            [1, timedelta(2)],
+            "context must be numbers, got dates or times (datetime.",
+        ),
         ("context-lin-ts:context=2", ["a", 1], "context must be a list of numbers, got ['a', 1]"),
         ("context-lin-ts:context=2", {"age": 1}, "context must be a list of numbers, got {'age': 1}"),
         ("cascade-lin-ts", [1.0], "cascade-lin-ts takes no context"),
     ],
+    ids=short_id,
 )
 def test_a_context_that_does_not_fit_is_refused_and_uses_up_no_slate(policy, context, part):
     ranker = new_ranker(policy)
@@ -159,6 +184,21 @@ def test_features_of_a_request_stand_in_for_those_of_the_catalog_when_shown_and_
             "features must be finite, got inf in row 1, column 1",
         ),
         ("cascade-lin-ts", {"candidates": ITEMS[:2], "features": [[1, 2, 3], None]}, "must be numbers"),
+        (
+            "cascade-lin-ts",
+            {"candidates": ITEMS[:1], "features": [[1, 2, 10**400]]},
+            "features must be at most 1e+100 in size, got a whole number of about 401 digits in row 0, ",
+        ),
+        (
+            "cascade-lin-ts",
+            {"candidates": ITEMS[:1], "features": np.ma.array([[1.0, 2.0, 3.0]], mask=[[0, 0, 1]])},
+            "features must not be masked, got a masked value in row 0, column 2",
+        ),
+        (
+            "cascade-lin-ts",
+            {"candidates": ITEMS[:1], "features": np.array([["2026"] * 3], "datetime64[ns]")},
+            "features must be numbers, got dates or times (datetime64[ns])",
+        ),
         (
             "cascade-lin-ts",
             {"candidates": [ITEMS[0], ITEMS[1], ITEMS[0]], "features": FEATURES[:3]},

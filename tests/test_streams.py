@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+from firstclick.errors import InvalidInput
 from firstclick.streams import stream, stream_key
 
 
@@ -56,6 +57,14 @@ def test_a_numpy_integer_names_the_same_stream_as_a_plain_one():
 def test_what_is_neither_text_nor_a_whole_number_names_no_stream(names):
     with pytest.raises(TypeError):
         stream_key(*names)
+
+
+@pytest.mark.parametrize("seed", [2**256, -(2**256), 10**5000], ids=["2^256", "-2^256", "5,001 digits"])
+def test_a_seed_has_256_bits_at_most(seed):
+    with pytest.raises(InvalidInput, match=r"^seed must be at most 2\^256 - 1, got ") as caught:
+        stream(seed, "run")
+    assert len(str(caught.value)) < 130
+    assert first(2**256 - 1) != first(2**256 - 2)
 
 
 def test_the_bits_are_the_same_in_another_process_with_another_hash_seed():

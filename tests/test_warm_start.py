@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from awkward import short_id
 from firstclick import Catalog, Ranker, make_policy
 from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import CountState
@@ -326,7 +327,18 @@ GOOD = {"items": ITEMS[:3], "click": 1}
         ({"items": [{"id": "item 1"}], "click": None}, "an item id must be a text or a whole number"),
         (["items", "click"], "a slate must have names for its parts, such as items and click"),
         (None, "a slate must have names for its parts"),
+        (10**5000, "such as items and click, got a whole number of about 5,001 digits"),
+        ({10**5000: 1}, "a slate needs items, and click or clicks, got a whole number of about 5,001 digits"),
+        (GOOD | {"click": 10**5000}, "0 to 2, got a whole number of about 5,001 digits"),
+        (GOOD | {"clicks": [10**5000]}, "0 to 2, got a whole number of about 5,001 digits"),
+        (GOOD | {"examined": 10**5000}, "examined must be at most 3, the length of the slate, got a whole"),
+        (GOOD | {"items": [10**5000]}, "an item id that is a whole number must be at most 2^128 - 1 in size"),
+        (
+            {"kind": "rolled-back", "seq": 10**5000, "to": 10**5000},
+            "got to=a whole number of about 5,001 digits",
+        ),
     ],
+    ids=short_id,
 )
 def test_a_bad_line_is_named_and_nothing_is_learned(line, part):
     ranker = new_ranker("cascade-ts")

@@ -18,6 +18,11 @@ from numbers import Real
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.quoting import quoted
+from firstclick.whole_number import in_powers
+
+# Kernels compute with 64 bits.
+LARGEST_INT = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -61,9 +66,11 @@ class Rule:
                 return tuple(self._number(float, part) for part in value)
             return self._number(self.kind, value)
         except (TypeError, ValueError, OverflowError):
-            shown = repr(value) if isinstance(value, str) else str(value)
+            shown = quoted(value)
             if isinstance(value, float) and not math.isfinite(value):
                 shown += ", which is not finite"
+            elif isinstance(value, int) and abs(value) > LARGEST_INT:
+                shown += f", which is beyond {in_powers(LARGEST_INT)}"
             raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {shown}") from None
 
     def _number(self, kind: type, value: Any) -> Any:
@@ -73,7 +80,7 @@ class Rule:
         number = kind(value)
         within = (
             math.isfinite(number)
-            and (kind is float or number == value)
+            and (kind is float or (number == value and abs(number) <= LARGEST_INT))
             and (self.above is None or number > self.above)
             and (self.at_least is None or number >= self.at_least)
             and (self.below is None or number < self.below)

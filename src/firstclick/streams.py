@@ -10,13 +10,20 @@ import operator
 
 import numpy as np
 
+from firstclick.errors import InvalidInput
+from firstclick.quoting import quoted
+from firstclick.whole_number import LARGEST_SEED, in_powers
+
 Name = str | int
 
 
 def _digest(seed: int, names: tuple[Name, ...]) -> bytes:
     # JSON keeps ("run", 1, 2) and ("run", 12) and ("run", "1", 2) apart.
     words = [name if isinstance(name, str) else operator.index(name) for name in names]
-    text = json.dumps([operator.index(seed), *words])
+    number = operator.index(seed)
+    if abs(number) > LARGEST_SEED:
+        raise InvalidInput(f"seed must be at most {in_powers(LARGEST_SEED)}, got {quoted(number)}")
+    text = json.dumps([number, *words])
     return hashlib.blake2b(text.encode(), digest_size=32).digest()
 
 

@@ -214,6 +214,24 @@ def test_wrong_cells_are_refused_in_every_form(tmp_path):
     assert message == "the frame row 0 (from 0): ids must be text or numbers, got ['u'] and 1"
 
 
+def test_numbers_that_no_float_and_no_text_can_hold_are_refused_with_their_row():
+    for column, message in [
+        ("stars", "value a whole number of about 5,001 digits in column stars is not a number"),
+        ("who", "ids, names and groups must be text or numbers of at most 4,300 digits"),
+        ("film", "ids, names and groups must be text or numbers of at most 4,300 digits"),
+        ("title", "ids, names and groups must be text or numbers of at most 4,300 digits"),
+    ]:
+        log = LOG | {"film": [*LOG["film"][:6], 7]}  # An item is called by its first name.
+        frame = pd.DataFrame(log | {column: pd.Series([*log[column][:6], 10**5000], dtype=object)})
+        assert frame_refusal(frame) == f"the frame row 6 (from 0): {message}"
+    frame = pd.DataFrame(LOG)
+    assert frame_refusal(frame, above=10**400).startswith(
+        "above must be a number, got a whole number of about"
+    )
+    assert frame_refusal(frame, user_column=10**5000).startswith("the frame has no column a whole number of")
+    assert frame_refusal(frame, user_column="9" * 5000).startswith("the frame has no column '9999")
+
+
 def test_unknown_columns_are_refused_with_the_nearest_in_every_form(tmp_path):
     said = (
         "has no column 'titel'; did you mean 'title'? its columns are film, who, stars, title, genre, noise"

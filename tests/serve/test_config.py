@@ -98,6 +98,16 @@ def test_text_is_read_by_kind_from_variables_and_flags(name, text, value):
             "serve.toml: token_days must be above 0 and at most 36500, got inf, which is not finite",
         ),
         ("demo = 1\n", "serve.toml: demo must be true or false, got 1"),
+        (f"seed = {5000 * '9'}\n", "serve.toml: a number has too many digits to be read"),
+        (
+            f"seed = 0x{5000 * 'f'}\n",
+            "serve.toml: seed must be a whole number at least 0, got a whole number of about 6,021 digits, "
+            "which is beyond 2^64 - 1",
+        ),
+        (
+            f"demo = 0x{5000 * 'f'}\n",
+            "serve.toml: demo must be true or false, got a whole number of about 6,021 digits",
+        ),
         ('durability = "none"\n', "serve.toml: durability must be one of full, relaxed, got 'none'"),
         ("catalog = 1\n", "serve.toml: catalog must be the path of a file, got 1"),
         ('catalog = ""\n', "serve.toml: catalog must be the path of a file, got ''"),
@@ -185,11 +195,11 @@ def test_the_printed_file_says_where_each_value_came_from(tmp_path):
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
-whole = st.integers(1, 10**30)
+whole = st.integers(1, 2**64 - 1)
 some = st.fixed_dictionaries(
     {},
     optional={
-        "catalog": texts.map(Path), "seed": st.integers(0, 10**30), "name": texts, "host": texts,
+        "catalog": texts.map(Path), "seed": st.integers(0, 2**64 - 1), "name": texts, "host": texts,
         "store": texts.map(lambda text: "clicks " + text), "port": st.integers(0, 65535),
         "token_days": st.floats(0, 36500, exclude_min=True), "batch_most": whole, "waiting_most": whole,
         "snapshot_seconds": st.floats(0, math.inf, exclude_min=True, exclude_max=True),

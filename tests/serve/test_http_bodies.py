@@ -132,6 +132,28 @@ def test_features_that_are_no_numbers_are_refused(site: Site, number: bytes) -> 
     assert site.service.model("shop").shelf.catalog.row_of("new") is None
 
 
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("/v1/models/shop/items:bulk", b'{"put": [{"id": %s, "features": [1, 1]}]}'),
+        ("/v1/models/shop/items:bulk", b'{"withdraw": [%s]}'),
+        ("/v1/models/shop/recommend", b'{"candidates": [%s]}'),
+        ("/v1/models/shop/recommend", b'{"exclude": [-%s]}'),
+        ("/v1/models/shop/recommend", b'{"pinned": {"0": %s}}'),
+        ("/v1/models/shop/recommend", b'{"pinned": {"%s": "tea"}}'),
+        ("/v1/models/shop/recommend", b'{"context": [%s]}'),
+        ("/v1/models/shop/rollback", b'{"seq": %s}'),
+    ],
+)
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_numbers_of_thousands_of_digits_are_refused(
+    site: Site, path: str, content: bytes, digits: int
+) -> None:
+    answer = site.post_bytes(path, content % (b"9" * digits))
+    assert answer.status_code == 422, answer.text
+    assert len(answer.json()["error"]["message"]) < 300
+
+
 def test_nothing_of_all_this_was_written(tmp_path: Path) -> None:
     with a_site(tmp_path) as site:
         for content, _ in WRONG.values():

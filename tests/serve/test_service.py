@@ -1,7 +1,8 @@
 """The service in process: what is acknowledged is in the log, once, and the log is all there is."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from made_log import N_FEATURES, K, made_items
 
+from firstclick.errors import InvalidInput
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.serve.audit import audit_served, audit_stored
 from firstclick.serve.errors import Conflict, Expired, Malformed, Overloaded, Refused, Unavailable, Unknown
@@ -109,6 +111,101 @@ def test_items_and_slates_of_the_wrong_kind_are_named(service: Service) -> None:
     letters = list("abcdefgh"[:N_FEATURES])
     with pytest.raises(Malformed, match="features must be numbers, one row per item"):
         service.put_items("shop", [Item("x", features=letters)])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("features", "sentence"),
+    [
+        (
+            [1, 10**400] + [0] * (N_FEATURES - 2),
+            "at most 1e+100 in size, got a whole number of about 401 digits",
+        ),
+        (np.ma.masked_less(np.arange(N_FEATURES), 1), "features must not be masked, got a masked value"),
+        (
+            np.array(["2026"] * N_FEATURES, "datetime64[ns]"),
+            "must be numbers, got dates or times (datetime64",
+        ),
+        (
+            [datetime(2026, 11, 17)] * N_FEATURES,
+            "must be numbers, got dates or times (datetime.datetime(2026",
+        ),
+        ([[1], [2, 3]], "features must be a list of numbers, got [[1], [2, 3]]"),
+    ],
+)
+def test_features_that_are_no_plain_numbers_are_refused_at_every_door(
+    service: Service, features: Any, sentence: str
+) -> None:
+    item = Item("x", features=features)
+    with pytest.raises(Malformed) as caught:
+        service.put_items("shop", [item])
+    assert sentence in str(caught.value)
+    with pytest.raises(Malformed) as caught:
+        service.create("other", policy="cascade-lin-ts", k=1, items=[item])
+    assert sentence in str(caught.value)
+    with pytest.raises(Malformed, match=r"features must (be|not be)"):
+        service.recommend("shop", candidates=["i1"], features=[features])
+    assert service.model("shop").seq == 1
+
+
+def test_features_may_be_whatever_becomes_numbers(service: Service) -> None:
+    rows = [list(range(N_FEATURES)), tuple(map(str, range(N_FEATURES))), np.ma.arange(N_FEATURES)]
+    service.put_items("shop", [Item(f"x{i}", features=row) for i, row in enumerate(rows)])  # type: ignore[arg-type]
+    catalog = service.model("shop").shelf.catalog
+    first, *others = catalog.rows([f"x{i}" for i in range(len(rows))]).tolist()
+    assert all((catalog.features[row] == catalog.features[first]).all() for row in others)
+    service.create(
+        "other", policy="cascade-lin-ts", k=1, items=[Item("x", features=row) for row in rows[1:2]]
+    )  # type: ignore[misc]
+
+
+HUGE = 10**5000
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda service: service.put_items("shop", [Item(HUGE)]),
+        lambda service: service.put_items("shop", [Item(-HUGE, features=5)]),
+        lambda service: service.put_items("shop", [HUGE]),
+        lambda service: service.withdraw_items("shop", [HUGE]),
+        lambda service: service.recommend("shop", candidates=[HUGE]),
+        lambda service: service.recommend("shop", exclude=[HUGE]),
+        lambda service: service.recommend("shop", pinned={0: HUGE}),
+        lambda service: service.recommend("shop", pinned={HUGE: "i1"}),
+        lambda service: service.recommend("shop", k=HUGE),
+        lambda service: service.recommend("shop", request_id=HUGE),
+        lambda service: service.recommend(HUGE),
+        lambda service: service.feedback("shop", service.recommend("shop"), click=HUGE),
+        lambda service: service.feedback("shop", service.recommend("shop"), clicks=[HUGE, HUGE]),
+        lambda service: service.feedback("shop", service.recommend("shop"), clicks=HUGE),
+        lambda service: service.feedback("shop", service.recommend("shop"), click=0, examined=HUGE),
+        lambda service: service.feedback("shop", HUGE, click=0),
+        lambda service: service.roll_back("shop", HUGE),
+        lambda service: service.create(HUGE, policy="random", k=1, items=[Item("a")]),
+        lambda service: service.create("other", policy="random", k=HUGE, items=[Item("a")]),
+        lambda service: service.create("other", policy="random", k=1, seed=HUGE, items=[Item("a")]),
+    ],
+)
+def test_a_number_that_python_does_not_write_is_refused_at_every_door(
+    service: Service, ask: Callable[[Service], object]
+) -> None:
+    with pytest.raises(Refused, match=r"a (negative )?whole number of about 5,001 digits"):
+        ask(service)
+    assert service.model("shop").seq == 1
+    assert service.names() == ["shop"]
+
+
+def test_the_seed_of_a_model_has_64_bits_at_most(service: Service) -> None:
+    with pytest.raises(Malformed, match=r"seed must be at most 2\^64 - 1, got 18446744073709551616"):
+        service.create("other", policy="random", k=1, seed=2**64, items=[Item("a")])
+    assert service.create("other", policy="random", k=1, seed=2**64 - 1, items=[Item("a")]).created.seed
+
+
+def test_a_store_is_a_path_or_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=r"a path must be a text that is not empty, or a Path, got None"):
+        open_service(None)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
 
 
 def play(service: Service, steps: int, *, name: str = "shop") -> list[tuple[str, int | None]]:

@@ -1,6 +1,5 @@
 """The catalog: item ids, their features and groups, and which of them are withdrawn."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -8,52 +7,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.cold_items import split_off_cold, typical_row
 from firstclick.catalog.grouping import Group, numbered
+from firstclick.catalog.ids import ItemId, item_id, item_ids, new_ids
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.index import build_index
 from firstclick.kernels.ranking import CatalogArrays, IndexArrays
 from firstclick.protocol import catalog_arrays
-
-ItemId = str | int
+from firstclick.quoting import quoted
 
 # Rows that may come after an index before a new one is made: this many, or this share of those it covers.
 MOST_AFTER = 256
 SHARE_AFTER = 0.02
-
-# Ids of these types are taken as they are; others are looked at one by one.
-PLAIN = frozenset((str, int))
-
-
-def _item_id(item: object) -> ItemId:
-    if isinstance(item, np.integer):
-        return int(item)
-    if isinstance(item, str):
-        return str(item)  # NumPy's texts become plain ones.
-    if isinstance(item, int) and not isinstance(item, bool):
-        return item
-    raise InvalidInput(f"an item id must be a text or a whole number, got {item!r}")
-
-
-def item_ids(items: Iterable[ItemId], name: str = "items") -> list[ItemId]:
-    """The ids as a list, or InvalidInput."""
-    # A text is iterable too: 'b12' would quietly mean the items 'b', '1' and '2'.
-    if isinstance(items, str):
-        raise InvalidInput(f"{name} must be a list of ids, got the text {items!r}; say [{items!r}]")
-    try:
-        given = list(items)
-    except TypeError:
-        raise InvalidInput(f"{name} must be a list of ids, got {items!r}") from None
-    return given if PLAIN.issuperset(map(type, given)) else [_item_id(item) for item in given]
-
-
-def _new_ids(items: Iterable[ItemId]) -> list[ItemId]:
-    """The ids of items to add: at least one, and none of them twice."""
-    ids = item_ids(items)
-    if not ids:
-        raise InvalidInput("no items given")
-    if len(set(ids)) < len(ids):
-        twice = next(item for item, times in Counter(ids).items() if times > 1)
-        raise InvalidInput(f"item {twice!r} is given twice")
-    return ids
 
 
 def _is_number(text: str) -> bool:
@@ -94,7 +57,7 @@ class Catalog:
         *,
         groups: Iterable[Group | None] | None = None,
     ) -> None:
-        ids = _new_ids(items)
+        ids = new_ids(items)
         self._has_features = False
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
         self._start(ids, rows, np.zeros(len(ids), np.uint8), cold, groups)
@@ -200,10 +163,10 @@ class Catalog:
                     "None as their row"
                 )
             raise InvalidInput("the catalog has no features; added items must be the same")
-        ids = _new_ids(items)
+        ids = new_ids(items)
         for item in ids:
             if (row := self._row_of.get(item)) is not None and not self.hidden[row]:
-                raise InvalidInput(f"item {item!r} is in the catalog already")
+                raise InvalidInput(f"item {quoted(item)} is in the catalog already")
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
         numbers = self._numbered(groups, len(ids))
         held, n_rows = len(self.items), len(self.items) + len(ids)
@@ -255,7 +218,7 @@ class Catalog:
 
     def row_of(self, item: ItemId) -> int | None:
         """The row that stands for the item, its shown one or else its newest; None if it never had one."""
-        return self._row_of.get(_item_id(item))
+        return self._row_of.get(item_id(item))
 
     def is_shown(self, row: int) -> bool:
         """Whether there is such a row and it is not hidden."""
@@ -275,7 +238,7 @@ class Catalog:
             if row is not None:
                 rows.append(row)
             elif hint := self._of_other_type(item):
-                raise UnknownName(f"no item {item!r} in the catalog{hint}")
+                raise UnknownName(f"no item {quoted(item)} in the catalog{hint}")
         return rows
 
     def _of_other_type(self, item: ItemId) -> str:
@@ -289,12 +252,12 @@ class Catalog:
             return [self._row_of[item] for item in items]
         except KeyError as error:
             item = error.args[0]
-            raise UnknownName(f"no item {item!r} in the catalog{self._of_other_type(item)}") from None
+            raise UnknownName(f"no item {quoted(item)} in the catalog{self._of_other_type(item)}") from None
 
     def _shown_row(self, item: ItemId) -> int:
         row = self._row_of.get(item)
         if row is None or self.hidden[row]:
-            raise UnknownName(f"no item {item!r} in the catalog{self._of_other_type(item)}")
+            raise UnknownName(f"no item {quoted(item)} in the catalog{self._of_other_type(item)}")
         return row
 
     def _index(self, features: NDArray[np.float64]) -> IndexArrays:

@@ -16,7 +16,7 @@ from firstclick.compare.standings import Line, lines_of
 from firstclick.compare.stock import stock_worlds
 from firstclick.experiment.folder import check_folder
 from firstclick.simulate.engine import engine_named
-from firstclick.whole_number import whole_number
+from firstclick.whole_number import seed_number, whole_number
 from firstclick.writing import write_whole
 
 
@@ -54,8 +54,9 @@ def compare(
       firstclick compare --world switch --world drift --policy my-learner \\
           --policy cascade-lin-ts --policy discounted-lin-ts
     """
-    for name, value, least in (("steps", steps, 1), ("runs", runs, 1), ("seed", seed, 0)):
-        whole_number(name, value, at_least=least)
+    for name, value in (("steps", steps), ("runs", runs)):
+        whole_number(name, value, at_least=1)
+    seed_number(seed)
     worlds = stock_worlds(world or ())
     policies = policies_named(policy or ())
     runner = engine_named(engine, processes(jobs))

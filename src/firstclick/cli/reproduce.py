@@ -28,7 +28,7 @@ from firstclick.experiment.folder import check_folder
 from firstclick.paper.declarations import BESIDE, DATASETS, EXPERIMENTS, SYNTHETIC, dataset_name, mode_named
 from firstclick.registry import make_policy
 from firstclick.simulate.engine import engine_named
-from firstclick.whole_number import whole_number
+from firstclick.whole_number import seed_number, whole_number
 
 CHOICES = (*DATASETS, *(SYNTHETIC + name for name in DATASETS), "synthetic")
 
@@ -100,8 +100,9 @@ def reproduce(
     """
     from firstclick.paper.reproduce import reproduce as carry_out
 
-    for name, value, least in (("steps", steps, 1), ("runs", runs, 1), ("seed", seed, 0)):
-        whole_number(name, value, at_least=least)
+    for name, value in (("steps", steps), ("runs", runs)):
+        whole_number(name, value, at_least=1)
+    seed_number(seed)
     reading = mode_named(mode.value)
     sources = _sources(dataset, data, reading.source)
     names = list(dict.fromkeys(experiment or EXPERIMENTS))

@@ -22,7 +22,7 @@ from firstclick.experiment.conduct import conduct
 from firstclick.experiment.declaration import read_experiment
 from firstclick.experiment.folder import check_folder
 from firstclick.simulate.engine import engine_named
-from firstclick.whole_number import whole_number
+from firstclick.whole_number import seed_number, whole_number
 
 
 def run(
@@ -74,9 +74,11 @@ def run(
     """
     from firstclick.report.experiment import write_experiment
 
-    for name, value, least in (("steps", steps, 1), ("runs", runs, 1), ("seed", seed, 0)):
+    for name, value in (("steps", steps), ("runs", runs)):
         if value is not None:
-            whole_number(name, value, at_least=least)
+            whole_number(name, value, at_least=1)
+    if seed is not None:
+        seed_number(seed)
     given = {"steps": steps, "runs": runs, "seed": seed}
     experiment = read_experiment(file).changed(**given)
     if extras:

@@ -139,7 +139,7 @@ def simulate(
     # Here already, because reading a large file takes a minute.
     for name, value in (("k", k), ("steps", steps), ("runs", runs), ("rank", rank), ("n_items", items)):
         if value is not None:
-            whole_number(name, value, at_least=1)
+            whole_number(name, value, at_least=1, at_most=None)
     check_output(folder, overwrite=overwrite)
     chosen = [make_policy(spec) for spec in policy or ()]
     kind = None if world is None else _kind_of(world)

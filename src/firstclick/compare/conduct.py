@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,13 @@ from firstclick.experiment.declaration import Training
 from firstclick.experiment.folder import CELLS, alone_in, check_folder, write_manifest
 from firstclick.experiment.play import UNWATCHED, CellTask, Watch, finish
 from firstclick.experiment.store import CellStore
+from firstclick.paths import as_path
 from firstclick.protocol import Policy
 from firstclick.registry import make_policy, policy_classes
 from firstclick.simulate.engine import Engine, engine_named
 from firstclick.simulate.loop import log_spaced
 from firstclick.simulate.results import installed_versions
-from firstclick.whole_number import whole_number
+from firstclick.whole_number import seed_number, whole_number
 from firstclick.writing import write_whole
 
 STEPS, RUNS, SEED = 20_000, 5, 1
@@ -58,11 +58,11 @@ def compare(
     folder gets manifest.json and results.csv, the same bytes whatever the engine and however often it was
     interrupted; and speed.csv, the one file that tells how fast it went.
     """
-    folder = Path(folder)
+    folder = as_path(folder)
     engine = engine_named(engine, 1) if isinstance(engine, str) else engine
     steps = whole_number("steps", steps, at_least=1)
     runs = whole_number("runs", runs, at_least=1)
-    seed = whole_number("seed", seed, at_least=0)
+    seed = seed_number(seed)
     check_folder(folder)
     fitted = [one for world in worlds for one in contenders(list(policies), world, steps, seed)]
     with alone_in(folder):

@@ -4,7 +4,7 @@ import difflib
 import re
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from firstclick.data.interactions import Interactions
 from firstclick.data.ranking import places
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.quoting import quoted
 
 Column = str | int
 
@@ -40,10 +41,14 @@ def threshold(above: float | None, value_column: Column | None) -> float:
     if above is None:
         return 0.0
     if value_column is None:
-        raise InvalidInput(f"above={above:g} needs a value_column to compare with")
-    if isnan(above):
-        raise InvalidInput("above must be a number, got nan")
-    return float(above)
+        raise InvalidInput(f"above={quoted(above)} needs a value_column to compare with")
+    try:
+        bound = float(above)
+    except (TypeError, ValueError, OverflowError):
+        bound = nan
+    if isnan(bound):
+        raise InvalidInput(f"above must be a number, got {quoted(above)}")
+    return bound
 
 
 def gather(
@@ -73,23 +78,28 @@ def gather(
             user_codes.append(users[cells[user_at]])
             item = items[cells[item_at]]
             attracted.append(value_at is None or _number(cells[value_at]) > bound)
+            item_codes.append(item)
+            if name_at is not None and item not in names and (name := _text(cells[name_at])):
+                names[item] = name
+            if group_at is not None and item not in groups and (found := _groups(cells[group_at])):
+                groups[item] = found
         except _EmptyId:
             kind = "item" if _text(cells[user_at]) else "user"
             raise InvalidInput(f"{where(number)}: empty {kind} id in column {wanted[kind]}") from None
         except TypeError:  # from the dictionaries: a list, say, cannot be a key
             raise InvalidInput(
-                f"{where(number)}: ids must be text or numbers, got {cells[user_at]!r} and {cells[item_at]!r}"
+                f"{where(number)}: ids must be text or numbers, got {quoted(cells[user_at])} and "
+                f"{quoted(cells[item_at])}"
+            ) from None
+        except ValueError:  # from str: Python writes 4,300 digits at most
+            raise InvalidInput(
+                f"{where(number)}: ids, names and groups must be text or numbers of at most 4,300 digits"
             ) from None
         except _NotANumber as error:
             raise InvalidInput(
-                f"{where(number)}: value {error.args[0]!r} in column {wanted['value']} is not a number"
+                f"{where(number)}: value {quoted(error.args[0])} in column {wanted['value']} is not a number"
                 + (hint if number == 1 else "")
             ) from None
-        item_codes.append(item)
-        if name_at is not None and item not in names and (name := _text(cells[name_at])):
-            names[item] = name
-        if group_at is not None and item not in groups and (found := _groups(cells[group_at])):
-            groups[item] = found
     if not attracted:
         raise InvalidInput(empty)
 
@@ -159,7 +169,7 @@ def _groups(cell: Any) -> tuple[str, ...]:
 def _number(cell: Any) -> float:
     try:
         value = float(cell)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise _NotANumber(cell) from None
     # Python reads 1_000 as a number; the tool that wrote the file did not mean one.
     if not isfinite(value) or (isinstance(cell, str) and "_" in cell):
@@ -169,14 +179,16 @@ def _number(cell: Any) -> float:
 
 def _column(column: Column) -> Column:
     if isinstance(column, str):
-        return int(column) if column.isascii() and column.isdigit() else column
+        return int(column) if column.isascii() and column.isdigit() and len(column) < 20 else column
     return column
 
 
 def _position(owner: str, column: Column, names: Sequence[str]) -> int:
     if isinstance(column, int):
         if not 0 <= column < len(names):
-            raise InvalidInput(f"{owner} has no column {column}; its columns are 0 to {len(names) - 1}")
+            raise InvalidInput(
+                f"{owner} has no column {quoted(column)}; its columns are 0 to {len(names) - 1}"
+            )
         return column
     names = [name.strip() for name in names]
     if names.count(column) > 1:

@@ -22,10 +22,12 @@ from firstclick.data.scenario import PICKS
 from firstclick.data.sources import Source, make_source
 from firstclick.declaration import check_name
 from firstclick.errors import FirstclickError, InvalidInput, UnknownName
+from firstclick.paths import as_path
 from firstclick.protocol import Policy
+from firstclick.quoting import quoted
 from firstclick.reading import reading
 from firstclick.registry import make_policy
-from firstclick.whole_number import whole_number
+from firstclick.whole_number import seed_number, whole_number
 
 ALL = "all"
 
@@ -95,7 +97,7 @@ KEYS = tuple(word.name for word in fields(Experiment) if word.name not in ("name
 
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
     """The experiment in a TOML file; what is wrong with it is InvalidInput with the file's name."""
-    path = Path(path)
+    path = as_path(path)
     try:
         with reading(path):
             content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -103,6 +105,10 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
         raise InvalidInput(f"{path.name}: not a TOML file (bytes that are not UTF-8)") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{path.name}: not a TOML file: {error}") from None
+    except InvalidInput:
+        raise
+    except ValueError:  # What tomllib lets through: int() takes 4,300 digits.
+        raise InvalidInput(f"{path.name}: a number has too many digits to be read") from None
     try:
         return experiment_of(content, name=path.stem, beside=path.parent)
     except FirstclickError as error:
@@ -135,7 +141,7 @@ def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Exp
         group=_group(content.get("group"), data),
         steps=whole_number("steps", content.get("steps", 100_000), at_least=1),
         runs=whole_number("runs", content.get("runs", 10), at_least=1),
-        seed=whole_number("seed", content.get("seed", 1), at_least=0),
+        seed=seed_number(content.get("seed", 1)),
         training=training_of(content),
         path=None if "path" not in content else beside / _text("path", content["path"]),
     )
@@ -146,9 +152,9 @@ def training_of(content: Mapping[str, Any]) -> Training:
     given = {word.name: content[word.name] for word in fields(Training) if word.name in content}
     for name, value in given.items():
         if name == "pick" and value not in PICKS:
-            raise InvalidInput(f"pick must be one of {', '.join(PICKS)}, got {value!r}")
+            raise InvalidInput(f"pick must be one of {', '.join(PICKS)}, got {quoted(value)}")
         if name != "pick" and not isinstance(value, bool):
-            raise InvalidInput(f"{name} must be true or false, got {value!r}")
+            raise InvalidInput(f"{name} must be true or false, got {quoted(value)}")
     return Training(**given)
 
 
@@ -158,15 +164,20 @@ def _source(entry: Any) -> Source:
         return make_source(entry)
     if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
         raise InvalidInput(
-            f'data must be text such as "movielens", or {{source = "table", ...}}, got {entry!r}'
+            f'data must be text such as "movielens", or {{source = "table", ...}}, got {quoted(entry)}'
         )
     named = type(make_source(entry["source"]))
-    return named.from_text({key: str(value) for key, value in entry.items() if key != "source"})
+    return named.from_text({key: _written(value) for key, value in entry.items() if key != "source"})
+
+
+def _written(value: Any) -> str:
+    """The value as text; one that Python does not write out is refused by its rule all the same."""
+    return value if isinstance(value, str) else quoted(value, 1000)
 
 
 def _policies(name: str, entries: Any) -> tuple[Policy, ...]:
     if not isinstance(entries, list):
-        raise InvalidInput(f"{name} must be a list of policies, got {entries!r}")
+        raise InvalidInput(f"{name} must be a list of policies, got {quoted(entries)}")
     return tuple(make_policy(entry) for entry in entries)
 
 
@@ -185,7 +196,7 @@ def _items(entry: Any) -> int | str:
     if entry == ALL:
         return ALL
     if isinstance(entry, str):
-        raise InvalidInput(f"items must be numbers or {ALL!r}, got {entry!r}")
+        raise InvalidInput(f"items must be numbers or {ALL!r}, got {quoted(entry)}")
     return whole_number("items", entry, at_least=1)
 
 
@@ -195,7 +206,7 @@ def _group(value: Any, data: tuple[Source, ...]) -> dict[str, str]:
     if isinstance(value, str):
         return {source.name: value for source in data}
     if not isinstance(value, dict):
-        raise InvalidInput(f'group must be a name, or {{movielens = "Adventure", ...}}, got {value!r}')
+        raise InvalidInput(f'group must be a name, or {{movielens = "Adventure", ...}}, got {quoted(value)}')
     names = [source.name for source in data]
     for name in value:
         if name not in names:
@@ -205,5 +216,5 @@ def _group(value: Any, data: tuple[Source, ...]) -> dict[str, str]:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{name} must be text, got {value!r}")
+        raise InvalidInput(f"{name} must be text, got {quoted(value)}")
     return value

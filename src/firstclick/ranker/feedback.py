@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.quoting import quoted
 from firstclick.whole_number import whole_number
 
 
@@ -59,7 +60,7 @@ def _several(clicks: Iterable[SupportsIndex]) -> list[SupportsIndex]:
             raise TypeError
         return list(clicks)
     except TypeError:
-        raise InvalidInput(f"clicks must be a list of positions, got {clicks!r}") from None
+        raise InvalidInput(f"clicks must be a list of positions, got {quoted(clicks)}") from None
 
 
 def _position(rule: str, click: SupportsIndex | EllipsisType, size: int) -> int:
@@ -68,9 +69,9 @@ def _position(rule: str, click: SupportsIndex | EllipsisType, size: int) -> int:
             raise TypeError
         position = operator.index(click)
     except TypeError:
-        raise InvalidInput(f"{rule}, got {click!r}") from None
+        raise InvalidInput(f"{rule}, got {quoted(click)}") from None
     if size == 0:
-        raise InvalidInput(f"the slate is empty, so click must be None, got {position}")
+        raise InvalidInput(f"the slate is empty, so click must be None, got {quoted(position)}")
     if not 0 <= position < size:
-        raise InvalidInput(f"click must be a position of the slate, 0 to {size - 1}, got {position}")
+        raise InvalidInput(f"click must be a position of the slate, 0 to {size - 1}, got {quoted(position)}")
     return position

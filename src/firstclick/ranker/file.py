@@ -13,7 +13,7 @@ from firstclick.protocol import Numbers, Policy, check_features
 from firstclick.random_key import LARGEST_KEY, key_of_old
 from firstclick.ranker.pending import Waiting, for_a_file, from_a_file
 from firstclick.registry import policy_class
-from firstclick.whole_number import whole_number
+from firstclick.whole_number import seed_number, whole_number
 
 FORMAT = "firstclick ranker 3"
 SECOND_FORMAT = "firstclick ranker 2"  # Without a key, a version, and what was merged.
@@ -117,7 +117,7 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
         {name.removeprefix("state."): array for name, array in arrays.items()},
         key=np.uint64(_key(page["key"])),
         origins=frozenset(map(_key, page["origins"])),
-        seed=whole_number("seed", page["seed"], at_least=0),
+        seed=seed_number(page["seed"]),
         requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
         max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
         pending=pending,

@@ -12,6 +12,7 @@ from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.clicks import UNTOLD
 from firstclick.live import LivePolicy
 from firstclick.protocol import EVERYTHING
+from firstclick.quoting import quoted
 from firstclick.ranker.feedback import told
 
 
@@ -70,8 +71,8 @@ def _lessons(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> Iterator[_Le
                 to = _whole(entry.get("to"))
                 if to is None or to >= seq:
                     raise InvalidInput(
-                        f"a rollback must go to an event before its own, {seq}, got "
-                        f"to={entry.get('to')!r:.80}; write the log anew by `firstclick log`"
+                        f"a rollback must go to an event before its own, {quoted(seq)}, got "
+                        f"to={quoted(entry.get('to'))}; write the log anew by `firstclick log`"
                     )
                 known_then = bisect_right(steps, to, key=lambda step: step.seq)
                 steps.append(_Step(seq, known_then - 1, None))
@@ -105,7 +106,7 @@ def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str,
     try:
         lines = iter(log)
     except TypeError:
-        raise InvalidInput(f"a log is a list of slates, got {log!r}") from None
+        raise InvalidInput(f"a log is a list of slates, got {quoted(log)}") from None
     line = 0
     while True:
         line += 1
@@ -118,7 +119,7 @@ def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str,
         if not isinstance(entry, Mapping):
             raise InvalidInput(
                 f"line {line} of the log: a slate must have names for its parts, such as items and click, "
-                f"got {entry!r:.80}"
+                f"got {quoted(entry)}"
             )
         yield line, entry
 
@@ -127,15 +128,15 @@ def _lesson(live: LivePolicy, entry: Mapping[str, Any]) -> _Lesson | None:
     """What one slate teaches, as far as it can be used; None if that is nothing."""
     click, clicks = entry.get("click", ...), entry.get("clicks")
     if "items" not in entry or (click is ... and clicks is None):
-        raise InvalidInput(
-            f"a slate needs items, and click or clicks, got {', '.join(map(str, entry)) or 'nothing'}"
-        )
+        keys: list[object] = list(entry)
+        names = ", ".join(key if isinstance(key, str) else quoted(key) for key in keys)
+        raise InvalidInput(f"a slate needs items, and click or clicks, got {names or 'nothing'}")
     items, catalog = entry["items"], live.catalog
     if not isinstance(items, list | tuple):
-        raise InvalidInput(f"items must be a list of ids, got {items!r:.80}")
+        raise InvalidInput(f"items must be a list of ids, got {quoted(items)}")
     known = catalog.known_rows(items)
     if len(set(items)) < len(items):
-        raise InvalidInput(f"an item is in the slate twice, got {items!r:.80}")
+        raise InvalidInput(f"an item is in the slate twice, got {quoted(items)}")
     clicked, page_says = told(
         len(items), click if clicks is None else ..., clicks, entry.get("examined"),
         wants_all=live.policy.wants_all_clicks,
@@ -143,7 +144,9 @@ def _lesson(live: LivePolicy, entry: Mapping[str, Any]) -> _Lesson | None:
     if clicks is not None and click is not ...:
         first = int(np.argmax(clicked)) if clicked.any() else None
         if click != first:
-            raise InvalidInput(f"click must be the first of clicks, {first}, or be left out, got {click!r}")
+            raise InvalidInput(
+                f"click must be the first of clicks, {first}, or be left out, got {quoted(click)}"
+            )
     # What a learner does not take is passed over: the log may be of another one.
     context = live.context(entry.get("context")) if live.policy.n_context else EVERYTHING.context
     features = EVERYTHING.features

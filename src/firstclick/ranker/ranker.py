@@ -17,13 +17,14 @@ from firstclick.catalog.grouping import Group, caps_by_group
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.live import LivePolicy
 from firstclick.protocol import EVERYTHING, Policy
+from firstclick.quoting import quoted
 from firstclick.random_key import new_key
 from firstclick.ranker.feedback import told
 from firstclick.ranker.file import FORMATS, Resting, from_file, to_file
 from firstclick.ranker.history import learn_log
 from firstclick.ranker.pending import Waiting
 from firstclick.streams import stream, stream_key
-from firstclick.whole_number import whole_number
+from firstclick.whole_number import seed_number, whole_number
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,10 @@ class Ranker(LivePolicy):
         self, policy: Policy | str, catalog: Catalog, *, k: int, seed: int = 0, max_pending: int = 10_000
     ) -> None:
         if not isinstance(catalog, Catalog):
-            raise InvalidInput(f"a ranker needs a Catalog(items, features), got {catalog!r:.80}")
-        super().__init__(policy, catalog, k=k)
+            raise InvalidInput(f"a ranker needs a Catalog(items, features), got {quoted(catalog)}")
         whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
-        self.seed = whole_number("seed", seed, at_least=0)
+        super().__init__(policy, catalog, k=k)
+        self.seed = seed_number(seed)
         self.max_pending = whole_number("max_pending", max_pending, at_least=1)
         self.pending: dict[str, Waiting] = {}
         self._key = new_key("ranker", self.seed, self.policy, self.k)
@@ -166,11 +167,11 @@ class Ranker(LivePolicy):
         """
         slate_id = slate.id if isinstance(slate, Slate) else slate
         if not isinstance(slate_id, str):
-            raise InvalidInput(f"learn takes a slate that recommend gave, or its id, got {slate!r}")
+            raise InvalidInput(f"learn takes a slate that recommend gave, or its id, got {quoted(slate)}")
         waiting = self.pending.get(slate_id)
         if waiting is None:
             why = self._why_not(slate_id)
-            raise InvalidInput(f"slate {slate_id!r:.80} is not waiting for feedback: {why}")
+            raise InvalidInput(f"slate {quoted(slate_id)} is not waiting for feedback: {why}")
         rows, context, features = waiting
         if isinstance(slate, Slate) and slate.items != self._items(rows):
             raise InvalidInput(f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}")
@@ -208,8 +209,8 @@ class Ranker(LivePolicy):
         cannot be understood is named, and nothing is learned.
         """
         given: object = weight
-        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) <= 1:
-            raise InvalidInput(f"weight must be a number above 0 and at most 1, got {weight!r}")
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < weight <= 1:
+            raise InvalidInput(f"weight must be a number above 0 and at most 1, got {quoted(weight)}")
         if not self.policy.learns_from_others:
             raise InvalidInput(
                 f"{self.policy.label} learns from slates that it has shuffled itself and takes no log; "
@@ -259,7 +260,7 @@ class Ranker(LivePolicy):
         wait in the new one. Its seed is derived from both unless given.
         """
         if not isinstance(other, Ranker):
-            raise InvalidInput(f"a ranker can be merged with a ranker, got {other!r}")
+            raise InvalidInput(f"a ranker can be merged with a ranker, got {quoted(other)}")
         if self.seed == other.seed:
             raise InvalidInput(
                 f"both rankers have seed {self.seed}: copies of one ranker would count twice what they "
@@ -310,7 +311,7 @@ class Ranker(LivePolicy):
         )
         pending = {**self.pending, **other.pending}
         derived = int(stream_key(self.seed, "merge", self.requests, other.seed, other.requests))
-        new_seed = derived if seed is None else whole_number("seed", seed, at_least=0)
+        new_seed = derived if seed is None else seed_number(seed)
         key = new_key("ranker", new_seed, self.policy, self.k)
         merged = Resting(
             self.policy,
@@ -353,7 +354,7 @@ class Ranker(LivePolicy):
             return cls._awake(from_file(page, arrays))
         except FirstclickError as error:
             raise type(error)(f"{path}: {error}") from None
-        except (AttributeError, LookupError, TypeError, ValueError):
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
             raise InvalidInput(f"{path}: damaged, or not written by this version of firstclick") from None
 
     @classmethod

@@ -15,6 +15,7 @@ from firstclick.serve.item_rules import (
     check_name,
     filled,
     fitted_scale,
+    model_seed,
     scaled,
 )
 from firstclick.serve.model import Model
@@ -52,7 +53,7 @@ def beginning(
             # What is said of the number of features is said of those that were given.
             chosen.initial_state(len(checked), len(fitted.names), places)
         checked = check_items(scaled(checked, fitted), None)
-        drawn = secrets.randbits(32) if seed is None else whole_number("seed", seed, at_least=0)
+        drawn = secrets.randbits(32) if seed is None else model_seed(seed)
         body = Created(
             policy=chosen.name,
             settings=chosen.settings,

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from firstclick.declaration import Rule, check_name, param
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.quoting import quoted
 from firstclick.reading import reading
 from firstclick.registry import make_policy
 
@@ -41,7 +42,7 @@ class Switch(Rule):
 
     def check(self, owner: str, name: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {value!r}")
+            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {quoted(value)}")
         return value
 
     def parse(self, text: str) -> bool | str:
@@ -58,7 +59,7 @@ class File(Rule):
 
     def check(self, owner: str, name: str, value: Any) -> Path | None:
         if value is not None and not (isinstance(value, str | Path) and str(value)):
-            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {value!r}")
+            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {quoted(value)}")
         return None if value is None else Path(value)
 
 
@@ -73,7 +74,7 @@ class Origins(Rule):
         given = [value] if isinstance(value, str) or not hasattr(value, "__iter__") else list(value)
         for origin in given:
             if not (isinstance(origin, str) and _is_origin(origin)):
-                raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {origin!r}")
+                raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {quoted(origin)}")
         return tuple(given)
 
     def parse(self, text: str) -> list[str]:
@@ -224,6 +225,10 @@ def _in_file(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"{path.name}: not a TOML file (bytes that are not UTF-8)") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(f"{path.name}: not a TOML file: {error}") from None
+    except InvalidInput:
+        raise
+    except ValueError:  # What tomllib lets through: int() takes 4,300 digits.
+        raise InvalidInput(f"{path.name}: a number has too many digits to be read") from None
     for key in content:
         try:
             check_name("setting", key, Settings.rules())

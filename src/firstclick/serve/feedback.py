@@ -2,13 +2,14 @@
 
 import operator
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypedDict
 
 from msgspec import UNSET, UnsetType
 
 from firstclick.catalog import ItemId
+from firstclick.quoting import quoted
 from firstclick.serve.errors import Conflict, Malformed, Refused, Unknown
 from firstclick.serve.events import Kind, NewEvent, full_payload, says_the_same
 from firstclick.serve.model import Model
@@ -47,7 +48,7 @@ class Said(NamedTuple):
         """The token of the slate, or Malformed."""
         token = getattr(self.slate, "token", self.slate)
         if not isinstance(token, str):
-            raise Malformed(f"a slate, or its token, must be given with a click, got {token!r:.80}")
+            raise Malformed(f"a slate, or its token, must be given with a click, got {quoted(token)}")
         return token
 
 
@@ -69,7 +70,7 @@ def said_by(entry: Entry) -> Said:
     given: object = entry
     # Not any tuple: a slate alone is one too.
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise Malformed(f"an entry must be (slate, click) or Said(slate, clicks=...), got {given!r:.80}")
+        raise Malformed(f"an entry must be (slate, click) or Said(slate, clicks=...), got {quoted(given)}")
     return Said(*given)
 
 
@@ -81,10 +82,12 @@ def positions(said: Said) -> list[int]:
         return [] if said.click is None else [_whole("click", said.click)]
     if said.click is not UNSET:
         raise Malformed("click and clicks are both given; give click for the first one, or clicks for all")
+    if isinstance(said.clicks, str | bytes) or not isinstance(said.clicks, Iterable):
+        raise Malformed(f"clicks must be a list of positions, got {quoted(said.clicks)}")
     found = sorted(_whole("clicks", position) for position in said.clicks)
     for position, other in pairwise(found):
         if position == other:
-            raise Malformed(f"clicks must be different positions, got {position} twice")
+            raise Malformed(f"clicks must be different positions, got {quoted(position)} twice")
     return found
 
 
@@ -94,7 +97,7 @@ def _whole(name: str, value: object) -> int:
             raise TypeError
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise Malformed(f"{name}: a position must be a whole number, got {value!r}") from None
+        raise Malformed(f"{name}: a position must be a whole number, got {quoted(value)}") from None
 
 
 def feedback_event(model: Model, token: Token, said: Said, clicks: Sequence[int]) -> NewEvent:
@@ -123,14 +126,16 @@ def _check_positions(size: int, clicks: Sequence[int], examined: int | None) -> 
     for click in clicks:
         if not 0 <= click < size:
             raise Malformed(
-                f"click must be null or a position of the slate, 0 to {size - 1}, got {click}"
+                f"click must be null or a position of the slate, 0 to {size - 1}, got {quoted(click)}"
                 if size
-                else f"the slate was empty, so click must be null, got {click}"
+                else f"the slate was empty, so click must be null, got {quoted(click)}"
             )
     if examined is None:
         return
     if not 0 <= _whole("examined", examined) <= size:
-        raise Malformed(f"examined must lie between 0 and {size}, the items of the slate, got {examined}")
+        raise Malformed(
+            f"examined must lie between 0 and {size}, the items of the slate, got {quoted(examined)}"
+        )
     if clicks and clicks[-1] >= examined:
         raise Malformed(
             f"position {clicks[-1]} was clicked, and only {examined} positions are said to be examined; "

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Container, Sequence
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,13 @@ from firstclick.catalog import Catalog, ItemId, item_ids
 from firstclick.catalog.cold_items import typical_row
 from firstclick.errors import FirstclickError
 from firstclick.protocol import Policy, check_features
+from firstclick.quoting import quoted
 from firstclick.serve.errors import Malformed, Refused, Unknown
 from firstclick.serve.events import Item, ItemsPut
 from firstclick.serve.feature_scale import FeatureScale
 from firstclick.serve.model import Model
 from firstclick.serve.token import MOST_CONTEXT
+from firstclick.whole_number import whole_number
 
 LONGEST_ID = 256
 LONGEST_NAME = 1000
@@ -28,7 +31,7 @@ def check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise Malformed(
             "a model's name must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or "
-            f"digit, got {name!r:.80}"
+            f"digit, got {quoted(name)}"
         )
 
 
@@ -64,35 +67,50 @@ def check_items(items: Sequence[Item], n_features: int | None, *, cold: bool = F
             raise Malformed(f"item {item.id!r}: every item must have {has}, got {size}{way_out}")
     if wanted > MOST_FEATURES:
         raise Malformed(f"an item may have {MOST_FEATURES} features, got {wanted}")
-    if wanted and given:
-        try:
-            check_features(np.array([item.features for item in given]), len(given))
-        except FirstclickError as error:
-            raise Malformed(str(error)) from None
-    return list(items)
+    if not (wanted and given):
+        return list(items)
+    try:
+        table: Any = [item.features for item in given]
+        rows = iter(check_features(table, len(given)))
+    except FirstclickError as error:
+        raise Malformed(str(error)) from None
+    return [item if item.features is None else item._replace(features=next(rows)) for item in items]
 
 
 def _check_words(item: Item) -> None:
     if not isinstance(item, Item):
-        raise Malformed(f"an item must be an Item(id, name, group, features), got {item!r:.80}")
-    if item.features is not None and np.ndim(item.features) != 1:
-        raise Malformed(f"item {item.id!r}: features must be a list of numbers, got {item.features!r:.80}")
+        raise Malformed(f"an item must be an Item(id, name, group, features), got {quoted(item)}")
     if isinstance(item.id, str):
         if not 1 <= len(item.id) <= LONGEST_ID:
             raise Malformed(f"an item id must have 1 to {LONGEST_ID} characters, got {len(item.id)}")
     elif type(item.id) is not int or abs(item.id) > LARGEST_ID:
         raise Malformed(
-            f"an item id must be a text, or a whole number of at most 2^53 in size, got {item.id!r}"
+            f"an item id must be a text, or a whole number of at most 2^53 in size, got {quoted(item.id)}"
         )
+    if item.features is not None and not _is_list(item.features):
+        raise Malformed(f"item {item.id!r}: features must be a list of numbers, got {quoted(item.features)}")
     for word, text in (("name", item.name), ("group", item.group), ("id", str(item.id))):
         if not isinstance(text, str):
-            raise Malformed(f"item {item.id!r}: {word} must be a text, got {text!r:.80}")
+            raise Malformed(f"item {item.id!r}: {word} must be a text, got {quoted(text)}")
         if len(text) > LONGEST_NAME:
             raise Malformed(
                 f"item {item.id!r}: {word} must have at most {LONGEST_NAME} characters, got {len(text)}"
             )
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise Malformed(f"item {item.id!r}: {word} holds half a character (a lone surrogate)")
+
+
+def _is_list(features: object) -> bool:
+    """Whether it has one dimension; what the numbers are, is looked at with those of all items."""
+    try:
+        return np.ndim(features) == 1  # type: ignore[arg-type]
+    except ValueError:  # lists of different lengths
+        return False
+
+
+def model_seed(seed: SupportsIndex) -> int:
+    """The seed of a model; a log has room for 64 bits."""
+    return whole_number("seed", seed, at_least=0, at_most=2**64 - 1)
 
 
 def filled(items: Sequence[Item], more: NDArray[np.float64] | None = None) -> list[Item]:
@@ -184,9 +202,9 @@ def withdrawn_ids(model: Model, items: Sequence[ItemId], put: Container[ItemId])
         raise Malformed(str(error)) from None
     for item in ids:
         if item in put:
-            raise Malformed(f"item {item!r} is both put and withdrawn; decide for one")
+            raise Malformed(f"item {quoted(item)} is both put and withdrawn; decide for one")
         if model.shelf.catalog.row_of(item) is None:
-            raise Unknown(f"no item {item!r} in model {model.name!r}")
+            raise Unknown(f"no item {quoted(item)} in model {model.name!r}")
     return ids
 
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 
 from firstclick.errors import FirstclickError
+from firstclick.quoting import quoted
 from firstclick.serve.errors import OtherVersion, Unavailable, Unknown
 from firstclick.serve.model import Model
 from firstclick.serve.recovery import recover
@@ -41,7 +42,7 @@ class Models:
         if name in self.broken:
             raise Unavailable(f"model {name!r} cannot be served: {self.broken[name]}")
         known = ", ".join(map(repr, self.names())) or "none yet"
-        raise Unknown(f"no model {name!r}; there are: {known}")
+        raise Unknown(f"no model {quoted(name)}; there are: {known}")
 
     def take_up(self, stored: StoredModel, progress: Progress = lambda done, total: None) -> Model | None:
         """The model that is in the store, ready to work; None if its log cannot be folded."""

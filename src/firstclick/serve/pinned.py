@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog import ItemId
+from firstclick.quoting import quoted
 from firstclick.serve.errors import Malformed
 from firstclick.serve.shelf import Shelf
 from firstclick.whole_number import whole_number
@@ -14,14 +15,16 @@ from firstclick.whole_number import whole_number
 def pinned_rows(shelf: Shelf, pinned: Mapping[int, ItemId], n: int) -> dict[int, int]:
     """The row at each pinned position of a slate of n, or Malformed."""
     if not isinstance(pinned, Mapping):
-        raise Malformed(f"pinned must say the item for each position, as in {{0: 'tea'}}, got {pinned!r:.80}")
+        raise Malformed(
+            f"pinned must say the item for each position, as in {{0: 'tea'}}, got {quoted(pinned)}"
+        )
     for position in pinned:
         whole_number("pinned: a position", position, at_least=0, at_most=n - 1)
     held: dict[int, int] = {}
     for position, item in sorted(pinned.items()):
         row = shelf.catalog.row_of(item)
         if row is None or not shelf.catalog.is_shown(row):
-            raise Malformed(f"pinned: item {item!r} is not in the catalog, or withdrawn")
+            raise Malformed(f"pinned: item {quoted(item)} is not in the catalog, or withdrawn")
         if row in held.values():
             raise Malformed(f"pinned: item {item!r} has two positions; give it one")
         held[position] = row

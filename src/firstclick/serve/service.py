@@ -20,21 +20,13 @@ from numpy.typing import ArrayLike
 
 from firstclick.catalog import ItemId
 from firstclick.protocol import Policy
+from firstclick.quoting import quoted
 from firstclick.serve.asking import AtMost
 from firstclick.serve.audit import Audit, audit_served
 from firstclick.serve.beginning import beginning
 from firstclick.serve.caretaker import Caretaker
 from firstclick.serve.errors import Malformed, Refused, Unavailable
-from firstclick.serve.events import (
-    KIND_OF,
-    Body,
-    Event,
-    Item,
-    ItemsWithdrawn,
-    NewEvent,
-    RolledBack,
-    packed,
-)
+from firstclick.serve.events import KIND_OF, Body, Event, Item, ItemsWithdrawn, NewEvent, RolledBack, packed
 from firstclick.serve.exploring import Exploring
 from firstclick.serve.feedback import (
     Entry,
@@ -288,7 +280,9 @@ class Service:
         """Know again what was known after event `seq`; the log keeps all that came since."""
         model = self.model(name)
         if type(seq) is not int or not 1 <= seq <= model.seq:
-            raise Malformed(f"seq must be a whole number from 1 to {model.seq}, the last event, got {seq!r}")
+            raise Malformed(
+                f"seq must be a whole number from 1 to {model.seq}, the last event, got {quoted(seq)}"
+            )
         # Folded here and not by the writer, for whom everybody waits.
         self._recalled[model.id, seq] = known_after(self.store, model, seq)
         try:

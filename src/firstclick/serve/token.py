@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from firstclick.quoting import quoted
 from firstclick.serve.errors import Expired, Malformed, Unknown
 from firstclick.serve.events import FLOAT_SIZE, NONCE_SIZE, ROW_SIZE
 from firstclick.serve.store.store import TokenKey
@@ -75,7 +76,7 @@ def number_in(nonce: bytes) -> int:
 def nonce_of_request(request_id: str) -> bytes:
     """The nonce of a request that has a name: however often it is asked, feedback is counted once."""
     if not isinstance(request_id, str):
-        raise Malformed(f"request_id must be a text, got {request_id!r:.80}")
+        raise Malformed(f"request_id must be a text, got {quoted(request_id)}")
     return hashlib.blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=NONCE_SIZE).digest()
 
 

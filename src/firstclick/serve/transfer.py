@@ -25,7 +25,7 @@ from firstclick.serve.events import (
     unpacked,
 )
 from firstclick.serve.feature_scale import FeatureScale
-from firstclick.serve.item_rules import check_context_size, check_items, check_name
+from firstclick.serve.item_rules import check_context_size, check_items, check_name, model_seed
 from firstclick.serve.model import Known, Model
 from firstclick.serve.recovery import Memory, recover
 from firstclick.serve.snapshot import BadSnapshot, read_snapshot, write_snapshot
@@ -97,7 +97,7 @@ def _check_doors(events: list[Event]) -> None:
     """What a file says must have been able to come through the doors that others come through."""
     created = unpacked(events[0], Created)
     whole_number("k", created.k, at_least=1, at_most=MOST_ROWS)
-    whole_number("seed", created.seed, at_least=0)
+    model_seed(created.seed)
     whole_number("key", created.key or 0, at_least=0, at_most=LARGEST_KEY)
     check_context_size(policy_class(created.policy)(**created.settings))
     if created.feature_scale is not None:

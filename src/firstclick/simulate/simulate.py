@@ -15,7 +15,7 @@ from firstclick.registry import make_policy, make_world
 from firstclick.simulate.engine import Task, play_here, play_in_processes
 from firstclick.simulate.loop import log_spaced
 from firstclick.simulate.results import Results, gather
-from firstclick.whole_number import whole_number
+from firstclick.whole_number import seed_number, whole_number
 
 # Years of computing; and float64, in which rewards are summed, counts this far without a gap.
 MOST_STEPS = 10**15
@@ -59,7 +59,7 @@ def simulate(
     runs = whole_number("runs", runs, at_least=1)
     jobs = whole_number("jobs", jobs, at_least=1)
     points = whole_number("points", points, at_least=2)
-    seed = whole_number("seed", seed, at_least=0)
+    seed = seed_number(seed)
     if isinstance(policies, str | Policy):
         raise InvalidInput(f"policies must be a list, got {policies!r} alone; put it in brackets")
     made = [make_policy(policy) for policy in policies]

@@ -1,0 +1,61 @@
+"""What an item may be called: a text, or a whole number."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+
+from firstclick.errors import InvalidInput
+from firstclick.quoting import quoted
+from firstclick.whole_number import in_powers
+
+ItemId = str | int
+
+# Room for a UUID as a number. No file could hold any number: Python writes 4,300 digits at most.
+LARGEST_ID = 2**128 - 1
+
+
+def item_id(item: object, what: str = "an item id", otherwise: str = "") -> ItemId:
+    """The id as a plain text or int; NumPy's own become plain ones."""
+    if isinstance(item, str):
+        return str(item)
+    if not isinstance(item, int | np.integer) or isinstance(item, bool | np.timedelta64):
+        raise InvalidInput(f"{what} must be a text or a whole number{otherwise}, got {quoted(item)}")
+    if abs(number := int(item)) > LARGEST_ID:
+        raise InvalidInput(
+            f"{what} that is a whole number must be at most {in_powers(LARGEST_ID)} in size, "
+            f"got {quoted(number)}; give a text"
+        )
+    return number
+
+
+def _are_plain(ids: list[ItemId]) -> bool:
+    """Whether all of them can be taken as they are; others are looked at one by one."""
+    types = set(map(type, ids))
+    if types == {int}:
+        return min(ids) >= -LARGEST_ID and max(ids) <= LARGEST_ID  # type: ignore[operator]
+    return types <= {str}
+
+
+def item_ids(items: Iterable[ItemId], name: str = "items") -> list[ItemId]:
+    """The ids as a list, or InvalidInput."""
+    # A text is iterable too: 'b12' would quietly mean the items 'b', '1' and '2'.
+    if isinstance(items, str):
+        text = quoted(items)
+        raise InvalidInput(f"{name} must be a list of ids, got the text {text}; say [{text}]")
+    try:
+        given = list(items)
+    except TypeError:
+        raise InvalidInput(f"{name} must be a list of ids, got {quoted(items)}") from None
+    return given if _are_plain(given) else [item_id(item) for item in given]
+
+
+def new_ids(items: Iterable[ItemId]) -> list[ItemId]:
+    """The ids of items to add: at least one, and none of them twice."""
+    ids = item_ids(items)
+    if not ids:
+        raise InvalidInput("no items given")
+    if len(set(ids)) < len(ids):
+        twice = next(item for item, times in Counter(ids).items() if times > 1)
+        raise InvalidInput(f"item {quoted(twice)} is given twice")
+    return ids
