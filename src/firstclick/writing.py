@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -135,6 +136,37 @@ def _remove_left_drafts(target: Path, ours: Path) -> None:
                     left.unlink()
                 finally:
                     os.close(descriptor)
+
+
+def folder_draft(folder: Path, stem: str = "") -> Path:
+    """Where in `folder` this process may make a folder that gets its own name, or place, later.
+
+    What killed processes have left there is removed.
+    """
+    for left in folder.glob(".*.part"):
+        process = drafting_process(left.name, stem)
+        if process is not None and not _lives(process):
+            shutil.rmtree(left, ignore_errors=True)
+    return folder / f".{stem}{stem and '.'}{os.getpid()}.part"
+
+
+def drafting_process(name: str, stem: str = "") -> int | None:
+    """The number of the process whose draft of a folder has this name; None if it is no such draft."""
+    number = name.removeprefix(f".{stem}{stem and '.'}").removesuffix(".part")
+    return int(number) if number.isdecimal() and name == f".{stem}{stem and '.'}{number}.part" else None
+
+
+def _lives(process: int) -> bool:
+    """Whether there may be a process of this number."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # Somebody else's.
+        return True
+    return True
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,5 +1,9 @@
 """Peers are played in processes of their own, within their limits, and what they cannot do is said."""
 
+import os
+import select
+import signal
+import subprocess
 import sys
 import time
 from typing import ClassVar
@@ -138,6 +142,28 @@ def test_peers_are_kept_and_played_again_only_under_other_limits(one_peer, tmp_p
     assert asked == [16, 256, 3000]
     measured(kept, seconds=30.0)
     assert asked == [16, 256, 3000] * 2
+
+
+STARTER = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+CHILD = """
+import os, time
+from firstclick.bench.peers.process import end_with_parent
+end_with_parent()
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+
+@posix
+def test_a_peer_ends_when_its_parent_is_killed():
+    with subprocess.Popen([sys.executable, "-c", STARTER, CHILD], stdout=subprocess.PIPE) as starter:
+        peer = int(starter.stdout.readline())
+        starter.kill()
+        # The pipe has no end as long as either of them holds it.
+        ended, _, _ = select.select([starter.stdout], [], [], 20)
+        if not ended:
+            os.kill(peer, signal.SIGKILL)
+    assert ended
 
 
 def test_the_user_looks_down_to_the_click():

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shlex
+import subprocess
 import sys
 from itertools import pairwise
 
@@ -289,6 +290,21 @@ def test_results_are_replaced_only_on_demand(run, folder):
     assert run(*WORLD, "--policy", "random", "--seed", 2, "--out", "kept", "--overwrite").code == 0
     assert json.loads((folder / "kept/results.json").read_text())["seed"] == 2
     assert held(folder / "kept") == OUR_FILES
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes of POSIX")
+@pytest.mark.parametrize("there", [True, False])
+def test_drafts_of_a_killed_command_go_with_the_next_report(run, folder, there):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    drafts = [folder / f".kept.{process}.part" for process in (gone.pid, os.getppid())]
+    if there:
+        drafts = [folder / "kept" / f".{process}.part" for process in (gone.pid, os.getppid())]
+    for draft in drafts:
+        draft.mkdir(parents=True)
+        (draft / "results.json").write_text("half")
+    assert run(*WORLD, "--policy", "random", "--seed", 1, "--out", "kept").code == 0
+    assert [draft.exists() for draft in drafts] == [False, True], "one belongs to a process that lives"
 
 
 @pytest.mark.parametrize("name", [".", "empty", "with [brackets]", "ünïcode"])

@@ -36,6 +36,9 @@ def _with_room(arrays: CatalogArrays, held: int, room: int) -> CatalogArrays:
 class Catalog:
     """Items in rows. A row, once given, keeps its item and its features for ever.
 
+    An id is a text, or a whole number of at most 2^128 - 1 in size. Features are plain numbers: masked
+    values, dates and times are refused.
+
     A withdrawn item leaves its row behind, hidden: `show_again` shows it as it was, `add` gives it a new row.
     So whatever was shown can still be learned from, with the features it was shown with.
 

@@ -24,6 +24,7 @@ from typer import TyperException
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
 from firstclick.simulate import Results
 from firstclick.whole_number import whole_number
+from firstclick.writing import drafting_process, folder_draft
 
 # No markup: a path or a note may hold brackets.
 talk = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -152,6 +153,8 @@ def check_output(folder: Path | None, *, overwrite: bool) -> None:
         if folder.exists() and not folder.is_dir():
             raise InvalidInput(f"{folder} is a file; --out names a folder")
         held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        # A command that was killed while it wrote its report has left a draft, which goes with the next one.
+        held = [name for name in held if drafting_process(name) is None]
         if held and not (overwrite and set(held) <= OUR_FILES):
             ours = set(held) <= OUR_FILES
             what = "results" if ours else f"other files ({min(set(held) - OUR_FILES)})"
@@ -170,7 +173,7 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
 
     # Within the folder if there is one: it may be the current folder or a mounted one, which cannot be
     # replaced as a whole.
-    draft = folder / f".{os.getpid()}.part" if folder.exists() else _beside(folder)
+    draft = folder_draft(folder) if folder.exists() else folder_draft(folder.parent, folder.name)
     try:
         draft.mkdir(parents=True)
         results.save(draft / "results.json")
@@ -191,10 +194,6 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder / "report.html"
-
-
-def _beside(folder: Path) -> Path:
-    return folder.with_name(f".{folder.name}.{os.getpid()}.part")
 
 
 def _write_csv(results: Results, path: Path) -> None:

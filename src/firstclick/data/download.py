@@ -1,7 +1,6 @@
 """Public data sets from their official addresses: resumed, checked, and there whole or not at all."""
 
 import hashlib
-import os
 import shutil
 import zipfile
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from firstclick._version import __version__
 from firstclick.data.sources import Progress, silent
 from firstclick.declaration import did_you_mean
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
-from firstclick.writing import write_whole
+from firstclick.writing import folder_draft, write_whole
 
 TIMEOUT = 30.0  # seconds without a byte
 _BLOCK = 1 << 16
@@ -182,7 +181,7 @@ def _check(archive: Archive, part: Path) -> None:
 
 
 def _unpack(archive: Archive, part: Path, target: Path) -> None:
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    draft = folder_draft(target.parent, target.name)
     try:
         draft.mkdir()
         with zipfile.ZipFile(part) as packed:

@@ -329,7 +329,10 @@ class Ranker(LivePolicy):
         return Ranker._awake(merged)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, slates that wait included; an older file is replaced whole."""
+        """Write everything to one file, slates that wait included; an older file is replaced whole.
+
+        It keeps its permissions, and a symbolic link stays one.
+        """
         self.follow_catalog()
         resting = Resting(
             self.policy,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from firstclick.bench.measure import measure
-from firstclick.bench.peers.process import PEERS
+from firstclick.bench.peers.process import PEERS, end_with_parent
 from firstclick.bench.run import SEED, build_world
 from firstclick.streams import stream
 from firstclick.worlds.long_tail import LongTailWorld
@@ -36,6 +36,7 @@ class PeerContender:
 
 
 def main() -> None:
+    end_with_parent()
     name, *numbers = sys.argv[1:]
     n_items, n_features, k, memory = (int(numbers[place]) for place in (0, 1, 2, 4))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))

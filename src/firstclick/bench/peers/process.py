@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,6 +78,18 @@ def within_limits(
         return {"failure": f"ran out of its {gigabytes(memory)}"}
     last = (err.strip().splitlines() or [f"exit code {process.returncode}"])[-1]
     return {"failure": f"failed: {last[:200]}"}
+
+
+def end_with_parent() -> None:
+    """Have this process end soon after the one that started it, should that be killed."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def gigabytes(memory: int) -> str:
