@@ -25,6 +25,7 @@ test: .venv/.all ## install the tools too, then lint, type check and test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m "plain and not long"
 
 test-long: .venv/.all ## the tests that take minutes
 	$(BIN)/pytest -m long

@@ -6,9 +6,25 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from sizes import PLAIN
+
 # The first call of a kernel compiles: no deadline. In CI the examples are the same each time.
 settings.register_profile("firstclick", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("firstclick")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if PLAIN:
+        # Hashes wrap on purpose, and kernels may divide by zero: Numba is silent about it, NumPy warns.
+        config.addinivalue_line("filterwarnings", "ignore::RuntimeWarning")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of all policies run in plain Python: compiling 31 policies takes minutes. Compiled they are long."""
+    for item in items:
+        if item.get_closest_marker("plain") and not PLAIN:
+            item.add_marker("long")
 
 
 @pytest.fixture(scope="session")

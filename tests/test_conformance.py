@@ -9,7 +9,7 @@ from firstclick.kernels.ranking import rank
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.protocol import EVERYTHING
-from firstclick.registry import USUAL_POLICIES, make_policy
+from firstclick.registry import make_policy
 from firstclick.testing import CHECKS, Check, check_policy, checks_of
 
 OTHERS = [
@@ -44,20 +44,21 @@ SKIPPED = {
 }
 
 
-# Whole runs of learners that came after the paper are long: the loop is compiled for each of them.
+# One that learns from features and one that counts: of all others `make test` does not compile the kernels.
+COMPILED = ("cascade-lin-ts", "cascade-ts")
+# Whole runs are too much for plain Python.
 RUNS = ("stays_finite_in_extremes", "beats_random_order")
+
+
+def marks(policy: str, check: Check) -> list[pytest.MarkDecorator]:
+    if policy.partition(":")[0] in COMPILED:
+        return []
+    return [pytest.mark.long if check.name in RUNS else pytest.mark.plain]
 
 
 def cases() -> list[Any]:
     return [
-        pytest.param(
-            policy,
-            check,
-            id=f"{policy}-{check.name}",
-            marks=[pytest.mark.long]
-            if check.name in RUNS and policy.partition(":")[0] not in USUAL_POLICIES
-            else [],
-        )
+        pytest.param(policy, check, id=f"{policy}-{check.name}", marks=marks(policy, check))
         for policy in [*policy_classes(), *OTHERS]
         for check in CHECKS
     ]
@@ -210,8 +211,10 @@ def test_every_check_has_a_policy_that_breaks_it_but_one() -> None:
     assert {check.name for check in CHECKS} - set(BROKEN) == {"continues_after_save_and_load"}
 
 
-@pytest.mark.long  # Nobody can import these classes, so that each is compiled anew.
-@pytest.mark.parametrize("check", [c for c in CHECKS if c.name in BROKEN], ids=lambda check: check.name)
+@pytest.mark.parametrize(
+    "check",
+    [pytest.param(c, id=c.name, marks=marks("broken", c)) for c in CHECKS if c.name in BROKEN],
+)
 def test_a_broken_policy_is_caught(check: Check) -> None:
     with pytest.raises(AssertionError):
         check.rule(BROKEN[check.name]())
