@@ -17,6 +17,7 @@ from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
 from firstclick.testing.checks import keeps_what_it_knows_when_items_are_added as check_growth
 from firstclick.worlds.bernoulli import BernoulliWorld
+from sizes import size
 
 CHANCES = (1.0, 0.8, 0.6)
 
@@ -88,15 +89,17 @@ class SlowTopRank:
         self.relations |= fresh
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("pairs", ["block", "shown"])
 def test_top_rank_equals_its_reference(pairs):
     slow = SlowTopRank(6, horizon=20, shown_only=pairs == "shown")
     attractions = [0.1, 0.95, 0.2, 0.5, 0.15, 0.05]
-    driver = play_both(f"top-rank:horizon=20,pairs={pairs}", slow, attractions, 1500, restrict=True)
+    driver = play_both(f"top-rank:horizon=20,pairs={pairs}", slow, attractions, size(1500, plain=300), restrict=True)
     assert driver.state.block.max() >= 2  # It came to more than one relation, and to what is behind it.
     assert driver.state.block[1] == 0
 
 
+@pytest.mark.plain
 def test_top_rank_puts_a_circle_last_and_does_not_hang():
     driver = Driver("top-rank:horizon=2", np.eye(4), k=2)
     for i, j in [(1, 2), (2, 3), (3, 1), (0, 1), (0, 2), (0, 3)]:
@@ -150,16 +153,18 @@ class SlowBubbleRank:
         self.t += 1
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(("n", "turn"), [(3, 1), (6, 1), (6, 5)])
 def test_bubble_rank_equals_its_reference(n, turn):
     slow = SlowBubbleRank(n, horizon=3, turn=turn)
     attractions = np.linspace(0.1, 0.9, n)
     restrict = n > 3
-    driver = play_both(f"bubble-rank:horizon=3,turn={turn}", slow, attractions, 1500, restrict=restrict)
+    driver = play_both(f"bubble-rank:horizon=3,turn={turn}", slow, attractions, size(1500, plain=1100), restrict=restrict)
     assert np.argsort(driver.state.place).tolist() == slow.list
     assert slow.list != list(range(n))
 
 
+@pytest.mark.plain
 def test_bubble_rank_takes_from_late_feedback_only_what_confirms_the_list():
     driver = Driver("bubble-rank", np.eye(5), k=5)
     # First pairing: the second with the third, the fourth with the fifth. This slate has the other one.
@@ -170,6 +175,7 @@ def test_bubble_rank_takes_from_late_feedback_only_what_confirms_the_list():
     assert sorted(zip(*np.nonzero(driver.state.wins), strict=True)) == [(2, 1), (4, 3)]
 
 
+@pytest.mark.plain
 def test_bubble_rank_pairs_what_a_slate_shows_though_nobody_says_what_a_request_left_out():
     driver = Driver("bubble-rank", np.eye(5), k=5)
     driver.learn([0, 3, 2, 4], [1, 3])  # Without 1 the second and the third are 2 and 3.
@@ -200,6 +206,7 @@ def wrong_pairs(attractions):
 
 # By the authors' lemma a run breaks the rule with a chance of at most K^2 / horizon = 0.0005; all 16 of them
 # with one of 0.008. (Azuma's inequality alone gives far less: n K^2 / 2 delta^2, with delta = horizon^-4.)
+@pytest.mark.long
 @pytest.mark.parametrize("clicks", ["cascade", "dcm/0.6/0.3", "pbm", "scroll"])
 def test_bubble_rank_never_shows_many_more_wrong_pairs_than_the_list_it_was_given(clicks):
     k, policy = 7, bubble_rank.BubbleRank()
@@ -280,9 +287,10 @@ class SlowBatchRank:
         self.batches = batches
 
 
+@pytest.mark.plain
 def test_batch_rank_equals_its_reference():
     slow = SlowBatchRank(6, horizon=8, k=3)
-    driver = play_both("batch-rank:horizon=8", slow, [0.2, 0.9, 0.02, 0.6, 0.02, 0.4], 4000, restrict=True)
+    driver = play_both("batch-rank:horizon=8", slow, [0.2, 0.9, 0.02, 0.6, 0.02, 0.4], size(4000, plain=2500), restrict=True)
     assert len(slow.batches) == 3  # split twice
     assert 3 in driver.state.batch  # and dropped
     assert [first for first, *_ in slow.batches] == np.flatnonzero(driver.state.stage >= 0).tolist()
@@ -355,6 +363,7 @@ class SlowRecurRank:
         ]
 
 
+@pytest.mark.plain
 def test_recur_rank_equals_its_reference():
     draw = stream(5, "features")
     attractions = np.array([0.95, 0.6, 0.55, 0.5, 0.12, 0.02, 0.3, 0.25])
@@ -362,7 +371,7 @@ def test_recur_rank_equals_its_reference():
     other = draw.standard_normal((8, 3))
     features = np.column_stack([attractions, other, other[:, 0] - other[:, 1]]) @ draw.standard_normal((5, 5))
     slow = SlowRecurRank(features, horizon=10, k=3)
-    driver = play_both("recur-rank:horizon=10", slow, attractions, 6000, features=features, restrict=True)
+    driver = play_both("recur-rank:horizon=10", slow, attractions, size(6000, plain=1500), features=features, restrict=True)
     assert len(slow.blocks) >= 2  # split
     assert 3 in driver.state.block  # and dropped
     assert [b["first"] for b in slow.blocks] == np.flatnonzero(driver.state.phase >= 0).tolist()
@@ -385,17 +394,20 @@ def test_the_design_knows_all_items_nearly_as_well_as_can_be(n, d, rank):
     assert rank * (1 - 1e-9) <= width <= 1.1 * rank
 
 
+@pytest.mark.plain
 def test_too_many_items_are_refused_in_one_sentence():
     for name in ("top-rank", "bubble-rank"):
         with pytest.raises(InvalidInput, match=rf"{name} keeps .* at most 2,000 items, got 2,001; choose"):
             Driver(name, np.zeros((2001, 1)))
 
 
+@pytest.mark.plain
 def test_top_rank_says_which_of_its_settings_takes_items_later():
     assert not make_policy("top-rank").growable
     check_growth(make_policy("top-rank:pairs=shown"))
 
 
+@pytest.mark.plain
 def test_items_that_come_later_start_where_their_learner_says():
     catalog = Catalog(["a", "b", "c", "d"], np.eye(4))
     names = ("top-rank:pairs=shown", "bubble-rank", "batch-rank")
@@ -411,6 +423,7 @@ def test_items_that_come_later_start_where_their_learner_says():
     assert rankers["batch-rank"].state.batch[4] == 1
 
 
+@pytest.mark.plain
 def test_a_withdrawn_item_is_no_wall_in_the_list_of_bubble_rank():
     attractions = {"a": 0.05, "gone": 0.5, "best": 0.95, "b": 0.05, "c": 0.05}
     ranker = Ranker("bubble-rank:horizon=3", Catalog(list(attractions), np.eye(5)), k=2, seed=3)

@@ -16,6 +16,7 @@ from firstclick.registry import make_policy, make_world
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, states_differ
 from firstclick.testing.checks import unexamined_positions_teach_nothing
+from sizes import size
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 
@@ -40,6 +41,7 @@ def some_clicks(draw, n, most=1):
 # ------------------------------------------------------------------------------- switched off: the parent
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("policy", "parent", "most"),
     [
@@ -55,7 +57,7 @@ def some_clicks(draw, n, most=1):
 def test_with_the_extension_switched_off_it_is_its_parent(policy, parent, most):
     features = features_of(40)  # So many that widths are kept.
     mine, plain, draw = Driver(policy, features, k=K), Driver(parent, features, k=K), stream(2, "clicks")
-    for step in range(400):  # past a refresh of the factor
+    for step in range(size(400, plain=80)):  # past a refresh of the factor, if compiled
         slate = mine.recommend(step)
         assert slate == plain.recommend(step), f"step {step}"
         clicks = some_clicks(draw, K, most)
@@ -206,6 +208,7 @@ SLOW = {
 }  # fmt: skip
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("policy", SLOW)
 def test_slates_equal_those_of_a_slow_version(policy):
     features = features_of()
@@ -233,6 +236,7 @@ def test_slates_equal_those_of_a_slow_version(policy):
 # ------------------------------------------------------------------------------------- one by one
 
 
+@pytest.mark.plain
 def test_what_the_page_tells_is_sure_whatever_the_chance_of_leaving():
     features = features_of()
     told, plain = Driver("dcm-lin-ts:stop=0.4", features, k=4), Driver("dcm-lin-ts", features, k=4)
@@ -244,6 +248,7 @@ def test_what_the_page_tells_is_sure_whatever_the_chance_of_leaving():
     unexamined_positions_teach_nothing(told.policy)
 
 
+@pytest.mark.plain
 def test_who_went_on_is_counted_where_it_can_be_told():
     driver = Driver("dcm-lin-ts:stop=learned", features_of(), k=4)
     for clicks, told, went_on, could in [
@@ -261,6 +266,7 @@ def test_who_went_on_is_counted_where_it_can_be_told():
     assert 4 < driver.state.going_on[1] < 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("truth", [0.1, 0.5, 0.9])
 def test_the_chance_of_leaving_is_found_out(truth):
     world = make_world(f"linear:n_items=32,n_features=5,best=0.2,clicks=dcm/{truth}").build(1)
@@ -271,6 +277,7 @@ def test_the_chance_of_leaving_is_found_out(truth):
     assert 1 - followed / would_be == pytest.approx(truth, abs=0.1)
 
 
+@pytest.mark.plain
 def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():
     plain, weighted = make_policy("dcm-lin-ucb"), make_policy("dcm-lin-ucb:stop=0.3")
     assert plain.mergeable
@@ -281,13 +288,14 @@ def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():
         make_policy("dcm-lin-ts:stop=0")
 
 
+@pytest.mark.plain
 def test_widths_that_grow_as_the_past_fades_are_kept_without_changing_a_slate():
     features = features_of(1200)  # So many that there is an index.
     policy = "discounted-lin-ucb:discount=0.95,detector=3,sigma=0.3"
     quick, plain = (Driver(policy, features, k=K) for _ in range(2))
     plain.catalog = scanning(plain.catalog)
     draw, restarts = stream(4, "clicks"), 0
-    for step in range(400):
+    for step in range(size(400, plain=250)):
         slate = quick.recommend(step)
         assert slate == plain.recommend(step), f"step {step}"
         clicks = [0] if draw.random() < (step % 80 < 50) else []
@@ -309,6 +317,7 @@ def test_forgetting_keeps_its_digits_where_the_precision_has_none():
     assert moment.tolist() == [1.0, 2.0]
 
 
+@pytest.mark.plain
 def test_one_item_at_a_time_comes_near_the_posterior_of_all_at_once():
     # 2,000 observations of a logistic model with 5 coefficients: each lies within half of its standard
     # deviation (seen: 0.36) of where the whole log puts it; deviations agree within 10 % (seen: 7 %).
@@ -328,6 +337,7 @@ def test_one_item_at_a_time_comes_near_the_posterior_of_all_at_once():
     np.testing.assert_allclose(mine, deviations, rtol=0.1)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("policy", ["discounted-lin-ts", "dcm-lin-ts:stop=0.5", "vac2-ucb", "logistic-ts"])
 def test_rankers_that_depend_on_order_are_not_merged(policy):
     catalog = Catalog(range(N_ITEMS), features_of())

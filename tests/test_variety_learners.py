@@ -8,6 +8,7 @@ from firstclick import Catalog, InvalidInput, Ranker
 from firstclick.kernels.hashing import mix
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
+from sizes import size
 
 N_ITEMS, D, K = 11, 4, 4
 
@@ -59,6 +60,7 @@ def some_topics(n_items=N_ITEMS, d=D):
     return topics
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("policy", "n_topics", "sigma", "c"),
     [
@@ -70,7 +72,7 @@ def some_topics(n_items=N_ITEMS, d=D):
 def test_slates_equal_the_reference(policy, n_topics, sigma, c):
     features, draw = some_topics(), stream(2, "clicks")
     driver, slow = Driver(policy, features, k=K), Greedy(features, n_topics, sigma, c)
-    for step in range(250):
+    for step in range(size(250, plain=100)):
         key = np.uint64(mix(stream_key(0, "driver"), np.uint64(step)))
         ties = [mix(key, label) for label in driver.catalog.labels]
         candidates = draw.permutation(N_ITEMS)[:6] if step % 2 else np.arange(N_ITEMS)
@@ -99,6 +101,7 @@ def of_disjoint_topics():
     return features
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("policy", "parent", "features", "k"),
     [
@@ -110,7 +113,7 @@ def of_disjoint_topics():
 )
 def test_where_nothing_is_shared_it_is_its_parent_slate_by_slate(policy, parent, features, k):
     driver, plain, draw = Driver(policy, features, k=k), Driver(parent, features, k=k), stream(5, "clicks")
-    for step in range(600):  # past a refresh of the factor
+    for step in range(size(600, plain=60)):  # past a refresh of the factor, if compiled
         slate = driver.recommend(step)
         assert slate == plain.recommend(step), f"step {step}"
         position = int(draw.integers(0, k + 1))
@@ -118,6 +121,7 @@ def test_where_nothing_is_shared_it_is_its_parent_slate_by_slate(policy, parent,
             one.learn(slate, position if position < k else None)
 
 
+@pytest.mark.plain
 def test_topics_beyond_0_and_1_are_refused_at_the_start_and_later():
     fine = np.array([[0.0, 1.0, -5.0], [0.5, 0.2, 9.0], [0.1, 0.3, 0.0]])
     with pytest.raises(
