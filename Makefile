@@ -25,10 +25,11 @@ test: .venv/.all ## install the tools too, then lint, type check and test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal
+	@echo "all policies, in plain Python ..."
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m "plain and not long"
 
-test-long: .venv/.all ## the tests that take minutes
-	$(BIN)/pytest -m long
+test-long: .venv/.all ## the tests that take minutes, and those of all policies with compiled kernels
+	$(BIN)/pytest -n 2 --dist worksteal -m long
 
 bench: .venv/.run ## measure the speed of the learners, into out/bench
 	@$(BIN)/firstclick bench --out out/bench --overwrite

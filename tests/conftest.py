@@ -21,7 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of all policies run in plain Python: compiling 31 policies takes minutes. Compiled they are long."""
+    """Tests of all policies are long where kernels are compiled: 31 policies take minutes."""
     for item in items:
         if item.get_closest_marker("plain") and not PLAIN:
             item.add_marker("long")

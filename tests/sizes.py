@@ -1,6 +1,10 @@
-"""Sizes of tests that `make test` runs in plain Python and `make test-long` compiled."""
+"""What `make test` compiles, and sizes of tests that it runs in plain Python."""
 
 import os
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
 
 # Numba's own rule for NUMBA_DISABLE_JIT, without importing Numba.
 PLAIN = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or "0"))
@@ -9,3 +13,15 @@ PLAIN = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or "0"))
 def size(compiled: int, *, plain: int) -> int:
     """So many steps where kernels are compiled, and so many where they are plain Python, which is slow."""
     return plain if PLAIN else compiled
+
+
+# One that learns from features and one that counts. Each other policy would take up to a minute to compile.
+COMPILED = ("cascade-lin-ts", "cascade-ts")
+
+
+def policies(names: Iterable[str]) -> list[Any]:
+    """Parameters of a test: `make test` runs two policies compiled, and all others in plain Python."""
+    return [
+        pytest.param(name, marks=[] if name.partition(":")[0] in COMPILED else [pytest.mark.plain])
+        for name in names
+    ]

@@ -14,6 +14,7 @@ import firstclick.catalog.catalog as catalog_module
 from awkward import short_id
 from firstclick import Catalog, Ranker
 from firstclick.errors import InvalidInput, UnknownName
+from sizes import policies
 
 # 5 items with 2 features; ids with gaps, of both kinds.
 ITEMS = ["a", 40, "4", 4, "zebra"]
@@ -588,7 +589,9 @@ TestCatalogMachine.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 # One of each kind of shortcut.
-@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-lin-ucb", "cascade-ts", "cascade-ucb1"])
+@pytest.mark.parametrize(
+    "policy", policies(["cascade-lin-ts", "cascade-lin-ucb", "cascade-ts", "cascade-ucb1"])
+)
 @pytest.mark.parametrize("n_items", [70, 1500])
 def test_slates_of_a_catalog_that_grew_are_those_of_one_that_did_not(policy, n_items):
     features = np.random.default_rng(3).normal(size=(n_items, 4))

@@ -94,7 +94,9 @@ class SlowTopRank:
 def test_top_rank_equals_its_reference(pairs):
     slow = SlowTopRank(6, horizon=20, shown_only=pairs == "shown")
     attractions = [0.1, 0.95, 0.2, 0.5, 0.15, 0.05]
-    driver = play_both(f"top-rank:horizon=20,pairs={pairs}", slow, attractions, size(1500, plain=300), restrict=True)
+    driver = play_both(
+        f"top-rank:horizon=20,pairs={pairs}", slow, attractions, size(1500, plain=300), restrict=True
+    )
     assert driver.state.block.max() >= 2  # It came to more than one relation, and to what is behind it.
     assert driver.state.block[1] == 0
 
@@ -159,7 +161,9 @@ def test_bubble_rank_equals_its_reference(n, turn):
     slow = SlowBubbleRank(n, horizon=3, turn=turn)
     attractions = np.linspace(0.1, 0.9, n)
     restrict = n > 3
-    driver = play_both(f"bubble-rank:horizon=3,turn={turn}", slow, attractions, size(1500, plain=1100), restrict=restrict)
+    driver = play_both(
+        f"bubble-rank:horizon=3,turn={turn}", slow, attractions, size(1500, plain=1100), restrict=restrict
+    )
     assert np.argsort(driver.state.place).tolist() == slow.list
     assert slow.list != list(range(n))
 
@@ -290,7 +294,9 @@ class SlowBatchRank:
 @pytest.mark.plain
 def test_batch_rank_equals_its_reference():
     slow = SlowBatchRank(6, horizon=8, k=3)
-    driver = play_both("batch-rank:horizon=8", slow, [0.2, 0.9, 0.02, 0.6, 0.02, 0.4], size(4000, plain=2500), restrict=True)
+    driver = play_both(
+        "batch-rank:horizon=8", slow, [0.2, 0.9, 0.02, 0.6, 0.02, 0.4], size(4000, plain=2500), restrict=True
+    )
     assert len(slow.batches) == 3  # split twice
     assert 3 in driver.state.batch  # and dropped
     assert [first for first, *_ in slow.batches] == np.flatnonzero(driver.state.stage >= 0).tolist()
@@ -371,7 +377,9 @@ def test_recur_rank_equals_its_reference():
     other = draw.standard_normal((8, 3))
     features = np.column_stack([attractions, other, other[:, 0] - other[:, 1]]) @ draw.standard_normal((5, 5))
     slow = SlowRecurRank(features, horizon=10, k=3)
-    driver = play_both("recur-rank:horizon=10", slow, attractions, size(6000, plain=1500), features=features, restrict=True)
+    driver = play_both(
+        "recur-rank:horizon=10", slow, attractions, size(6000, plain=1500), features=features, restrict=True
+    )
     assert len(slow.blocks) >= 2  # split
     assert 3 in driver.state.block  # and dropped
     assert [b["first"] for b in slow.blocks] == np.flatnonzero(driver.state.phase >= 0).tolist()

@@ -11,6 +11,7 @@ from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.protocol import EVERYTHING
 from firstclick.registry import make_policy
 from firstclick.testing import CHECKS, Check, check_policy, checks_of
+from sizes import COMPILED
 
 OTHERS = [
     "cascade-lin-ts:sigma=0.3",
@@ -44,8 +45,6 @@ SKIPPED = {
 }
 
 
-# One that learns from features and one that counts: of all others `make test` does not compile the kernels.
-COMPILED = ("cascade-lin-ts", "cascade-ts")
 # Whole runs are too much for plain Python.
 RUNS = ("stays_finite_in_extremes", "beats_random_order")
 
@@ -87,9 +86,9 @@ def test_which_checks_each_policy_skips_is_known(capsys: pytest.CaptureFixture[s
 
 def test_check_policy_runs_every_check_and_says_so() -> None:
     lines: list[str] = []
-    check_policy("random", report=lines.append)
+    check_policy("cascade-ts", report=lines.append)
     assert len(lines) == len(CHECKS)
-    assert "beats_random_order: skipped, random declares learns = False" in lines
+    assert "takes_the_features_of_a_request: skipped, cascade-ts declares takes_features = False" in lines
 
 
 # Broken learners, each caught by the check of its fault. Without a name of their own they are not registered.

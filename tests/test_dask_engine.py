@@ -239,6 +239,7 @@ def test_a_cluster_of_our_own_gives_the_same_bits_as_one_process_and_as_two():
     assert sum(steps) == 6 * 700
 
 
+@pytest.mark.long
 def test_a_cluster_that_strangers_started_gives_the_same_bits_and_survives_the_death_of_its_only_worker(
     remote, tmp_path, monkeypatch
 ):
@@ -266,6 +267,7 @@ def test_a_worker_killed_in_mid_run_loses_nothing_and_no_step_is_counted_twice(a
     assert {mark.name for mark in tmp_path.iterdir()} == {"2 0", "9 0"}
 
 
+@pytest.mark.long
 def test_a_stage_that_died_with_its_only_holder_is_sent_again(tmp_path, scattered):
     stage = (2, 3, 6)
     tasks = (Stumbling(stage, n, tmp_path, falls=n == 1) for n in range(3))
@@ -297,6 +299,7 @@ def test_a_stage_is_sent_once_and_forgotten_when_its_tasks_are_done(address, clu
     assert not cluster.scheduler.tasks
 
 
+@pytest.mark.long
 def test_a_worker_unpacks_a_stage_once_however_its_tasks_are_mixed_with_those_of_another(scattered):
     one, other = Watched(uuid.uuid4().hex), Watched(uuid.uuid4().hex)
     order = [one] * 6 + [other] * 6 + [one] * 6 + [other, one] * 6 + [other] * 6
@@ -321,6 +324,7 @@ def test_threads_of_one_worker_unpack_a_stage_once_and_send_it_on_as_it_came():
     assert sys.getsizeof(dask_engine._Packed(bytes(10**6))) >= 10**6
 
 
+@pytest.mark.long
 def test_all_workers_play_the_first_stage_at_once(tmp_path):
     # Dask would send tasks to the worker that has the stage, and move them a second later.
     with dask.config.set({"distributed.scheduler.work-stealing": False}):
@@ -349,6 +353,7 @@ def test_long_tasks_among_short_ones_are_shared_out_again(submitted):
     assert len(submitted) < 300
 
 
+@pytest.mark.long
 def test_short_tasks_that_die_together_are_all_played_again(tmp_path, submitted):
     stage, steps = (1, 2), []
     tasks = (Stumbling(stage, n, tmp_path, falls=n == 150, seconds=0) for n in range(300))
@@ -402,6 +407,7 @@ def test_even_the_shortest_tasks_are_made_only_as_they_are_needed(address, monke
         assert made - finished <= 40  # Two bundles for each of two threads.
 
 
+@pytest.mark.long
 def test_steps_are_reported_while_a_task_is_played(address):
     steps = []
     assert list(play_on_dask(iter([Stumbling((1,), 0, seconds=2)]), steps.append, address, 1)) == [(0, 1)]
@@ -409,6 +415,7 @@ def test_steps_are_reported_while_a_task_is_played(address):
     assert sum(steps) == 10
 
 
+@pytest.mark.long
 def test_a_task_that_kills_every_worker_is_given_up(address, tmp_path, monkeypatch):
     monkeypatch.setattr(dask_engine, "MOST_DEATHS", 2)
     with pytest.raises(WorkFailed, match=r"lost \d workers over one task \(out of memory\?\); try fewer"):
@@ -451,6 +458,7 @@ def test_a_cluster_with_other_versions_is_refused(address, monkeypatch):
         list(play_on_dask(iter([]), silent, address, 1))
 
 
+@pytest.mark.long
 def test_a_cluster_without_firstclick_is_refused(remote, tmp_path):
     (tmp_path / "firstclick.py").write_text("raise ModuleNotFoundError(\"No module named 'firstclick'\")")
     address, _ = remote(tmp_path, worker=False)
@@ -458,6 +466,7 @@ def test_a_cluster_without_firstclick_is_refused(remote, tmp_path):
         list(play_on_dask(iter([]), silent, address, 1))
 
 
+@pytest.mark.long
 def test_a_cluster_without_workers_is_refused(remote):
     address, _ = remote(SOURCES, worker=False)
     with pytest.raises(InvalidInput, match=f"no workers; start one: `dask worker {address}`"):
@@ -498,6 +507,7 @@ def test_dask_says_nothing_on_the_terminal_not_even_when_a_worker_dies(tmp_path)
     assert sorted(line for line in out.splitlines() if "steps" not in line) == [f"({n}, 5)" for n in range(4)]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups of POSIX")
 def test_ctrl_c_ends_a_cluster_of_our_own_and_leaves_nobody(tmp_path):
     with script(tmp_path, 300) as program:

@@ -28,7 +28,9 @@ def test_generated_page_is_fresh(name):
 def python_blocks():
     for page in PAGES:
         for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)):
-            yield pytest.param(block, id=f"{page.name}-{number}")
+            # All conformance checks of a class that is compiled anew each time.
+            marks = [pytest.mark.long] if "check_policy(" in block else []
+            yield pytest.param(block, id=f"{page.name}-{number}", marks=marks)
 
 
 @pytest.mark.parametrize("block", list(python_blocks()))

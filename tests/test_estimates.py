@@ -18,6 +18,7 @@ from firstclick.protocol import Policy, longest_norm
 from firstclick.registry import USUAL_POLICIES
 from firstclick.testing import Driver
 from firstclick.testing.checks import estimates_follow_what_is_observed
+from sizes import COMPILED, policies, size
 
 K = 3
 
@@ -61,8 +62,10 @@ def expected(driver, x, log):
     return beta(len(x), log, getattr(policy, "a", 1), getattr(policy, "b", 1))
 
 
-@pytest.mark.parametrize("policy", [*LINEAR, SCALED, "ranked-lin-ts", "ranked-lin-ts:sigma=3", *COUNTING])
-@settings(max_examples=25)
+@pytest.mark.parametrize(
+    "policy", policies([*LINEAR, SCALED, "ranked-lin-ts", "ranked-lin-ts:sigma=3", *COUNTING])
+)
+@settings(max_examples=size(25, plain=10))
 @given(
     n_items=st.integers(K, 200),
     n_features=st.integers(1, 9),
@@ -83,6 +86,7 @@ def test_estimates_are_those_of_the_formulas(policy, n_items, n_features, size, 
     np.testing.assert_allclose(deviations, wanted_deviations[rows], rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.plain
 def test_the_formulas_are_tried_where_features_are_rescaled():
     x = np.array([[3.0, 4.0], [0.0, 2.5], [1.0, 0.0]])
     driver = Driver(SCALED, x)
@@ -91,7 +95,7 @@ def test_the_formulas_are_tried_where_features_are_rescaled():
     assert driver.estimate([0, 1, 2])[1] == pytest.approx([1.0, 0.5, 0.2])
 
 
-@pytest.mark.parametrize("policy", sorted(USUAL_POLICIES))
+@pytest.mark.parametrize("policy", policies(sorted(USUAL_POLICIES)))
 def test_every_policy_but_random_holds_something(policy):
     driver = Driver(policy)
     driver.play(10)
@@ -164,6 +168,7 @@ class HoldsNothing(CascadeLinTS):
     estimate = staticmethod(Policy.estimate)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("policy", "sentence"),
     [
@@ -180,6 +185,7 @@ def test_wrong_estimates_are_caught_by_the_conformance_check(policy, sentence):
         estimates_follow_what_is_observed(policy())
 
 
+@pytest.mark.plain
 def test_a_learner_that_holds_nothing_passes_the_conformance_check():
     estimates_follow_what_is_observed(HoldsNothing())
     estimates_follow_what_is_observed(Random())
@@ -187,9 +193,8 @@ def test_a_learner_that_holds_nothing_passes_the_conformance_check():
 
 # A learner that knows nothing of estimates, from a file of its own; and all others, with JIT on and off.
 SCRIPT = """
-import json, warnings
+import json, sys, warnings
 import numpy as np
-from firstclick.registry import USUAL_POLICIES
 from firstclick.kernels.bounds import CountState, count
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.protocol import Policy
@@ -209,25 +214,29 @@ class Plain(Policy):
         count(state, slate, examined, clicks)
 
 out = {}
-for policy in [*sorted(USUAL_POLICIES), Plain()]:
-    driver = Driver(policy)
+for policy in sys.argv[1:]:
+    driver = Driver(Plain() if policy == "plain" else policy)
     driver.play(20)
     out[driver.policy.name] = driver.estimate(range(0, 17, 2)).tolist()
 print(json.dumps(out))
 """
 
 
-def run(disable: str) -> dict:
+def run(disable: str, *names: str) -> dict:
     environment = os.environ | {"NUMBA_DISABLE_JIT": disable}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT, *names], env=environment, capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout)
 
 
-def test_estimates_are_the_same_with_and_without_compiling_and_nan_where_none_are_written():
-    compiled, plain = run("0"), run("1")
-    assert compiled.keys() == plain.keys()
-    assert np.isnan(compiled["plain"]).all()
+# The class of the script is compiled anew each time.
+@pytest.mark.parametrize(
+    "names", [COMPILED, pytest.param([*sorted(USUAL_POLICIES), "plain"], marks=pytest.mark.long)]
+)
+def test_estimates_are_the_same_with_and_without_compiling_and_nan_where_none_are_written(names):
+    compiled, plain = run("0", *names), run("1", *names, "plain")
+    assert np.isnan(plain["plain"]).all()
+    assert set(compiled) == set(names)
     for name, held in compiled.items():
         np.testing.assert_allclose(plain[name], held, rtol=1e-12, atol=1e-12, err_msg=name)

@@ -16,6 +16,7 @@ from firstclick.kernels.index import SCANS, rank_by_product
 from firstclick.kernels.ranking import FAN, LEAF
 from firstclick.protocol import EVERYTHING, catalog_arrays
 from firstclick.simulate import loop
+from sizes import policies
 
 FEW = 64  # items from which these tests build an index
 
@@ -128,7 +129,7 @@ def test_a_catalog_that_grows_keeps_its_index_until_many_rows_came_after_it(monk
     assert catalog.arrays.tree.covered == 111
 
 
-@pytest.mark.parametrize("policy", ["cascade-lin-ts", "ranked-lin-ts"])
+@pytest.mark.parametrize("policy", policies(["cascade-lin-ts", "ranked-lin-ts"]))
 def test_a_ranker_recommends_the_same_with_and_without_the_index(policy, monkeypatch):
     draw = np.random.default_rng(8)
     features = kind_of_features("long tail", draw, 300, 5)
@@ -187,7 +188,9 @@ def test_without_half_precision_every_search_is_a_scan(monkeypatch):
     assert build_index(np.random.default_rng(0).normal(size=(500, 3))).covered == 0
 
 
-@pytest.mark.parametrize("policy", ["cascade-lin-ts:sigma=0.5", "ranked-lin-ts"])
+@pytest.mark.parametrize(
+    "policy", ["cascade-lin-ts:sigma=0.5", pytest.param("ranked-lin-ts", marks=pytest.mark.long)]
+)
 def test_runs_are_the_same_bits_with_and_without_the_index(policy, monkeypatch):
     from firstclick import simulate
 

@@ -9,6 +9,7 @@ import reference
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
+from sizes import policies, size
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 
@@ -36,13 +37,13 @@ def noise_and_ties(driver, number):
     return noise, [mix(key, label) for label in driver.catalog.labels]
 
 
-@pytest.mark.parametrize("policy", REFERENCES)
+@pytest.mark.parametrize("policy", policies(REFERENCES))
 def test_slates_equal_the_reference(policy):
     features = stream(1, "features").standard_normal((N_ITEMS, N_FEATURES))
     features[5] = features[2]  # a tie at every step
     driver, slow = Driver(policy, features, k=K), REFERENCES[policy](features)
     draw = stream(2, "clicks")
-    for step in range(300):
+    for step in range(size(300, plain=150)):
         noise, ties = noise_and_ties(driver, step)
         candidates = [] if step % 3 else sorted(draw.choice(N_ITEMS, 6, replace=False).tolist())
         hidden = draw.choice(N_ITEMS, 4, replace=False).tolist() if step % 4 == 1 else []
@@ -55,7 +56,8 @@ def test_slates_equal_the_reference(policy):
         slow.learn(slate, click)
 
 
-@settings(max_examples=40)
+@pytest.mark.plain
+@settings(max_examples=size(40, plain=12))
 @given(
     seed=st.integers(0, 2**32), sigma=st.floats(0.05, 20), n_items=st.integers(3, 600), d=st.integers(1, 9)
 )
@@ -78,10 +80,12 @@ def test_linear_learners_equal_the_reference_whatever_the_sizes(seed, sigma, n_i
             slow.learn(slate, click)
 
 
-@pytest.mark.parametrize("policy", ["cascade-lin-ts:sigma=0.4", "cascade-lin-ucb:sigma=2.5", "ranked-lin-ts"])
+@pytest.mark.parametrize(
+    "policy", policies(["cascade-lin-ts:sigma=0.4", "cascade-lin-ucb:sigma=2.5", "ranked-lin-ts"])
+)
 def test_factor_is_that_of_the_precision_from_the_first_step_on(policy):
     driver = Driver(policy)
-    for step in range(1500):  # past a refresh of the factor
+    for step in range(size(1500, plain=200)):  # past a refresh of the factor, if compiled
         factor, precision = driver.state.factor, driver.state.precision
         np.testing.assert_allclose(np.swapaxes(factor, -1, -2) @ factor, precision, rtol=1e-10, atol=1e-10)
         assert (np.tril(factor, -1) == 0).all()
@@ -99,6 +103,7 @@ def test_precision_and_moment_are_sums_over_what_was_examined():
     assert driver.state.time[0] == 1
 
 
+@pytest.mark.plain
 def test_what_was_pretended_is_not_in_the_state():
     for start in ("pessimistic", "first"):
         driver = Driver(f"cascade-ucb1:start={start}")
@@ -107,6 +112,7 @@ def test_what_was_pretended_is_not_in_the_state():
         assert driver.state.hits.sum() == 1
 
 
+@pytest.mark.plain
 def test_unseen_items_come_first_unless_pessimistic():
     for policy in ("cascade-ucb1", "cascade-kl-ucb"):
         driver = Driver(f"{policy}:start=first", n_items=5, k=2)
@@ -115,11 +121,12 @@ def test_unseen_items_come_first_unless_pessimistic():
         assert driver.recommend(0)[0] == 2
 
 
+@pytest.mark.plain
 def test_unseen_items_share_the_first_places_fairly():
     # Each of 17 items is first with probability 1/17; a share of 6 standard errors is no chance.
-    driver = Driver("cascade-ucb1:start=first")
-    first = np.bincount([driver.recommend(step)[0] for step in range(17 * 400)], minlength=17)
-    assert np.abs(first - 400).max() < 6 * np.sqrt(400)
+    driver, each = Driver("cascade-ucb1:start=first"), size(400, plain=80)
+    first = np.bincount([driver.recommend(step)[0] for step in range(17 * each)], minlength=17)
+    assert np.abs(first - each).max() < 6 * np.sqrt(each)
 
 
 def test_beta_learner_ranks_by_posterior_draws():
@@ -133,6 +140,7 @@ def test_beta_learner_ranks_by_posterior_draws():
     assert abs(sum(slate[1] == 0 for slate in slates) - 250) < 67
 
 
+@pytest.mark.plain
 def test_the_clip_of_lin_ucb_never_decides_by_row():
     # With a large c all bounds exceed 1: the order must still be that of the bounds.
     features = np.diag([3.0, 1.0, 4.0, 2.0, 5.0])
@@ -140,6 +148,7 @@ def test_the_clip_of_lin_ucb_never_decides_by_row():
     assert driver.recommend(0) == [4, 2, 0, 3, 1]
 
 
+@pytest.mark.plain
 def test_theory_c_follows_the_theorem_and_features_are_rescaled_by_one_factor():
     features = stream(4, "features").standard_normal((N_ITEMS, N_FEATURES)) * 7
     driver = Driver("cascade-lin-ucb:c=theory,horizon=1000,sigma=0.5,theta_norm=2", features, k=K)

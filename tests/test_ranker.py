@@ -16,6 +16,9 @@ from firstclick.policies.cascade_ucb1 import CascadeUCB1
 from firstclick.ranker.file import FORMAT
 from firstclick.streams import stream, stream_key
 
+# The service and the conformance checks use compiled rankers.
+pytestmark = pytest.mark.plain
+
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 ITEMS = ["p3", 30, "", "p9", 9, "Grüße", "nan", 1000, "p40", -7, "z" * 500]
 FEATURES = np.abs(stream(8, "test features").normal(size=(N_ITEMS, N_FEATURES))) / 3

@@ -12,6 +12,7 @@ from firstclick import Catalog, Ranker
 from firstclick.catalog.grouping import caps_by_group, numbered
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.streams import stream
+from sizes import policies
 
 N_ITEMS, N_FEATURES, K = 12, 3, 4
 ITEMS = [f"item {i}" for i in range(N_ITEMS)]
@@ -224,7 +225,7 @@ def test_features_that_do_not_fit_the_request_are_refused(policy, request_, part
 # Caps
 
 
-@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ucb1"])
+@pytest.mark.parametrize("policy", policies(["cascade-lin-ts", "cascade-ucb1"]))
 @settings(max_examples=80)
 @given(data=st.data())
 def test_caps_give_what_picking_one_by_one_from_the_whole_ranking_gives(policy, data):
@@ -351,8 +352,8 @@ def test_a_learner_without_room_for_further_items_refuses_them_before_the_catalo
 
 
 def counted(**feedback):
-    """What CascadeUCB1 counts for each position of one slate."""
-    ranker = new_ranker("cascade-ucb1")
+    """What a counting learner counts for each position of one slate."""
+    ranker = new_ranker("cascade-ts")
     slate = ranker.recommend()
     ranker.learn(slate, **feedback)
     rows = ranker.catalog.rows(slate.items)

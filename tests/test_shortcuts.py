@@ -22,14 +22,15 @@ from firstclick.kernels.posterior import mean, observe
 from firstclick.kernels.widths import width_of
 from firstclick.protocol import EVERYTHING, Stage, catalog_arrays
 from firstclick.testing import Driver, request
+from sizes import policies, size
 
 LEARNERS = ("cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb")
 COUNTING = (
     "cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first", "cascade-kl-ucb:start=pessimistic",
     "cascade-ucb-v",
 )  # fmt: skip
-# One for each kind of shortcut; the rest take long to compile, for shortcuts that these share.
-QUICK = ("cascade-lin-ts", "cascade-lin-ucb", "cascade-kl-ucb")
+# The others take long to compile. Their shortcuts are tried in plain Python below.
+QUICK = "cascade-lin-ts"
 FEW = 64
 
 
@@ -128,11 +129,12 @@ def check_slates(driver, draw, steps, hide):
                 driver.learn(slate, click if click < len(slate) else None)
 
 
-@settings(max_examples=60)
+@pytest.mark.plain
+@settings(max_examples=size(60, plain=12))
 @given(
     kind=st.sampled_from(KINDS),
-    n_items=st.sampled_from([32, 40, 100, 300]),
-    d=st.sampled_from([1, 2, 3, 7, 30]),
+    n_items=st.sampled_from([32, 40, 100, size(300, plain=120)]),
+    d=st.sampled_from([1, 2, 3, 7, size(30, plain=9)]),
     k=st.integers(1, 6),
     seed=st.integers(0, 2**32),
     hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
@@ -147,10 +149,11 @@ def test_old_widths_give_the_slates_of_a_scan(kind, n_items, d, k, seed, hide, s
     check_slates(driver, draw, 25, hide)
 
 
-@settings(max_examples=60)
+@pytest.mark.plain
+@settings(max_examples=size(60, plain=12))
 @given(
     policy=st.sampled_from(COUNTING),
-    n_items=st.sampled_from([16, 60, 300]),
+    n_items=st.sampled_from([16, 60, size(300, plain=100)]),
     k=st.integers(1, 6),
     seed=st.integers(0, 2**32),
     hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
@@ -171,6 +174,7 @@ def test_groups_of_equal_counts_give_the_slates_of_a_scan(policy, n_items, k, se
     check_slates(driver, draw, 40, hide)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("policy", COUNTING[:2])
 def test_groups_follow_more_feedback_than_they_can_note(policy):
     driver = Driver(policy, np.empty((300, 0)), k=4)
@@ -180,6 +184,7 @@ def test_groups_follow_more_feedback_than_they_can_note(policy):
     check_slates(driver, np.random.default_rng(1), 20, 0.1)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("policy", COUNTING[:2])
 def test_counts_that_changed_without_feedback_are_noticed_by_their_time(policy):
     driver = Driver(policy, np.empty((300, 0)), k=4)
@@ -189,7 +194,7 @@ def test_counts_that_changed_without_feedback_are_noticed_by_their_time(policy):
     check_slates(driver, np.random.default_rng(1), 20, 0.1)
 
 
-@pytest.mark.parametrize("policy", [*LEARNERS, "cascade-ts"])
+@pytest.mark.parametrize("policy", policies([*LEARNERS, "cascade-ts"]))
 @pytest.mark.usefixtures("small_indexes")
 def test_a_ranker_that_gets_another_state_forgets_its_shortcuts(policy):
     draw = np.random.default_rng(8)
@@ -212,6 +217,7 @@ def observe_again_and_again(state, x, sigma, times):
         observe(state.precision, state.moment, state.factor, state.observations, x, step % 2 == 1, sigma, 1.0)
 
 
+@pytest.mark.long  # Two million steps, and kernels of cascade-lin-ucb.
 @pytest.mark.parametrize("n_items", [40, 1500])
 def test_widths_that_rounding_has_lifted_are_allowed_for(n_items):
     """A sum of two million equal terms is off by a thousandth: an item never shown looks wider than ever."""
@@ -236,12 +242,14 @@ def test_widths_that_rounding_has_lifted_are_allowed_for(n_items):
     assert slates == [[3], [3]]
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("c", [1e290, 1.7e308])
 def test_bounds_beyond_floating_point_give_the_slates_of_a_scan(c):
     features = np.random.default_rng(5).normal(size=(1500, 4)) * 1e30
     check_slates(Driver(f"cascade-lin-ucb:c={c}", features, k=4), np.random.default_rng(1), 5, 0.1)
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("policy", ["cascade-lin-ucb", *COUNTING[:2]])
 @pytest.mark.usefixtures("small_indexes")
 def test_a_state_that_was_turned_back_in_place_is_noticed(policy):
@@ -253,6 +261,7 @@ def test_a_state_that_was_turned_back_in_place_is_noticed(policy):
     assert driver.recommend(7) == Driver(policy, features, k=3).recommend(7)
 
 
+@pytest.mark.plain
 def test_widths_are_computed_for_few_items():
     """A search looks at the widths of few items: else there would be no point in keeping them."""
     stage = linear()

@@ -11,6 +11,7 @@ from firstclick.simulate.loop import log_spaced
 from firstclick.streams import stream_key
 from firstclick.testing import Driver
 from firstclick.worlds import BernoulliWorld, MatrixWorld
+from sizes import policies
 
 LINEAR = make_world("linear:n_items=30,n_features=4").build(3)
 SMALL = synthetic_matrix(5, n_users=301, n_items=40, n_groups=3)
@@ -79,26 +80,28 @@ def test_regret_against_a_greedy_cover_can_be_negative():
     assert results.results[0].final("regret")["mean"] < 0
 
 
-def test_the_loop_plays_what_single_calls_would_play():
+@pytest.mark.parametrize(
+    "policy", policies(["cascade-lin-ts", "cascade-ts", "cascade-kl-ucb:start=first", "ranked-lin-ts"])
+)
+def test_the_loop_plays_what_single_calls_would_play(policy):
     steps, seed, k = 300, 6, 3
-    for policy in ("cascade-lin-ts", "cascade-ts", "cascade-kl-ucb:start=first", "ranked-lin-ts"):
-        results = simulate([policy], LINEAR, k=k, steps=steps, seed=seed, points=steps)
-        driver = Driver(policy, LINEAR.features, k=k)
-        driver._key = stream_key(seed, "run", 0, "policy", driver.policy.label)
-        world_key = stream_key(seed, "run", 0, "world")
-        best = LINEAR.expected_reward(LINEAR.optimal_slate(k))
-        reward, expected = 0, 0.0
-        for step in range(steps):
-            slate = driver.recommend(step)
-            user = np.uint64(mix(world_key, np.uint64(step)))
-            draws = [((mix(user, np.uint64(item)) >> 12) + 0.5) * 2.0**-52 for item in slate]
-            hits = np.flatnonzero(np.array(draws) < LINEAR.attractions[slate])
-            click = int(hits[0]) if len(hits) else None
-            driver.learn(slate, click)
-            reward += click is not None
-            expected += best - LINEAR.expected_reward(slate)
-        assert results.results[0].reward[0, -1] == reward
-        assert results.results[0].expected_regret[0, -1] == pytest.approx(expected)
+    results = simulate([policy], LINEAR, k=k, steps=steps, seed=seed, points=steps)
+    driver = Driver(policy, LINEAR.features, k=k)
+    driver._key = stream_key(seed, "run", 0, "policy", driver.policy.label)
+    world_key = stream_key(seed, "run", 0, "world")
+    best = LINEAR.expected_reward(LINEAR.optimal_slate(k))
+    reward, expected = 0, 0.0
+    for step in range(steps):
+        slate = driver.recommend(step)
+        user = np.uint64(mix(world_key, np.uint64(step)))
+        draws = [((mix(user, np.uint64(item)) >> 12) + 0.5) * 2.0**-52 for item in slate]
+        hits = np.flatnonzero(np.array(draws) < LINEAR.attractions[slate])
+        click = int(hits[0]) if len(hits) else None
+        driver.learn(slate, click)
+        reward += click is not None
+        expected += best - LINEAR.expected_reward(slate)
+    assert results.results[0].reward[0, -1] == reward
+    assert results.results[0].expected_regret[0, -1] == pytest.approx(expected)
 
 
 def test_the_free_row_is_learned_and_not_counted_in_regret_or_time():

@@ -99,7 +99,7 @@ def misses(c, sigma, runs, steps=2000):
     return count
 
 
-@pytest.mark.parametrize("sigma", [1.0, 0.5])
+@pytest.mark.parametrize("sigma", [1.0, pytest.param(0.5, marks=pytest.mark.long)])
 def test_all_intervals_hold_for_all_steps_as_often_as_promised(sigma):
     # If E failed with probability 0.1, more than 34 of 200 runs would fail once in 1,000 tries.
     c = confidence_width(

@@ -6,15 +6,17 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
+
+from firstclick.registry import USUAL_POLICIES
 
 # Small cases of the usual learners in two kinds of world, written once and run with JIT on and off. All
 # others are played without it in tests/serve/test_every_learner.py, and with it by the conformance checks.
 SCRIPT = """
-import json, warnings
+import json, sys, warnings
 import numpy as np
 import numba
 import firstclick
-from firstclick.registry import USUAL_POLICIES
 from firstclick.worlds import MatrixWorld
 warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # hashes wrap on purpose
 linear = firstclick.make_world("linear:n_items=9,n_features=3").build(2)
@@ -23,7 +25,7 @@ matrix = MatrixWorld((drawn < np.linspace(0.002, 0.4, 9)).astype(np.uint8))
 out = {"jit": not numba.config.DISABLE_JIT}
 for world in (linear, matrix):
     results = firstclick.simulate(
-        list(USUAL_POLICIES), world, linear.features, k=3, steps=60, seed=5, points=60
+        sys.argv[1:], world, linear.features, k=3, steps=60, seed=5, points=60
     )
     for result in results.results:
         key = f"{result.policy} in {type(world).__name__}"
@@ -40,16 +42,23 @@ print(json.dumps(out))
 """
 
 
-def run(disable: str) -> dict:
+def run(disable: str, policies) -> dict:
     environment = os.environ | {"NUMBA_DISABLE_JIT": disable}
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", SCRIPT, *policies], env=environment, capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout)
 
 
-def test_kernels_give_the_same_with_and_without_compiling():
-    compiled, plain = run("0"), run("1")
+# What `make test` compiles for other tests too, and the rest.
+SOME = ("cascade-lin-ts", "cascade-ts", "cascade-ucb1", "random")
+
+
+@pytest.mark.parametrize(
+    "policies", [SOME, pytest.param(sorted({*USUAL_POLICIES} - {*SOME}), marks=pytest.mark.long)]
+)
+def test_kernels_give_the_same_with_and_without_compiling(policies):
+    compiled, plain = run("0", policies), run("1", policies)
     assert compiled.pop("jit") is True
     assert plain.pop("jit") is False
     assert compiled.keys() == plain.keys()

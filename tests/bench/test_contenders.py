@@ -11,9 +11,14 @@ from firstclick.protocol import catalog_arrays
 from firstclick.registry import make_policy, make_world
 from firstclick.simulate import simulate
 from firstclick.testing import Driver
+from sizes import policies
 
 LONG = ("cascade-kl-ucb", "cascade-lin-ucb", "cascade-ucb1", "ranked-lin-ts")  # Each compiles in four ways.
-OURS = ("cascade-lin-ts", "cascade-ts", "random", *(pytest.param(n, marks=pytest.mark.long) for n in LONG))
+OURS = (
+    *policies(["cascade-ts", "random"]),
+    pytest.param("cascade-lin-ts", marks=pytest.mark.plain),
+    *(pytest.param(n, marks=pytest.mark.long) for n in LONG),
+)
 N_ITEMS, N_FEATURES, K, STEPS = 1200, 6, 3, 60  # enough items for an index
 
 
@@ -99,7 +104,7 @@ def test_the_floor_repeats_what_was_recorded(world, catalog):
 @pytest.mark.parametrize(
     "name",
     [
-        "cascade-lin-ts",
+        pytest.param("cascade-lin-ts", marks=pytest.mark.plain),
         *(pytest.param(n, marks=pytest.mark.long) for n in ("ranked-lin-ts", "cascade-lin-ucb")),
     ],
 )

@@ -97,7 +97,7 @@ def test_ctrl_c_while_a_file_is_read(terminal, folder):
 
 
 @posix
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_ctrl_c_while_kernels_compile(terminal, folder, tmp_path_factory, jobs):
     empty = str(tmp_path_factory.mktemp("cache"))
     program = terminal(*ENDLESS, "--jobs", jobs, "--policy", "cascade-kl-ucb", FIRSTCLICK_CACHE_DIR=empty)
@@ -110,7 +110,7 @@ def test_ctrl_c_while_kernels_compile(terminal, folder, tmp_path_factory, jobs):
 
 
 @posix
-@pytest.mark.parametrize("seconds", [0.0, 0.3])
+@pytest.mark.parametrize("seconds", [pytest.param(0.0, marks=pytest.mark.long), 0.3])
 def test_ctrl_c_while_workers_start(terminal, folder, seconds):
     program = terminal(*ENDLESS, "--jobs", 2, "--policy", "cascade-ts")
     program.read_until(lambda text: "loading kernels" in text)
@@ -120,7 +120,7 @@ def test_ctrl_c_while_workers_start(terminal, folder, seconds):
 
 
 @posix
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_ctrl_c_while_playing(terminal, folder, jobs):
     program = terminal(*ENDLESS, "--jobs", jobs)
     program.read_until(lambda text: "playing" in text)

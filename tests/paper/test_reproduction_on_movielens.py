@@ -13,6 +13,7 @@ def final_regret(comparisons, items):
     return {result.policy: result.final("expected_regret")["mean"] for result in found.results.results}
 
 
+@pytest.mark.long
 def test_a_short_reproduction_already_shows_what_features_are_good_for(movielens_1m, tmp_path):
     dataset = Dataset.load(make_source("movielens"), movielens_1m)
     found = reproduce(

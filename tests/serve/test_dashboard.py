@@ -192,6 +192,7 @@ def test_numbers_grow_in_place_while_clicks_arrive(
     assert page.evaluate("scrollY") == 400
 
 
+@pytest.mark.long
 def test_the_page_goes_on_by_itself_after_a_restart(tmp_path: Path, visitor: Visitor) -> None:
     page = visitor.page
     with a_service(tmp_path) as service, Server(service, Settings(port=0)) as server:
@@ -213,7 +214,9 @@ def test_the_page_goes_on_by_itself_after_a_restart(tmp_path: Path, visitor: Vis
     visitor.forgive("net::ERR_")
 
 
-@pytest.mark.parametrize("place", ["/#hostile", "/ui/example.html#hostile"])
+@pytest.mark.parametrize(
+    "place", ["/#hostile", pytest.param("/ui/example.html#hostile", marks=pytest.mark.long)]
+)
 def test_names_are_text_whatever_is_in_them(
     service: Service, server: Server, visitor: Visitor, place: str
 ) -> None:
@@ -243,6 +246,7 @@ def test_names_are_text_whatever_is_in_them(
     assert all(url.startswith((f"{server.address}/v1/models/hostile/", "data:")) for url in strange), strange
 
 
+@pytest.mark.long
 def test_a_server_with_keys_is_shown_to_who_has_one(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
@@ -277,6 +281,7 @@ def test_a_server_with_keys_is_shown_to_who_has_one(
     visitor.forgive("401")
 
 
+@pytest.mark.long
 def test_the_model_is_chosen_by_a_list_or_by_the_address(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
@@ -300,6 +305,7 @@ def test_the_model_is_chosen_by_a_list_or_by_the_address(
     expect(page.locator("#accepted")).to_have_text("30")
 
 
+@pytest.mark.long
 def test_a_phone_needs_no_sideways_scroll_and_a_dark_room_no_lamp(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
@@ -327,6 +333,7 @@ def test_a_phone_needs_no_sideways_scroll_and_a_dark_room_no_lamp(
     assert brightness("color") < 150 < 600 < brightness("backgroundColor")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keyed", [False, True], ids=["open", "with keys"])
 def test_the_calls_that_an_unvisited_model_offers_work(
     service: Service, server: Server, visitor: Visitor, keyed: bool
@@ -402,6 +409,7 @@ def test_the_example_page_sends_the_click_and_the_lack_of_one(
     assert [feedback.click for _, feedback in recent] == [2, None, None, None, 0]
 
 
+@pytest.mark.long
 def test_a_click_while_the_server_is_away_counts_once_when_it_is_back(
     service: Service, visitor: Visitor
 ) -> None:
@@ -420,6 +428,7 @@ def test_a_click_while_the_server_is_away_counts_once_when_it_is_back(
     visitor.forgive("net::ERR_")
 
 
+@pytest.mark.long
 def test_intervals_and_steps_are_computed_right(server: Server, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(server.address)

@@ -55,7 +55,9 @@ def check(stage: Stage, ledger: Ledger) -> None:
 
 
 # A write-ahead log that is never carried over is what grows; or else the file itself.
-@pytest.mark.parametrize(("pages", "room"), [(100_000, 300_000), (10, 80_000)])
+@pytest.mark.parametrize(
+    ("pages", "room"), [pytest.param(100_000, 300_000, marks=pytest.mark.long), (10, 80_000)]
+)
 def test_no_room_for_a_file_to_grow(stage: Stage, pages: int, room: int) -> None:
     ledger = Ledger()
     pid = stage.start()
@@ -141,7 +143,7 @@ def test_a_second_service_on_the_file_is_refused_and_harms_nothing(stage: Stage,
     assert not stage.judge(ledger).complaints
 
 
-@pytest.mark.parametrize("outcome", ["lost", "written"])
+@pytest.mark.parametrize("outcome", ["lost", pytest.param("written", marks=pytest.mark.long)])
 def test_an_fsync_that_fails_ends_all_writing_until_a_restart(stage: Stage, outcome: str) -> None:
     ledger = Ledger()
     pid = stage.start(broken=[f"fsync_fails_and_it_is_{outcome}"])

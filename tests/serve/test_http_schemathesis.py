@@ -61,16 +61,17 @@ def the_api(address: str) -> Any:
     return api
 
 
+@pytest.mark.parametrize("examples", [4, pytest.param(40, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("path", "method", "mode"), OPERATIONS)
 def test_what_comes_back_is_as_documented(
-    server: tuple[Server, dict[str, str]], path: str, method: str, mode: GenerationMode
+    server: tuple[Server, dict[str, str]], path: str, method: str, mode: GenerationMode, examples: int
 ) -> None:
     running, headers = server
     operation = the_api(running.address)[path][method.upper()]
 
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=8,
+        max_examples=examples,
         deadline=None,
         database=None,
         derandomize=True,

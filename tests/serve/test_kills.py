@@ -60,13 +60,14 @@ def check(verdict: Verdict, died: Counter[str], *, checkpoints: bool) -> None:
     assert verdict.unacked > 0
 
 
-@pytest.mark.parametrize(("n", "seed"), [(32, 1)])
+@pytest.mark.parametrize(("n", "seed"), [(16, 1), pytest.param(32, 1, marks=pytest.mark.long)])
 def test_servers_on_sqlite(zygote: Zygote, tmp_path: Path, n: int, seed: int) -> None:
     with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as stage:
         verdict, died = killed(stage, n, seed=seed, checkpoints=True)
     check(verdict, died, checkpoints=True)
 
 
+@pytest.mark.long
 def test_servers_on_postgresql(zygote: Zygote, postgresql: Server, tmp_path: Path) -> None:
     with Stage(zygote, postgresql.new_database(), tmp_path) as stage:
         verdict, died = killed(stage, 18, seed=2, checkpoints=False)

@@ -248,6 +248,7 @@ def test_a_running_server(tmp_path: Path) -> None:
             running_server(server.address, feedback=False, progress=no_progress, **how | {"model": "none"})
 
 
+@pytest.mark.long
 def test_servers_of_our_own_and_recovery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_shop, "N_SLATES", 20)
     monkeypatch.setattr("firstclick.serve.load.loadtest.TRIES", 1)

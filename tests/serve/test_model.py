@@ -12,9 +12,10 @@ from firstclick.serve.fold import SKIPPED, fold
 from firstclick.serve.model import Model
 from firstclick.serve.recovery import shelf_at
 from firstclick.serve.snapshot import BadSnapshot
+from sizes import policies
 
-# The others are in test_every_learner, uncompiled: compiling all of them would take the time of all tests.
-POLICIES = ("cascade-lin-ts", "ranked-lin-ts", "cascade-ts", "random")
+# The others are in test_every_policy.
+POLICIES = policies(["cascade-lin-ts", "ranked-lin-ts", "cascade-ts", "random"])
 
 
 def restored(log: Log, content: bytes) -> Model:
@@ -53,7 +54,7 @@ def test_feedback_is_learned_by_the_rows_that_were_shown_however_the_items_chang
 
 
 def test_equal_features_keep_the_row_and_what_was_counted() -> None:
-    log = Log("cascade-ucb1")
+    log = Log("cascade-ts")
     log.feedback([4, 5, 6], 1)
     log.withdraw("i5")
     assert 5 not in log.model.recommend(0, candidates=["i4", "i5", "i6"]).rows
@@ -206,6 +207,7 @@ def test_a_slate_may_be_empty() -> None:
     assert log.model.history.slates == 1
 
 
+@pytest.mark.plain
 def test_scores_are_estimates_or_nothing() -> None:
     model = Log().eventful().model
     slate = model.recommend(0)

@@ -44,6 +44,13 @@ CASES = [
     ("rollback_deletes_events", ROLLED_BACK, "is not in the log"),
 ]
 TRIALS = list(dict.fromkeys(trial for _, trial, _ in CASES))
+# One that loses and one that counts twice. All others are found out by `make test-long`.
+QUICK_MUTANTS = ("acknowledge_before_commit", "no_unique_index")
+QUICK_TRIALS = {trial for mutant, trial, _ in CASES if mutant in QUICK_MUTANTS}
+
+
+def long_unless(quick: bool) -> list[pytest.MarkDecorator]:
+    return [] if quick else [pytest.mark.long]
 
 
 def damage_newest_snapshots(path: str) -> None:
@@ -85,7 +92,10 @@ def verdict(zygote: Zygote, folder: Path, trial: Trial, mutant: Iterable[str] = 
         return stage.judge(ledger)
 
 
-@pytest.mark.parametrize(("mutant", "trial", "complaint"), CASES, ids=[name for name, _, _ in CASES])
+@pytest.mark.parametrize(
+    ("mutant", "trial", "complaint"),
+    [pytest.param(*case, id=case[0], marks=long_unless(case[0] in QUICK_MUTANTS)) for case in CASES],
+)
 def test_a_mutant_is_found_out(
     zygote: Zygote, tmp_path: Path, mutant: str, trial: Trial, complaint: str
 ) -> None:
@@ -93,7 +103,13 @@ def test_a_mutant_is_found_out(
     assert any(complaint in sentence for sentence in found.complaints), str(found)
 
 
-@pytest.mark.parametrize("trial", TRIALS, ids=range(len(TRIALS)))
+@pytest.mark.parametrize(
+    "trial",
+    [
+        pytest.param(trial, id=str(n), marks=long_unless(trial in QUICK_TRIALS))
+        for n, trial in enumerate(TRIALS)
+    ],
+)
 def test_the_right_server_passes_the_same_trial(zygote: Zygote, tmp_path: Path, trial: Trial) -> None:
     found = verdict(zygote, tmp_path, trial)
     assert not found.complaints, str(found)

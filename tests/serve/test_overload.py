@@ -165,6 +165,7 @@ def memory(pid: int) -> int:
     return 1024 * int(line.split()[1])
 
 
+@pytest.mark.long
 def test_bad_requests_leave_no_memory_behind(stage: Stage) -> None:
     pid = stage.start(settings={"requests_per_second": 1e6})
     stage.wait_until(200)

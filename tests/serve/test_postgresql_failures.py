@@ -30,6 +30,7 @@ def verdict(stage: Stage, ledger: Ledger, pid: int) -> Verdict:
     return stage.judge(ledger)
 
 
+@pytest.mark.long
 def test_a_server_that_is_restarted_under_load(stage: Stage, postgresql: Server) -> None:
     ledger = Ledger()
     pid = stage.start()
@@ -127,7 +128,13 @@ class CommitCutter:
             side.close()
 
 
-@pytest.mark.parametrize("broken", [[], ["retry_with_a_new_nonce"]], ids=["right", "mutant"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param([], id="right"),
+        pytest.param(["retry_with_a_new_nonce"], id="mutant", marks=pytest.mark.long),
+    ],
+)
 def test_a_connection_that_is_cut_between_commit_and_its_answer(
     zygote: Zygote, postgresql: Server, postgresql_url: str, tmp_path: Path, broken: list[str]
 ) -> None:
@@ -158,6 +165,7 @@ def test_a_connection_that_is_cut_between_commit_and_its_answer(
         assert ledger.statuses["duplicate"] > 5
 
 
+@pytest.mark.long
 def test_reads_outlive_the_database(stage: Stage, postgresql: Server) -> None:
     ledger = Ledger()
     pid = stage.start()

@@ -102,6 +102,7 @@ def paused_and_killed(stages: list[Stage], *, seconds: float, rounds: int) -> No
     assert found.acked > 100
 
 
+@pytest.mark.long
 def test_one_paused_and_one_killed_under_load(stages: list[Stage]) -> None:
     paused_and_killed(stages, seconds=3.0, rounds=1)
 

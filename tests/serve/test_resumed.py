@@ -21,6 +21,7 @@ from firstclick.serve.model import Model
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.shelf import Shelf
 from firstclick.serve.transfer import export_model
+from sizes import policies
 
 STEPS = 120
 
@@ -50,7 +51,7 @@ def create(service: Service, policy: str) -> None:
     service.create("shop", policy=policy, k=K, items=items, seed=5)
 
 
-@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ts", "ranked-lin-ts"])
+@pytest.mark.parametrize("policy", policies(["cascade-lin-ts", "cascade-ts", "ranked-lin-ts"]))
 def test_resumed_is_uninterrupted(policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = np.random.default_rng(len(policy))
     stops = set(draw.choice(STEPS, 6, replace=False).tolist())

@@ -14,7 +14,9 @@ WRITING = ["before begin", "after begin", "after insert", "after commit"]
 SAVING = ["after snapshot insert", "after snapshot"]
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(
+    params=[pytest.param(kind, marks=[pytest.mark.long] if kind == "postgresql" else []) for kind in KINDS]
+)
 def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Addresses of empty stores, as many as are wanted."""
     if request.param == "sqlite":

@@ -50,6 +50,9 @@ print(json.dumps(told))
 """
 
 
+pytestmark = pytest.mark.plain
+
+
 @pytest.fixture
 def stored(tmp_path: Path) -> list[str]:
     """Stores and rankers of an older version, and of this one."""
