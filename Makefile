@@ -8,6 +8,9 @@ COMPILE := $(UV) pip compile -q --upgrade --universal --python-version 3.11 --fo
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 	--custom-compile-command "make lock" pyproject.toml
 
+# Tests start hundreds of processes: without bytecode each one would compile our modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install demo test test-long bench lock clean

@@ -19,6 +19,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "ignore::RuntimeWarning")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m plain` files without such tests are not imported: that would take longer than the tests."""
+    if not str(config.option.markexpr).startswith("plain") or collection_path.suffix != ".py":
+        return None
+    source = collection_path.read_text(encoding="utf-8")
+    return None if "pytest.mark.plain" in source or "from sizes import" in source else True
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of all policies are long where kernels are compiled: 31 policies take minutes."""
