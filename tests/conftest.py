@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("plain") and not PLAIN:
             item.add_marker("long")
+
+
+@pytest.fixture(autouse=True)
+def _a_short_moment() -> None:
+    """An experiment times NumPy for 0.1 s a cell: in tests a moment is enough."""
+    if plain_numpy := sys.modules.get("firstclick.experiment.plain_numpy"):
+        plain_numpy.TIMED_SECONDS = 0.005  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")
