@@ -88,6 +88,7 @@ def test_numbers_that_are_not_those_of_the_parameters_are_refused(tmp_path, poli
         Ranker.load(path)
 
 
+@pytest.mark.plain
 def test_what_a_waiting_slate_was_shown_with_is_checked_as_at_the_door(tmp_path):
     path = saved("segment-lin-ts:segments=3", tmp_path, context=[2])
     assert len(Ranker.load(path).pending) == 1

@@ -10,6 +10,7 @@ from firstclick import Catalog, Ranker, make_policy
 from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import CountState
 from firstclick.streams import stream
+from sizes import policies
 
 N_ITEMS, N_FEATURES, K = 9, 3, 3
 ITEMS = [f"item {i}" for i in range(N_ITEMS)]
@@ -113,7 +114,7 @@ NEARLY_SINGULAR = np.stack([np.ones(24), PRICES, 1.19 * PRICES], axis=1)
 
 
 @pytest.mark.parametrize(
-    "policy", ["cascade-lin-ts:sigma=0.1", "ranked-lin-ts:sigma=0.1", "segment-lin-ts:sigma=0.1"]
+    "policy", policies(["cascade-lin-ts:sigma=0.1", "ranked-lin-ts:sigma=0.1", "segment-lin-ts:sigma=0.1"])
 )
 def test_features_that_nearly_repeat_each_other_are_merged_and_weighed(policy):
     """Cholesky's factor of M failed there with an error of NumPy's own."""

@@ -54,6 +54,7 @@ def scores_of(chooser: Any, context: list[float]) -> list[float]:
     return [slate.scores[slate.items.index(item)] for item in (0, 1)]
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize(
     ("policy", "users"),
     [

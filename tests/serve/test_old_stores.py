@@ -14,6 +14,7 @@ from firstclick import Ranker
 from firstclick.serve import open_service
 from firstclick.serve.recovery import recover
 from firstclick.serve.store import open_store
+from sizes import policies
 
 DATABASES = Path(__file__).parent / "databases"
 sys.path.insert(0, str(DATABASES))
@@ -32,12 +33,14 @@ def opened(path: Path, script: Path) -> str:
     return str(path)
 
 
+@pytest.mark.plain
 def test_a_sqlite_store_comes_to_the_same_digests_and_slates(tmp_path: Path) -> None:
     with open_store(opened(tmp_path / "old.db", OLD / "sqlite.sql")) as store:
         assert store.check() == []
         assert expected_of(store) == EXPECTED["models"]
 
 
+@pytest.mark.plain
 def test_a_postgresql_store_comes_to_the_same_digests_and_slates(postgresql: Server) -> None:
     url = postgresql.new_database()
     with psycopg.connect(url) as connection:
@@ -47,6 +50,7 @@ def test_a_postgresql_store_comes_to_the_same_digests_and_slates(postgresql: Ser
         assert expected_of(store) == EXPECTED["models"]
 
 
+@pytest.mark.plain
 def test_an_export_is_imported_to_the_same_digest_and_slates(tmp_path: Path) -> None:
     with open_service(str(tmp_path / "new.db")) as service:
         model = service.import_model("imported", (OLD / "linear.export").read_bytes())
@@ -55,7 +59,7 @@ def test_an_export_is_imported_to_the_same_digest_and_slates(tmp_path: Path) -> 
     assert found == EXPECTED["models"]["linear"]
 
 
-@pytest.mark.parametrize("policy", RANKERS)
+@pytest.mark.parametrize("policy", policies(RANKERS))
 def test_a_saved_ranker_goes_on_with_the_same_slates(policy: str) -> None:
     name = f"{policy.partition(':')[0]}.npz"
     assert next_of(Ranker.load(OLD / name)) == EXPECTED["rankers"][name]
