@@ -15,7 +15,7 @@ def size(compiled: int, *, plain: int) -> int:
     return plain if PLAIN else compiled
 
 
-# One that learns from features and one that counts. Each other policy would take up to a minute to compile.
+# One that learns from features and one that counts. Each other policy would take up to 20 seconds to compile.
 COMPILED = ("cascade-lin-ts", "cascade-ts")
 
 
