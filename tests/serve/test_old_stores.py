@@ -33,7 +33,6 @@ def opened(path: Path, script: Path) -> str:
     return str(path)
 
 
-@pytest.mark.plain
 def test_a_sqlite_store_comes_to_the_same_digests_and_slates(tmp_path: Path) -> None:
     with open_store(opened(tmp_path / "old.db", OLD / "sqlite.sql")) as store:
         assert store.check() == []
@@ -50,7 +49,6 @@ def test_a_postgresql_store_comes_to_the_same_digests_and_slates(postgresql: Ser
         assert expected_of(store) == EXPECTED["models"]
 
 
-@pytest.mark.plain
 def test_an_export_is_imported_to_the_same_digest_and_slates(tmp_path: Path) -> None:
     with open_service(str(tmp_path / "new.db")) as service:
         model = service.import_model("imported", (OLD / "linear.export").read_bytes())
