@@ -75,6 +75,7 @@ def test_a_cell_has_all_its_contenders_and_is_measured_once(tmp_path):
     assert measure_cells(cells, kept, seconds=2 * SECONDS, report=silent) != first
 
 
+@pytest.mark.long
 def test_a_line_that_a_crash_cut_short_is_measured_again(tmp_path):
     kept = Kept(tmp_path / "cells.jsonl")
     cells = grid([COUNTS], (16, 20), (3,), 2)

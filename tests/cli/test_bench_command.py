@@ -82,6 +82,7 @@ def test_json_is_printed_and_nothing_written(run, folder):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_usual_learners_by_default(run, monkeypatch):
     # Two of them: each is compiled in four ways.
     monkeypatch.setattr(sys.modules["firstclick.cli.bench"], "USUAL_POLICIES", ("random", "cascade-ts"))

@@ -45,6 +45,7 @@ def interrupt(program) -> None:
     assert program.process.stdout.read() == b""
 
 
+@pytest.mark.long
 @posix
 def test_the_bar_shows_the_time_left_and_leaves_no_trace(terminal, folder):
     program = terminal(

@@ -90,7 +90,13 @@ def made_model(policy: str, **settings: Any) -> Model:
     return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body))
 
 
-@pytest.mark.parametrize(("policy", "settings"), [("dcm-lin-ts", {}), ("context-lin-ts", {"context": 2})])
+@pytest.mark.parametrize(
+    ("policy", "settings"),
+    [
+        pytest.param("dcm-lin-ts", {}, marks=pytest.mark.long),
+        ("context-lin-ts", {"context": 2}),
+    ],
+)
 def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time(policy: str, settings: Any) -> None:
     many, one = (made_model(policy, **settings).live for _ in range(2))
     draw = np.random.default_rng(3)
