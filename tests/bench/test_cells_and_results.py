@@ -90,7 +90,7 @@ def test_what_other_code_measured_is_not_used(tmp_path, monkeypatch):
     cells = grid([COUNTS], (16,), (3,), 2)
     measure_cells(cells, kept, seconds=SECONDS, report=silent)
     assert len(already_measured(cells, kept, seconds=SECONDS)) == 1
-    monkeypatch.setattr(run, "hash_of", lambda parts: "another")
+    monkeypatch.setattr(run, "_code", lambda: "another")
     assert not already_measured(cells, kept, seconds=SECONDS)
 
 

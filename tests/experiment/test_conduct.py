@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -345,22 +348,46 @@ def test_items_of_one_name_are_told_apart(garden, experiment, tmp_path):
 
 def test_cells_of_other_code_are_not_taken_for_these(garden, experiment, tmp_path, monkeypatch):
     conduct([experiment], [garden], tmp_path, play_here)
-    monkeypatch.setattr(cells, "code_hash", lambda policy: "other")
+    monkeypatch.setattr(cells, "code_hash", lambda module, policy: "other")
     played: list[object] = []
     conduct([experiment], [garden], tmp_path, counting(played))
     assert len(played) == 12
 
 
-def test_the_hash_of_the_code_follows_the_file_of_a_class(tmp_path, monkeypatch):
-    (tmp_path / "learner_of_mine.py").write_text("class Mine:\n    pass\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    from learner_of_mine import Mine
+def test_the_hash_of_the_code_follows_all_that_a_class_is_made_of(tmp_path):
+    program = (
+        "import mine, firstclick.experiment.play; from firstclick.source_code import code_hash; "
+        "print(code_hash('firstclick.experiment.play', mine.Mine), code_hash('firstclick.experiment.play'))"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
 
-    before = code_hash(Mine)
-    assert before != code_hash()
-    (tmp_path / "learner_of_mine.py").write_text("class Mine:\n    edited = True\n")
+    def hashes(helper, mine="from helper import SIZE\nclass Mine:\n    size = SIZE\n"):
+        for name, text in (("helper.py", helper), ("mine.py", mine)):
+            (tmp_path / name).write_text(text)
+            os.utime(tmp_path / name, (1e9, 1e9))  # Python's own cache looks at the size and this.
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    first = hashes("SIZE = 1\n")
+    assert hashes("SIZE = 1\n") == first
+    assert first[0] != first[1]
+    edited = hashes("SIZE = 2\n")
+    assert (edited[0] != first[0], edited[1]) == (True, first[1])
+    assert hashes("SIZE = 1\n", "class Mine:\n    size = 1\n")[0] not in (first[0], edited[0])
+
+
+def test_what_is_loaded_and_then_edited_has_a_hash_of_its_own(monkeypatch):
+    before = code_hash("firstclick.experiment.play")
+    monkeypatch.setattr("firstclick.source_code.digest", edited_meanwhile)
     code_hash.cache_clear()
-    assert code_hash(Mine) != before
+    assert code_hash("firstclick.experiment.play") != before
+    code_hash.cache_clear()
+
+
+def edited_meanwhile(modules):
+    raise OSError("policies/random.py was changed after this process started")
 
 
 def test_what_another_call_wrote_into_the_folder_does_not_stay_beside_this_ones(garden, experiment, tmp_path):

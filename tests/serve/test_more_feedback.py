@@ -1,6 +1,5 @@
 """Several clicks, how far was examined, contexts, caps, features of a request: from the page to the log."""
 
-import ast
 import json
 import struct
 from collections.abc import Iterator
@@ -16,7 +15,9 @@ from serving import ITEMS, Site, a_site
 
 import firstclick
 from firstclick.cli.stores import _write_parquet
+from firstclick.kernels.source_files import with_imports
 from firstclick.live import LivePolicy
+from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.policies.context_lin_ts import ContextLinTS
 from firstclick.serve.client import Client
 from firstclick.serve.errors import Malformed
@@ -36,7 +37,7 @@ from firstclick.serve.events import (
 from firstclick.serve.feedback import Said
 from firstclick.serve.fold import SKIPPED, fold
 from firstclick.serve.item_rules import items_as_learned
-from firstclick.serve.model import FOLDING, Model
+from firstclick.serve.model import Model
 from firstclick.serve.recovery import recover
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import TokenKey
@@ -469,29 +470,12 @@ def test_clients_send_what_they_are_given() -> None:
     ]  # fmt: skip
 
 
-# Modules that the folding ones import and that decide nothing of what a log comes to.
-ONLY_WORDS = {
-    "errors.py", "declaration.py", "registry.py", "whole_number.py", "quoting.py", "ranges.py",
-    "serve/errors.py", "serve/feature_scale.py",
-}  # fmt: skip
-
-
 def test_all_that_decides_what_a_log_comes_to_is_hashed_with_it() -> None:
-    package = Path(firstclick.__file__).parent
-    hashed = {
-        file
-        for part in FOLDING
-        for file in ([package / part] if part.endswith(".py") else (package / part).rglob("*.py"))
-    }
-    needed, waiting = set(), [package / f"serve/{name}.py" for name in ("events", "fold", "history", "shelf")]
-    while waiting:
-        file = waiting.pop()
-        if file in needed or file.relative_to(package).as_posix() in ONLY_WORDS:
-            continue
-        needed.add(file)
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("firstclick."):
-                below = package.joinpath(*node.module.split(".")[1:])  # type: ignore[union-attr]
-                module = below.with_suffix(".py")
-                waiting.append(module if module.exists() else below / "__init__.py")
-    assert {file.relative_to(package).as_posix() for file in needed - hashed} == set()
+    hashed = {module.name for module in with_imports({"firstclick.serve.model", CascadeTS.__module__})}
+    wanted = {
+        "serve.events", "serve.fold", "serve.history", "serve.shelf", "live", "protocol", "streams", "index",
+        "click_models", "catalog.catalog", "kernels.calls", "kernels.clicks", "kernels.hashing",
+        "policies.cascade_ts", "policies._counts",
+    }  # fmt: skip
+    assert {f"firstclick.{name}" for name in wanted} <= hashed
+    assert "firstclick.policies.vac2_ucb" not in hashed, "another policy decides nothing"

@@ -1,6 +1,5 @@
 """Where and with what something was measured."""
 
-import hashlib
 import importlib.metadata
 import os
 import platform
@@ -10,13 +9,6 @@ from pathlib import Path
 from firstclick._version import __version__
 
 LIBRARIES = ("numpy", "scipy", "numba")
-
-# What the time of a step depends on. Pages and commands may change without touching it.
-TIMED = (
-    "kernels", "policies", "worlds", "simulate/loop.py", "index.py", "protocol.py", "streams.py",
-    "experiment/plain_numpy.py", "bench/contenders.py", "bench/measure.py", "bench/tuned_numpy.py",
-)  # fmt: skip
-PEERS = ("bench/peers", "worlds/long_tail.py")
 
 
 @cache
@@ -41,15 +33,3 @@ def versions() -> dict[str, str]:
     """Of Python, firstclick and the libraries that the times depend on."""
     found = {"python": platform.python_version(), "firstclick": __version__}
     return found | {name: importlib.metadata.version(name) for name in LIBRARIES}
-
-
-@cache
-def hash_of(parts: tuple[str, ...]) -> str:
-    """Twelve digits that change with these files or folders of the package."""
-    package = Path(__file__).parents[1]
-    content = hashlib.sha256()
-    for part in parts:
-        path = package / part
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            content.update(file.relative_to(package).as_posix().encode() + file.read_bytes())
-    return content.hexdigest()[:12]

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from firstclick.bench.machine import PEERS as PEER_FILES
-from firstclick.bench.machine import hash_of, machine, versions
+from firstclick.bench.machine import machine, versions
 from firstclick.bench.peers.peer import installed
 from firstclick.bench.peers.process import NOT_INSTALLED, PEERS, play_peer
 from firstclick.bench.results import Kept, PeerMeasured
 from firstclick.bench.run import now
+from firstclick.source_code import code_hash
 
 Report = Callable[[int, int], Any]
 
@@ -27,7 +27,8 @@ def measure_peers(
     total = len(PEERS) * len(items)
     for name, peer in PEERS.items():
         version = installed(peer) or ""
-        context = json.dumps([machine(), versions(), version, hash_of(PEER_FILES), seconds, memory])
+        code = code_hash("firstclick.bench.peers.process")
+        context = json.dumps([machine(), versions(), version, code, seconds, memory])
         before = {one.key: one for one in (PeerMeasured(**plain) for plain in kept.load("peer", context))}
         failed = ""
         for n_items in sorted(items):

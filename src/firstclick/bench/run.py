@@ -10,14 +10,15 @@ import numpy as np
 
 from firstclick.bench.cells import Cell
 from firstclick.bench.contenders import Contender, Floor, Learner, NumPyLearner, Pass
-from firstclick.bench.machine import TIMED, hash_of, machine, versions
+from firstclick.bench.machine import machine, versions
 from firstclick.bench.measure import measure
 from firstclick.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Kept, Measured
 from firstclick.bench.tuned_numpy import TUNED as TUNED_LEARNERS
 from firstclick.errors import WorkFailed
 from firstclick.experiment.plain_numpy import TRANSCRIBED
 from firstclick.protocol import catalog_arrays
-from firstclick.registry import make_world
+from firstclick.registry import make_world, policy_classes
+from firstclick.source_code import code_hash
 from firstclick.worlds.long_tail import LongTailWorld
 
 SEED = 1
@@ -67,8 +68,13 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d")
 
 
+def _code() -> str:
+    """What the time of a step depends on."""
+    return code_hash(__name__, *policy_classes().values())
+
+
 def _context(seconds: float) -> str:
-    return json.dumps([machine(), versions(), hash_of(TIMED), seconds])
+    return json.dumps([machine(), versions(), _code(), seconds])
 
 
 def _measured(cell: Cell, world: LongTailWorld, seconds: float, report: Callable[[], Any]) -> Measured:

@@ -55,7 +55,7 @@ class Cell:
             "policy": self.policy.label,
             "run": self.run,
             "versions": installed_versions(),
-            "code": code_hash(type(self.policy)),
+            "code": code_hash("firstclick.experiment.play", type(self.policy)),
         }
 
     def file_name(self, data_digest: str) -> str:

@@ -40,13 +40,6 @@ from firstclick.source_code import code_hash
 
 log = logging.getLogger("firstclick.serve")
 
-# Sources that decide what a log comes to: a snapshot of other ones is not believed.
-FOLDING = (
-    "kernels", "policies", "protocol.py", "click_models.py", "streams.py", "random_key.py", "theory.py",
-    "index.py", "catalog", "live.py", "serve/events.py", "serve/fold.py", "serve/history.py",
-    "serve/model.py", "serve/shelf.py", "float_array.py",
-)  # fmt: skip
-
 # Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.
 TOGETHER = 64
 RECENT = 8
@@ -265,13 +258,17 @@ class Model:
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
+    def _code(self) -> str:
+        """What decides what a log comes to: a snapshot of other code is not believed."""
+        return code_hash(__name__, type(self.live.policy))
+
     def snapshot(self) -> tuple[int, bytes]:
         """The last event, and what is known after it, as bytes."""
         with self.lock:
             page = {
                 "seq": self.seq,
                 "nonce": self.nonce.hex(),
-                "code": code_hash(type(self.live.policy), parts=FOLDING),
+                "code": self._code(),
                 "history": self.history.as_json(),
             }
             return self.seq, write_snapshot(page, self.live.state._asdict())
@@ -285,7 +282,7 @@ class Model:
         try:
             seq = int(page["seq"])
             model = cls(id, name, created, shelf_at(seq))
-            if page["code"] != code_hash(type(model.live.policy), parts=FOLDING):
+            if page["code"] != model._code():
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
             live = model.live
             model.live = LivePolicy.restored(live.policy, live.numbers, live.catalog, live.k, arrays)

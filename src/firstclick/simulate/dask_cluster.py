@@ -12,6 +12,7 @@ from distributed import Client, LocalCluster, Security
 from distributed.versions import VersionMismatchWarning
 
 from firstclick.errors import InvalidInput, WorkFailed
+from firstclick.registry import policy_classes
 from firstclick.simulate.engine import deaf_to_interrupts
 from firstclick.simulate.results import installed_versions
 from firstclick.source_code import code_hash
@@ -98,7 +99,7 @@ async def _dismiss(cluster: LocalCluster) -> None:
 
 def _installed() -> dict[str, str]:
     """Versions, and under `code` what tells apart two states of one version."""
-    return installed_versions() | {"code": code_hash()}
+    return installed_versions() | {"code": code_hash("firstclick.simulate.loop", *policy_classes().values())}
 
 
 def _check_versions(client: Client, address: str) -> None:
