@@ -283,13 +283,30 @@ def test_the_quick_way_to_read_imports_misses_none():
         assert source_files.imported_names(source, ["firstclick"]) >= slow, file
 
 
-def test_code_compiled_from_a_file_that_was_edited_after_its_import_is_not_kept(tmp_path):
-    """It would be kept under the hash of the new text."""
-    (tmp_path / "plug.py").write_text(PLUG_IN.format(imports="BONUS = 1", constant="BONUS"))
-    code = """
-import pathlib, plug
-file = pathlib.Path(plug.__file__)
-file.write_text(file.read_text().replace("BONUS = 1", "BONUS = 2"))
+EDIT_IN_PLACE = "file.write_text('BONUS = 2')"
+# As rsync and installers do: another file, with the time that it has elsewhere.
+PUT_IN_PLACE = """
+other = file.with_name("other.txt")
+other.write_text("BONUS = 2")
+os.utime(other, (1e9, 1e9))
+os.replace(other, file)
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "imported_first"), [(EDIT_IN_PLACE, "plug"), (EDIT_IN_PLACE, "helper"), (PUT_IN_PLACE, "plug")]
+)
+def test_code_compiled_from_a_file_that_was_edited_after_its_import_is_not_kept(
+    tmp_path, edit, imported_first
+):
+    """It would be kept under the hash of the new text. firstclick may be imported only after the edit."""
+    (tmp_path / "helper.py").write_text("BONUS = 1")
+    (tmp_path / "plug.py").write_text(PLUG_IN.format(imports="from helper import BONUS", constant="BONUS"))
+    code = f"""
+import os, pathlib, {imported_first}, helper
+file = pathlib.Path(helper.__file__)
+{edit}
+import plug
 print(plug.answer())
 """
     assert printed(code, tmp_path) == ["1"]

@@ -523,6 +523,9 @@ def test_a_loaded_ranker_goes_on_bit_for_bit_with_the_slates_that_waited(policy,
         assert all(a[name].tobytes() == b[name].tobytes() for name in a.files if name != "page")
         pages = [json.loads(file["page"].tobytes()) for file in (a, b)]
     waiting = [[entry[1:] for entry in page.pop("pending")] for page in pages]
+    runs = [page.pop("runs") for page in pages]
+    assert list(runs[0].values()) == [whole.requests]
+    assert len(runs[1]) == 2, "that of the file, and its own"
     assert (pages[0], waiting[0]) == (pages[1], waiting[1])
 
 
@@ -564,6 +567,33 @@ def test_no_id_is_given_twice_and_a_stale_one_has_an_error_of_its_own(tmp_path):
     loaded.learn(kept.id, click=1)
     loaded.learn(fresh[1].id, click=1)
     assert loaded.state.time[0] == 3
+
+
+def test_a_stale_id_is_told_apart_after_many_loads_too(tmp_path):
+    path = tmp_path / "r.npz"
+    ranker = new_ranker()
+    learned = ranker.recommend()
+    ranker.learn(learned, click=0)
+    ranker.save(path)
+    lost = ranker.recommend()
+    for _ in range(3):
+        ranker = Ranker.load(path)
+        for _ in range(5):
+            ranker.recommend()
+        ranker.save(path)
+    ranker = Ranker.load(path)
+    assert "was shown after the file was saved" in refusal(ranker.learn, lost.id, click=0)
+    assert "learned already" in refusal(ranker.learn, learned.id, click=0)
+
+
+def test_a_slate_of_a_parent_is_learned_once_after_a_merge():
+    one, two = new_ranker(seed=1), new_ranker(seed=2)
+    slate = one.recommend()
+    merged = one.merge(two)
+    merged.learn(slate.id, click=0)
+    assert "of a ranker that this one was merged from, it was learned already" in refusal(
+        merged.learn, slate.id, click=0
+    )
 
 
 def test_a_new_ranker_of_the_same_seed_and_a_copy_give_other_ids():
@@ -613,8 +643,8 @@ def saved(tmp_path):
 
 
 PAGE_KEYS = [
-    "policy", "numbers", "k", "seed", "key", "origins", "max_pending", "requests", "items", "has_features",
-    "groups", "cold", "pending",
+    "policy", "numbers", "k", "seed", "key", "origins", "runs", "warm_starts", "max_pending", "requests",
+    "items", "has_features", "groups", "cold", "pending",
 ]  # fmt: skip
 ARRAY_NAMES = [
     "features",
@@ -710,7 +740,7 @@ def test_a_file_of_the_first_format_is_still_read(saved):
         page["format"] = "firstclick ranker 1"
         page["pending"] = [entry[:2] for entry in page["pending"]]
         del page["policy"]["version"]
-        for part in ("groups", "cold", "key", "origins"):
+        for part in ("groups", "cold", "key", "origins", "runs", "warm_starts"):
             del page[part]
         for part in ("contexts", "features"):
             del arrays[f"pending.{part}"]
@@ -789,6 +819,7 @@ def test_a_merged_ranker_hides_what_either_withdrew_and_gives_ids_of_its_own():
     assert one.merge(two, seed=12).seed == 12
     for seed in (1, 2):
         assert refusal(one.merge, two, seed=seed).startswith("seed must be a new one")
+        assert refusal(merged.merge, new_ranker(seed=7), seed=seed).startswith("seed must be a new one")
 
 
 def test_more_slates_than_either_keeps_may_wait_after_merging():

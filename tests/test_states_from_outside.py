@@ -12,6 +12,7 @@ import pytest
 
 from firstclick import Catalog, Ranker
 from firstclick.errors import InvalidInput
+from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.serve.snapshot import read_snapshot, write_snapshot
 from firstclick.streams import stream
 
@@ -95,6 +96,38 @@ def test_what_a_waiting_slate_was_shown_with_is_checked_as_at_the_door(tmp_path)
     rewritten(path, lambda page, arrays: arrays["pending.contexts"].fill(7))
     with pytest.raises(InvalidInput, match="the context must be the number of a segment, 0 to 2, got 7"):
         Ranker.load(path)
+
+
+def test_an_item_that_was_dropped_is_not_tried(tmp_path):
+    """`learn` would look beyond the last slot."""
+    path = saved("recur-rank", tmp_path)
+
+    def change(page: Any, arrays: Any) -> None:
+        arrays["state.block"][1], arrays["state.left"][1] = K, 26
+
+    rewritten(path, change)
+    with pytest.raises(InvalidInput, match="left must be 0 for items that were dropped"):
+        Ranker.load(path)
+
+
+def test_numbers_of_a_plug_in_may_follow_from_the_features_of_the_start(tmp_path):
+    path = saved_by_a_plug_in(tmp_path)
+    assert Ranker.load(path).numbers.longest == pytest.approx(np.linalg.norm(FEATURES[:5], axis=1).max())
+
+
+def saved_by_a_plug_in(folder: Path) -> Path:
+    class Scaled(CascadeLinTS):
+        name = "scaled-of-the-test"
+        derived = ("longest", "rank")
+
+        def numbers(self, k, features):
+            longest = np.linalg.norm(features, axis=1).max()  # NumPy's own number
+            return self._pack(longest=longest, rank=int(np.linalg.matrix_rank(features[:2])) + len(features))
+
+    ranker = Ranker(Scaled(), Catalog(ITEMS[:5], FEATURES[:5]), k=K, seed=5)
+    ranker.add_items(ITEMS[5:], FEATURES[5:])
+    ranker.save(folder / "plug.npz")
+    return folder / "plug.npz"
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan, 1e200])

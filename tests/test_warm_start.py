@@ -98,6 +98,16 @@ def test_counts_that_weigh_less_stay_whole_and_are_right_on_the_average(weight):
     assert all((one.hits <= one.examined).all() for one in drawn)
 
 
+def test_many_short_logs_of_little_weight_count_as_one_long_one():
+    """Each is rounded by another draw; by the same they would all come to nothing, or all to one."""
+    slate, ranker = {"items": ITEMS[:1], "click": 0}, new_ranker("cascade-ts")
+    for _ in range(400):
+        ranker.warm_start([slate], weight=0.3)
+    # A binomial of 400 draws at 0.3: 120, with a deviation of 9.2; 5 of them either way.
+    assert abs(ranker.state.hits[0] - 120) < 46
+    assert abs(ranker.state.time[0] - 120) < 46
+
+
 def test_a_ranker_of_the_same_seed_weighs_a_log_alike():
     teacher = new_ranker("cascade-ts")
     log = logged(teacher)

@@ -62,6 +62,13 @@ def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[n
     return array
 
 
+def drawn_share(counts: NDArray[np.int64], weight: float, draw: np.random.Generator) -> NDArray[np.int64]:
+    """Whole numbers of which each is `weight` times its count on the average, and so is their sum, to within
+    one: one random number moves the grid to which the running sum is rounded."""
+    ends = np.floor(np.cumsum(weight * counts) + draw.random()).astype(np.int64)
+    return np.diff(ends, prepend=0)
+
+
 def longest_norm(features: NDArray[np.float64]) -> float:
     """The largest Euclidean norm of a row."""
     return float(np.sqrt((features**2).sum(axis=1).max(initial=0.0)))

@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +19,7 @@ from firstclick.paths import as_path
 if sys.platform != "win32":
     import fcntl
 
+MOST_LOOKED_AT = 2000
 # A file system takes names of 255 bytes, and a draft's name is longer than that of its file.
 LONGEST_NAME = 200
 
@@ -126,7 +128,10 @@ def _remove_left_drafts(target: Path, ours: Path) -> None:
     """Remove the drafts of the target that no living process writes to."""
     if sys.platform == "win32":
         return
-    for name in os.listdir(target.parent):
+    with os.scandir(target.parent) as entries:
+        # Not in a folder of thousands: to look at all of them would take longer than to write the file.
+        names = [entry.name for entry in islice(entries, MOST_LOOKED_AT)]
+    for name in names:
         if name.endswith(".part") and name != ours.name and is_draft(name, target.name):
             left = target.with_name(name)
             with suppress(OSError):
@@ -166,6 +171,8 @@ def _lives(process: int) -> bool:
         return False
     except OSError:  # Somebody else's.
         return True
+    except OverflowError:
+        return False
     return True
 
 

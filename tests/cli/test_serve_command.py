@@ -182,6 +182,14 @@ def test_another_policy_for_a_model_that_is_there_is_refused(run, folder: Path) 
         done = run("serve", "--catalog", "items.csv", "--port", 0)
         assert done.code == 2
         assert "in use by process" in done.err
-    done = run("serve", "--catalog", "items.csv", "--port", 0)
-    assert done.code == 2
-    assert "is in the store with k 2, and k 6 is asked for; say --k 2, or --name" in done.err
+    for words, sentence in (
+        (["--k", 6], "is in the store with k 2, and k 6 is asked for; say --k 2, or --name"),
+        (["--policy", "cascade-ts"], "with policy cascade-lin-ts, and policy cascade-ts is asked for"),
+        (["--policy", "cascade-lin-ts:sigma=0.5"], "and policy cascade-lin-ts:sigma=0.5 is asked for"),
+    ):
+        done = run("serve", "--catalog", "items.csv", "--port", 0, *words)
+        assert done.code == 2
+        assert sentence in done.err
+    # What nobody asks for is as it was stored, whatever the defaults are.
+    with serving("--catalog", "items.csv") as server:
+        assert server.call("/v1/models/default")["k"] == 2

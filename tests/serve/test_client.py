@@ -321,7 +321,7 @@ def test_it_gives_up_after_so_many_attempts(kind: str) -> None:
     ("code", "status"),
     [(401, "unauthorised"), (403, "forbidden"), (404, "unknown"), (409, "conflict"), (410, "expired"),
      (413, "too-large"), (422, "malformed"), (415, "unsupported-media"), (421, "misdirected"),
-     (500, "failed")],
+     (500, "failed"), (503, "not-served")],
 )  # fmt: skip
 def test_what_the_server_refuses_is_raised_and_not_sent_again(kind: str, code: int, status: str) -> None:
     script = Script(refused(code, status))
@@ -337,7 +337,7 @@ def test_what_the_server_refuses_is_raised_and_not_sent_again(kind: str, code: i
 def test_every_kind_of_error_has_its_class() -> None:
     expected = [
         Conflict, errors.Unknown, errors.Expired, errors.Malformed, errors.TooLarge, Overloaded, Unavailable,
-        errors.Forbidden, errors.Unauthorised,
+        errors.Forbidden, errors.NotServed, errors.Unauthorised,
     ]  # fmt: skip
     assert {kind.status: kind for kind in expected} == KIND_OF
 

@@ -12,7 +12,9 @@ from serving import ITEMS, Site, a_site
 
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.serve.config import Settings
+from firstclick.serve.errors import Unavailable
 from firstclick.serve.history import DAY, FIRST_SLATES, History
+from firstclick.serve.http.app import App
 from firstclick.serve.http.exchange import Asked
 from firstclick.serve.http.handlers import ready
 from firstclick.serve.opening import open_for
@@ -360,10 +362,18 @@ def test_a_model_of_another_version_is_told_and_the_others_are_served(
     service, notes = open_for(settings, lambda done, total: None)
     service.close()
     assert "model 'counts' is not served: it was learned by version 1 of cascade-ts" in notes[0]
+    with open_service(store) as service:
+        # Where nothing else is served, nothing may be sent.
+        app = App(service, Settings())
+        with pytest.raises(Unavailable, match="model 'counts' cannot be served"):
+            ready(Asked(app.site, ()))
+        app.close()
     with a_site(tmp_path) as site:
-        assert site.ask("GET", "/health/ready").status_code == 200
+        told = site.ask("GET", "/health/ready")
+        assert (told.status_code, told.json()["not_served"]) == (200, ["counts"])
         assert len(site.recommend()["items"]) > 0
         refused = site.ask("POST", "/v1/models/counts/recommend", {})
-        assert refused.status_code == 503
+        assert (refused.status_code, refused.json()["error"]["status"]) == (503, "not-served")
+        assert "retry-after" not in refused.headers, "trying again is no use"
         assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
         site.service.caretaker.look()

@@ -82,7 +82,7 @@ def later(folder: Path, edits: list[tuple[str, str, str]]) -> Path:
     return folder
 
 
-def run(package: Path, *arguments: str) -> str:
+def run(package: Path, *arguments: str, code: int = 0) -> str:
     """What a program prints with this copy of the package, where kernels are plain Python."""
     environment = os.environ | {
         "NUMBA_DISABLE_JIT": "1",
@@ -91,8 +91,8 @@ def run(package: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", *arguments], env=environment, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    assert done.returncode == code, done.stderr[-3000:]
+    return done.stdout if code == 0 else done.stderr
 
 
 def told_by(package: Path, stored: list[str]) -> dict[str, Any]:
@@ -127,9 +127,29 @@ def test_another_version_of_its_arithmetic_stops_a_model_and_no_other(
     assert "start a new Ranker" in after[stored[2]]
     assert "`firstclick relearn counts --name NEW --store STORE`" in after[f"{stored[1]} counts"]
     # The way out: a new model of the same items and slates, learned by the other version.
+    assert "counts: not folded, 4 events: it was learned by version 1" in run(
+        package, "-m", "firstclick", "audit", "--store", stored[1]
+    )
+    for taken in ("counts", "window"):
+        command = ("-m", "firstclick", "relearn", "counts", "--name", taken, "--store", stored[1])
+        assert f"there is a model {taken!r} already" in run(package, *command, code=2)
     run(package, "-m", "firstclick", "relearn", "counts", "--name", "again", "--store", stored[1])
     again = told_by(package, stored[1:2])
     assert again.keys() == {f"{stored[1]} {name}" for name in ("counts", "window", "again")}
     assert again[f"{stored[1]} again"] == before[f"{stored[1]} counts"], "only the number has changed"
     slates = run(package, "-m", "firstclick", "log", "counts", "--store", stored[1])
     assert len(slates.splitlines()) == 4
+
+
+def test_an_export_of_another_version_is_imported_by_learning_it_again(
+    tmp_path: Path, stored: list[str]
+) -> None:
+    now, package = later(tmp_path / "now", []), later(tmp_path / "later", OTHER_VERSION)
+    before = told_by(now, stored[1:2])
+    file, store = str(tmp_path / "counts.model"), str(tmp_path / "other.db")
+    run(now, "-m", "firstclick", "export", "counts", "--store", stored[1], "--out", file)
+    refused = run(package, "-m", "firstclick", "import", file, "--store", store, code=2)
+    assert "the file was learned by version 1 of cascade-ts" in refused
+    assert "firstclick import --relearn" in refused
+    run(package, "-m", "firstclick", "import", file, "--store", store, "--relearn")
+    assert told_by(package, [store])[f"{store} counts"] == before[f"{stored[1]} counts"]

@@ -51,10 +51,11 @@ def serve(**flags: Any) -> None:
         if settings.demo and origins["store"] == "default":
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="firstclick-demo-"))
             settings, _ = load_settings(flags | {"store": str(Path(folder) / "demo.db")}, os.environ, file)
-        _serve(settings, stack)
+        given = {name for name, origin in origins.items() if origin != "default"}
+        _serve(settings, given, stack)
 
 
-def _serve(settings: Settings, stack: ExitStack) -> None:
+def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
     # The web server and its libraries are loaded by this command alone.
     from firstclick.serve.http.server import Server
     from firstclick.serve.opening import ClickingCrowd, open_for
@@ -62,7 +63,7 @@ def _serve(settings: Settings, stack: ExitStack) -> None:
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
     with bar("starting", TaskProgressColumn()) as progress:
-        service, notes = open_for(settings, progress)
+        service, notes = open_for(settings, progress, given)
     stack.callback(service.close)
     server = Server(service, settings)
     for note in notes:
@@ -83,7 +84,9 @@ def _welcome(address: str, settings: Settings, service: "Service") -> None:
     if settings.durability == "relaxed":
         talk.print("durability is relaxed: a power cut may take the clicks of the last moments\n")
     models = service.names()
-    if not models:
+    if service.models.broken and not models:
+        talk.print("No model of this store can be served; see the notes above.")
+    elif not models:
         talk.print("There is no model yet: start with --catalog items.csv, or POST one to /v1/models.")
     else:
         model = settings.name if settings.name in models else models[0]

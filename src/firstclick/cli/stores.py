@@ -90,6 +90,9 @@ def audit(
             compared = f"{one.compared} snapshot{'s' * (one.compared != 1)}"
             if one.equal and not one.compared:
                 found, compared = "folded", "no snapshot to compare with"
+            if one.not_folded:
+                out.print(f"{one.name}: not folded, {one.seq:,} events: {one.not_folded}")
+                continue
             out.print(f"{one.name}: {found} ({compared}), {one.seq:,} events, SHA-256 {one.digest}")
         out.print("storage: " + ("sound" if not wrong else "DAMAGED"))
     problems = [*wrong, *(f"{one.name}: {sentence}" for one in audits for sentence in one.differing)]
@@ -124,6 +127,10 @@ def import_(
     name: Annotated[
         str | None, Option("--name", metavar="NAME", help="Name of the model; by default its own.")
     ] = None,
+    relearn: Annotated[
+        bool,
+        Option("--relearn", help="Learn its slates again, if another version of its policy learned them."),
+    ] = False,
 ) -> None:
     """Put an exported model into a store, which no server has open if it is an SQLite file.
 
@@ -140,7 +147,7 @@ def import_(
         content = file.read_bytes()
     chosen = name or exported_name(content)
     with opened(store, read_only=False) as there:
-        stored = import_model(there, chosen, content)
+        stored = import_model(there, chosen, content, relearn=relearn)
     talk.print(f"{stored.name}: {stored.head:,} events are in {_without_password(store)}")
 
 
@@ -151,8 +158,9 @@ def relearn(
 ) -> None:
     """Start a new model from the log of another: the same items and slates, learned by this version.
 
-    For a model that an older firstclick learned by other arithmetic, which this one does not serve. The old
-    one stays as it is. No server may have the store open if it is an SQLite file.
+    For a model that another version of its policy has learned, which this firstclick does not serve. The old
+    model stays as it is; clicks for slates that it has shown and not heard of yet are lost. No server may
+    have the store open if it is an SQLite file.
 
     \b
     Example:

@@ -9,18 +9,11 @@ from firstclick.declaration import param
 from firstclick.kernels.bounds import CountState, count, estimate_rates
 from firstclick.kernels.groups import new_groups, note
 from firstclick.kernels.ranking import CatalogArrays
-from firstclick.protocol import Policy, State
+from firstclick.protocol import Policy, State, drawn_share
 from firstclick.ranges import check_no_more
 
 STARTS = ("sample", "first", "pessimistic")
 PESSIMISTIC = STARTS.index("pessimistic")
-
-
-def _share(counts: NDArray[np.int64], weight: float, draw: np.random.Generator) -> NDArray[np.int64]:
-    """Whole numbers of which each is `weight` times its count on the average, and so is their sum, to within
-    one: one random number moves the grid to which the running sum is rounded."""
-    ends = np.floor(np.cumsum(weight * counts) + draw.random()).astype(np.int64)
-    return np.diff(ends, prepend=0)
 
 
 class CountPolicy(Policy):
@@ -47,11 +40,11 @@ class CountPolicy(Policy):
         # A learner with more in its state than counts, or that cannot add them up, has to say itself.
         if weight == 1 or type(state) is not CountState or not self.mergeable:
             return super().tempered(state, weight, draw)
-        hits = _share(state.hits, weight, draw)
+        hits = drawn_share(state.hits, weight, draw)
         return CountState(
-            examined=hits + _share(state.examined - state.hits, weight, draw),
+            examined=hits + drawn_share(state.examined - state.hits, weight, draw),
             hits=hits,
-            time=_share(state.time, weight, draw),
+            time=drawn_share(state.time, weight, draw),
         )
 
     @staticmethod

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.posterior import LinearState, estimate_products, linear
-from firstclick.protocol import Policy, State
+from firstclick.protocol import Policy, State, drawn_share
 from firstclick.ranges import check_factor
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-6, 1e6
@@ -87,8 +87,8 @@ class LinearPolicy(Policy):
             precision=prior + weight * (state.precision - prior),
             moment=weight * state.moment,
             factor=root_of_sum(prior, np.sqrt(weight) * root_of_evidence(state.factor)),
-            observations=np.rint(weight * state.observations).astype(np.int64),
-            time=np.rint(weight * state.time).astype(np.int64),
+            observations=drawn_share(state.observations, weight, draw),
+            time=drawn_share(state.time, weight, draw),
         )
 
     @staticmethod

@@ -17,7 +17,7 @@ from firstclick.ranges import NOT_NEGATIVE, POSITIVE, Range, check_no_more
 LARGEST_UNIT = 1e30
 
 # What is left of an item that was not examined for so long is nothing.
-SMALLEST_NOT_NEGATIVE = 1e-200
+SMALLEST_WEIGHT = 1e-200
 
 
 class FadingState(NamedTuple):
@@ -111,7 +111,7 @@ class CascadeDUCB(Policy):
             for row in range(len(state.examined)):
                 state.examined[row] /= unit
                 state.hits[row] /= unit
-                if state.examined[row] < SMALLEST_NOT_NEGATIVE:
+                if state.examined[row] < SMALLEST_WEIGHT:
                     state.examined[row] = state.hits[row] = 0.0
             state.slates[0] /= unit
             unit = 1.0

@@ -136,6 +136,8 @@ class RecurRank(Policy):
     def check_state(self, state: State, n_items: int, k: int) -> None:
         super().check_state(state, n_items, k)
         check_no_more(self.name, "hits", state.hits, "shown", state.shown)
+        if state.left[state.block == k].any():
+            raise InvalidInput(f"{self.name}: left must be 0 for items that were dropped")
         if state.phase[0] < 0:
             raise InvalidInput(
                 f"{self.name}: phase must be at least 0 for the first slot, got {state.phase[0]}"

@@ -1,7 +1,7 @@
 """A ranker as one file: a page of JSON and plain arrays."""
 
 from collections.abc import Mapping
-from math import isfinite
+from math import isclose, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +32,8 @@ class Resting(NamedTuple):
     state: Mapping[str, NDArray[Any]]
     key: np.uint64  # decides, with the number of a request, what is explored
     origins: frozenset[int]  # the keys of all rankers whose clicks it knows, its own included
+    runs: dict[str, int]  # the last runs of this ranker, and how far each counted its requests
+    warm_starts: int
     seed: int
     requests: int
     max_pending: int
@@ -51,6 +53,8 @@ def to_file(resting: Resting) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "seed": resting.seed,
         "key": int(resting.key),
         "origins": sorted(resting.origins),
+        "runs": resting.runs,
+        "warm_starts": resting.warm_starts,
         "max_pending": resting.max_pending,
         "requests": resting.requests,
         "items": catalog.items,
@@ -70,10 +74,10 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
     policy = policy_class(page["policy"]["name"])(**page["policy"]["settings"])
     if page["format"] != FORMAT:
         page = _in_third_format(page, policy)
-    if page["policy"]["version"] != policy.version:
+    if whole_number("version", page["policy"]["version"], at_least=1) != policy.version:
         raise WorkFailed(
             f"the ranker was saved by version {page['policy']['version']} of {policy.name}, and this "
-            f"firstclick has version {policy.version}, which learns otherwise; load it with the firstclick "
+            f"firstclick has version {policy.version}, which learns differently; load it with the firstclick "
             "that saved it, or start a new Ranker and give the slates you have logged to warm_start"
         )
     n_rows = len(page["items"])
@@ -117,6 +121,11 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
         {name.removeprefix("state."): array for name, array in arrays.items()},
         key=np.uint64(_key(page["key"])),
         origins=frozenset(map(_key, page["origins"])),
+        runs={
+            str(run): whole_number("a request", last, at_least=0, at_most=MOST_REQUESTS)
+            for run, last in page["runs"].items()
+        },
+        warm_starts=whole_number("warm_starts", page["warm_starts"], at_least=0),
         seed=seed_number(page["seed"]),
         requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
         max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
@@ -125,15 +134,25 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
 
 
 def _numbers(policy: Policy, stored: list[Any], k: int, features: NDArray[np.float64]) -> Numbers:
-    """The numbers of the policy for kernels, which are those of its parameters; ValueError if they are not.
+    """The numbers of the policy for kernels; ValueError if they are not those of its parameters.
 
-    One that follows from the features may be another: it is that of the features at the start.
+    One that follows from the features is that of the features at the start. Whether a plug-in's does, it does
+    not say; our own have whole numbers that are places in arrays.
     """
     expected = policy.numbers(k, features)
+    ours = type(policy).__module__.startswith("firstclick.")
     numbers = policy.numbers_type(*(tuple(value) if isinstance(value, list) else value for value in stored))
     for name, value, wanted in zip(expected._fields, numbers, expected, strict=True):
-        follows = name in policy.derived and isinstance(value, float) and isfinite(value)
-        if type(value) is not type(wanted) or not (value == wanted or follows):
+        known = wanted.item() if isinstance(wanted, np.generic) else wanted
+        if type(value) is not type(known):
+            raise ValueError(name)
+        if isinstance(value, float):
+            # Another machine's logarithm may differ in the last digit.
+            fits = isclose(value, known, rel_tol=1e-12) or name in policy.derived or not ours
+            fits = fits and isfinite(value)
+        else:
+            fits = value == known or not ours
+        if not fits:
             raise ValueError(name)
     return numbers
 
@@ -145,7 +164,9 @@ def _key(key: int) -> int:
 def _in_third_format(page: dict[str, Any], policy: Policy) -> dict[str, Any]:
     """What the page of a file of the second format says, in the words of the third."""
     key = int(key_of_old("ranker", page["seed"], policy, page["k"]))
-    return page | {"policy": page["policy"] | {"version": 1}, "key": key, "origins": [key]}
+    # Slates had no run in their ids.
+    newer = {"key": key, "origins": [key], "runs": {"": page["requests"]}, "warm_starts": 0}
+    return page | newer | {"policy": page["policy"] | {"version": 1}}
 
 
 def _in_second_format(

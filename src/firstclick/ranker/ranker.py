@@ -26,6 +26,9 @@ from firstclick.ranker.pending import Waiting
 from firstclick.streams import stream, stream_key
 from firstclick.whole_number import seed_number, whole_number
 
+# A file remembers so many runs: then a late click is told why it comes too late, and no more than that.
+MOST_RUNS = 50
+
 
 @dataclass(frozen=True)
 class Slate:
@@ -64,24 +67,31 @@ class Ranker(LivePolicy):
         self.pending: dict[str, Waiting] = {}
         self._key = new_key("ranker", self.seed, self.policy, self.k)
         self._origins = frozenset({int(self._key)})
-        self._count_from(0)
+        self._runs: dict[str, int] = {}
+        self._warm_starts = self.requests = 0
+        self._begin_run()
 
-    def _count_from(self, requests: int) -> None:
-        """Go on after so many requests, in a run of its own."""
-        self.requests = self._first_request = requests
-        # A file that is loaded twice, or after more slates were shown, gives the same numbers again. So does
-        # a copy, or a process that was forked.
+    def _begin_run(self) -> None:
+        """Give slates ids that no other run gives.
+
+        A file that is loaded twice, or after more slates were shown, counts the same numbers again; so does a
+        copy, or a process that was forked.
+        """
         self._run, self._process = secrets.token_hex(8), os.getpid()
+
+    def _current_run(self) -> str:
+        if self._process != os.getpid():
+            self._end_run()
+        return self._run
+
+    def _end_run(self) -> None:
+        self._runs = _latest(self._runs | {self._run: self.requests})
+        self._begin_run()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A copy is a run of its own."""
         self.__dict__.update(state)
-        self._count_from(self.requests)
-
-    def _slate_id(self) -> str:
-        if self._process != os.getpid():
-            self._count_from(self.requests)
-        return f"{int(self._key):016x}-{self._run}-{self.requests}"
+        self._end_run()
 
     def recommend(
         self,
@@ -112,7 +122,9 @@ class Ranker(LivePolicy):
             rows = np.empty(0, np.int64)  # To a kernel no candidates are all of them.
         else:
             ((rows, _),) = self.recommend_many(self._key, [self.requests], self.k, wish, scored=False)
-        slate = Slate(id=self._slate_id(), items=self._items(rows))
+        slate = Slate(
+            id=f"{int(self._key):016x}-{self._current_run()}-{self.requests}", items=self._items(rows)
+        )
         self.requests += 1
         shown = EVERYTHING.features
         if asked is not None and own is not None:
@@ -183,14 +195,18 @@ class Ranker(LivePolicy):
         """Why a slate that is not waiting is not."""
         key, _, rest = slate_id.partition("-")
         run, _, number = rest.rpartition("-")  # Older versions gave no run.
-        if key != f"{int(self._key):016x}" or not number.isdecimal():
+        gone = f"it was learned already, or was forgotten (the last {self.max_pending} are kept)"
+        if key not in {f"{origin:016x}" for origin in self._origins} or not number.isdecimal():
             return "it is not of this ranker"
-        if run != self._run and int(number[:20]) >= self._first_request:
-            return (
-                "it was shown after the file was saved that this ranker was loaded from, or by a copy of "
-                "this ranker; what it showed is not known here, and its click cannot be learned"
-            )
-        return f"it was learned already, or was forgotten (the last {self.max_pending} are kept)"
+        if key != f"{int(self._key):016x}":
+            return f"of a ranker that this one was merged from, {gone}, or was shown after the merge"
+        known = {**self._runs, self._current_run(): self.requests}
+        if int(number[:20]) < known.get(run, 0):
+            return gone
+        return (
+            "it was shown after the file was saved that this ranker was loaded from, or by a copy of this "
+            "ranker; what it showed is not known here, and its click cannot be learned"
+        )
 
     def warm_start(self, log: Iterable[Mapping[str, Any]], *, weight: float = 1.0) -> int:
         """Learn from slates that somebody else has shown, as a prior; how many were used.
@@ -218,7 +234,9 @@ class Ranker(LivePolicy):
             )
         self.follow_catalog()
         blank = self._blank_state()
-        draw = stream(int(self._key), "warm start", self.requests)
+        weight = float(weight)
+        draw = stream(int(self._key), "warm start", self._warm_starts)
+        self._warm_starts += 1
         self.policy.tempered(blank, weight, draw)  # Refuses before a long log is read.
         nothing_known = all(np.array_equal(a, b) for a, b in zip(self.state, blank, strict=True))
         if not (nothing_known or self.policy.mergeable):
@@ -300,8 +318,6 @@ class Ranker(LivePolicy):
                 f"{self.policy.label}: the rankers started with different features, so that they scale them "
                 f"differently, got {self.numbers} and {other.numbers}"
             )
-        if seed in (self.seed, other.seed):
-            raise InvalidInput(f"seed must be a new one, or the same would be explored again, got {seed}")
         catalog = Catalog.restored(
             mine.items,
             mine.features,
@@ -313,6 +329,8 @@ class Ranker(LivePolicy):
         derived = int(stream_key(self.seed, "merge", self.requests, other.seed, other.requests))
         new_seed = derived if seed is None else seed_number(seed)
         key = new_key("ranker", new_seed, self.policy, self.k)
+        if int(key) in self._origins | other._origins:
+            raise InvalidInput(f"seed must be a new one, or the same would be explored again, got {new_seed}")
         merged = Resting(
             self.policy,
             self.numbers,
@@ -321,6 +339,8 @@ class Ranker(LivePolicy):
             self.policy.merge(self.state, other.state)._asdict(),
             key=key,
             origins=self._origins | other._origins | {int(key)},
+            runs={},
+            warm_starts=0,
             seed=new_seed,
             requests=0,
             max_pending=max(self.max_pending, other.max_pending, len(pending)),
@@ -342,6 +362,8 @@ class Ranker(LivePolicy):
             self.state._asdict(),
             key=self._key,
             origins=self._origins,
+            runs=_latest(self._runs | {self._current_run(): self.requests}),
+            warm_starts=self._warm_starts,
             seed=self.seed,
             requests=self.requests,
             max_pending=self.max_pending,
@@ -367,8 +389,15 @@ class Ranker(LivePolicy):
         ranker._restore(resting.policy, resting.numbers, resting.catalog, resting.k, resting.state)
         ranker.seed, ranker._key, ranker._origins = resting.seed, resting.key, resting.origins
         ranker.max_pending, ranker.pending = resting.max_pending, resting.pending
-        ranker._count_from(resting.requests)
+        ranker._runs, ranker._warm_starts, ranker.requests = (
+            resting.runs, resting.warm_starts, resting.requests,
+        )  # fmt: skip
+        ranker._begin_run()
         return ranker
 
     def __repr__(self) -> str:
         return f"Ranker({self.policy.label!r}, {len(self.catalog)} items, k={self.k})"
+
+
+def _latest(runs: dict[str, int]) -> dict[str, int]:
+    return dict(list(runs.items())[-MOST_RUNS:])

@@ -6,6 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from firstclick.errors import FirstclickError
+from firstclick.serve.errors import OtherVersion
 from firstclick.serve.events import Created, unpacked
 from firstclick.serve.model import Model
 from firstclick.serve.recovery import Memory, catch_up, recover, shelf_at
@@ -27,6 +28,7 @@ class Audit(NamedTuple):
     compared: int  # what it was compared with: the served model, or the snapshots there are
     differing: tuple[str, ...]  # a sentence for each that was not equal
     seconds: float
+    not_folded: str = ""  # why it was not: another version of its policy has learned it
 
     @property
     def equal(self) -> bool:
@@ -53,6 +55,8 @@ def audit_stored(store: Store, stored: StoredModel, progress: Progress = lambda 
     """Fold a log to its end, and compare the snapshots on the way."""
     try:
         return _folded(store, stored, progress)
+    except OtherVersion as error:
+        return Audit(stored.name, stored.head, "", 0, (), 0.0, str(error))
     except FirstclickError as error:
         return Audit(stored.name, stored.head, "", 0, (f"the log cannot be folded: {error}",), 0.0)
 

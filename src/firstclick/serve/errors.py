@@ -74,6 +74,12 @@ class Unavailable(Refused):
         self.retry_after = retry_after
 
 
+class NotServed(Refused):
+    """The model is in the store, and this version of firstclick cannot serve it: trying again is no use."""
+
+    status, code = "not-served", 503
+
+
 class OtherVersion(WorkFailed):
     """A model was learned by another version of its policy's arithmetic: this process will never serve it."""
 

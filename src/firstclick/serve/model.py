@@ -332,9 +332,9 @@ def policy_of(created: Created, name: str) -> Policy:
     if created.version != policy.version:
         raise OtherVersion(
             f"it was learned by version {created.version} of {policy.name}, and this firstclick has version "
-            f"{policy.version}, which learns otherwise. Its log is kept. Start a new model from its slates: "
-            f"`firstclick relearn {name} --name NEW --store STORE`; `firstclick log {name}` exports them. Or "
-            "serve it with the firstclick that made it."
+            f"{policy.version}, which learns differently. Its log is kept. To start a new model from its "
+            f"slates, stop the server if the store is an SQLite file and run `firstclick relearn {name} "
+            f"--name NEW --store STORE`; `firstclick log {name} --store STORE` exports them"
         )
     return policy
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from firstclick.errors import FirstclickError
 from firstclick.quoting import quoted
-from firstclick.serve.errors import OtherVersion, Unavailable, Unknown
+from firstclick.serve.errors import NotServed, OtherVersion, Unavailable, Unknown
 from firstclick.serve.model import Model
 from firstclick.serve.recovery import recover
 from firstclick.serve.store.store import Store, StoredModel
@@ -39,6 +39,8 @@ class Models:
         model = self._models.get(name)
         if model is not None:
             return model
+        if name in self.outdated:
+            raise NotServed(f"model {name!r} is not served: {self.broken[name]}")
         if name in self.broken:
             raise Unavailable(f"model {name!r} cannot be served: {self.broken[name]}")
         known = ", ".join(map(repr, self.names())) or "none yet"

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
@@ -26,8 +26,15 @@ AT_ONCE = 3
 PAUSE = 0.1
 
 
-def open_for(settings: Settings, progress: Callable[[int, int], None]) -> tuple[Service, list[str]]:
-    """The service that the settings ask for, and what its owner should know."""
+def open_for(
+    settings: Settings,
+    progress: Callable[[int, int], None],
+    given: Collection[str] = ("policy", "k"),
+) -> tuple[Service, list[str]]:
+    """The service that the settings ask for, and what its owner should know.
+
+    `given` names the settings that somebody chose. A model in the store keeps what nobody did.
+    """
     store = open_store(settings.store, relaxed=settings.durability == "relaxed")
     try:
         service = Service(
@@ -47,16 +54,16 @@ def open_for(settings: Settings, progress: Callable[[int, int], None]) -> tuple[
         notes = list(store.notes)
         notes += [f"model {name!r} is not served: {why}" for name, why in service.models.broken.items()]
         if settings.demo:
-            notes += _follow(service, settings, demo_catalog(scale=False))
+            notes += _follow(service, settings, demo_catalog(scale=False), given)
         elif settings.catalog is not None:
-            notes += _follow(service, settings, read_catalog(settings.catalog, scale=False))
+            notes += _follow(service, settings, read_catalog(settings.catalog, scale=False), given)
     except BaseException:
         service.close()
         raise
     return service, notes
 
 
-def _follow(service: Service, settings: Settings, file: CatalogFile) -> list[str]:
+def _follow(service: Service, settings: Settings, file: CatalogFile, given: Collection[str]) -> list[str]:
     """Make the model of this catalog, or bring its items to what the file says now."""
     if settings.name in service.models.broken:
         return []  # Told already; other models are served.
@@ -71,7 +78,7 @@ def _follow(service: Service, settings: Settings, file: CatalogFile) -> list[str
         )
         return _notes_of_size(file)
     model = service.model(settings.name)
-    _check_same(model, settings)
+    _check_same(model, settings, given)
     listed = {item.id: item for item in file.items}
     # What was withdrawn while the server ran stays withdrawn: it may be a product that was recalled.
     withdrawn = {item for item in listed if item in model.shelf.names and not model.shelf.is_shown(item)}
@@ -103,14 +110,14 @@ def _notes_of_size(file: CatalogFile) -> list[str]:
     return [f"ATTENTION: {small}"] if small else []
 
 
-def _check_same(model: Model, settings: Settings) -> None:
-    name, given = split_spec(settings.policy)
+def _check_same(model: Model, settings: Settings, given: Collection[str]) -> None:
+    name, parameters = split_spec(settings.policy)
     asked, stored = make_policy(settings.policy), model.live.policy
     # Parameters that are not named were stored with the model: a default of today says nothing of them.
-    same = name == stored.name and all(asked.settings[one] == stored.settings[one] for one in given)
+    same = name == stored.name and all(asked.settings[one] == stored.settings[one] for one in parameters)
     policy = stored.label if same else asked.label
     for word, now, then in (("policy", policy, stored.label), ("k", settings.k, model.k)):
-        if now != then:
+        if now != then and word in given:
             raise InvalidInput(
                 f"model {model.name!r} is in the store with {word} {then}, and {word} {now} is asked for; "
                 f"say --{word} {then}, or --name for another model"

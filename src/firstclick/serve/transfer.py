@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
 from firstclick.random_key import LARGEST_KEY
 from firstclick.registry import policy_class
-from firstclick.serve.errors import Conflict, Malformed
+from firstclick.serve.errors import Conflict, Malformed, OtherVersion
 from firstclick.serve.events import (
     BODY_OF,
     NONCE_SIZE,
@@ -59,22 +59,33 @@ def exported_name(content: bytes) -> str:
     return str(_read(content)[0].get("name"))
 
 
-def import_model(store: Store, name: str, content: bytes) -> StoredModel:
-    """A new model with the log of an exported one; it comes to the same, or it is refused."""
+def import_model(store: Store, name: str, content: bytes, *, relearn: bool = False) -> StoredModel:
+    """A new model with the log of an exported one; it comes to the same, or it is refused.
+
+    With `relearn` it is learned by this version's arithmetic, whatever it came to before.
+    """
     check_name(name)
-    if any(stored.name == name for stored in store.models()):
-        raise Conflict(f"there is a model {name!r} already; import it under another name")
+    _check_free(store, name)
     page, events = _read(content)
     try:
         _check_doors(events)
+        if relearn:
+            events[0] = _of_this_version(events[0])
         model = Model(0, name, unpacked(events[0], Created))
         Memory(events).fold(model, events[1:], _not_reached)
+    except OtherVersion:
+        then = unpacked(events[0], Created)
+        raise Malformed(
+            f"the file was learned by version {then.version} of {then.policy}, and this firstclick has "
+            f"version {policy_class(then.policy).version}, which learns differently; run `firstclick import "
+            "--relearn` to learn its slates again, or import it with the firstclick that exported it"
+        ) from None
     except (FirstclickError, ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
         raise Malformed(f"the file's events cannot be folded: {error}") from None
-    if model.digest() != page.get("digest"):
+    if not relearn and model.digest() != page.get("digest"):
         raise Malformed(
             "the file's events do not come to the digest that it was exported with: it was changed, "
-            "or exported by a version of firstclick that learns otherwise"
+            "or exported by a version of firstclick that learns differently"
         )
     stored = store.create(name, [NewEvent(*event[1:]) for event in events])
     # So that nobody who takes it up has to fold all of it again.
@@ -86,11 +97,23 @@ def import_model(store: Store, name: str, content: bytes) -> StoredModel:
 def relearn(store: Store, stored: StoredModel, name: str) -> StoredModel:
     """A new model that begins as another did and learns from all its slates, by this version's arithmetic."""
     check_name(name)
+    _check_free(store, name)
     first, *others = chain.from_iterable(store.events(stored.id, 0, stored.head))
+    begun = _of_this_version(first)
+    Model(0, name, unpacked(begun, Created))  # What this version cannot work with it refuses now.
+    return store.create(name, [NewEvent(*event[1:]) for event in (begun, *others)])
+
+
+def _of_this_version(first: Event) -> Event:
+    """The creation of a model as if it were made today."""
     created = unpacked(first, Created)
     version = policy_class(created.policy).version
-    begun = first._replace(payload=packed(msgspec.structs.replace(created, version=version)))
-    return store.create(name, [NewEvent(*event[1:]) for event in (begun, *others)])
+    return first._replace(payload=packed(msgspec.structs.replace(created, version=version)))
+
+
+def _check_free(store: Store, name: str) -> None:
+    if any(stored.name == name for stored in store.models()):
+        raise Conflict(f"there is a model {name!r} already; choose another name")
 
 
 def _check_doors(events: list[Event]) -> None:

@@ -262,8 +262,9 @@ class Live(Struct):
     status: Literal["live"]
 
 
-class Ready(Struct):
-    """Requests can be sent here."""
+class Ready(Struct, omit_defaults=True):
+    """Requests can be sent here; not for models of another version, if there are any."""
 
     status: Literal["ready"]
     durability: Durability
+    not_served: list[str] = []

@@ -278,17 +278,18 @@ def ready(asked: Asked) -> bodies.Ready:
         raise Unavailable(
             f"the store has not answered for {silence:.1f} s; what was learned is served meanwhile"
         )
+    outdated = sorted(service.models.outdated)
     for name, why in service.models.broken.items():
-        if name in service.models.outdated:
-            continue  # No restart and no other replica would serve it: the others must not go down with it.
-        raise Unavailable(f"model {name!r} cannot be served: {why}")
+        # No restart would serve a model of another version: the others must not go down with it.
+        if name not in outdated or not service.names():
+            raise Unavailable(f"model {name!r} cannot be served: {why}")
     for name in service.names():
         if (lag := service.caretaker.lag(name)) > settings.lag_most:
             raise Unavailable(
                 f"model {name!r} is {lag:.1f} s behind its log, and may be {settings.lag_most:g} s; "
                 "ask another replica"
             )
-    return bodies.Ready("ready", _durability(asked))
+    return bodies.Ready("ready", _durability(asked), outdated)
 
 
 def metrics(asked: Asked) -> Answer:
