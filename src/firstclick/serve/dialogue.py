@@ -234,7 +234,7 @@ class Dialogue:
                 refusal: Refused = Unavailable(self._nothing_heard(heard.reason, call, attempt))
             else:
                 refusal = _refusal(heard)
-                if heard.code not in TRY_AGAIN:
+                if heard.code not in TRY_AGAIN or isinstance(refusal, errors.NotServed):
                     raise refusal
             wanted = 0.0 if isinstance(heard, NothingHeard) else _seconds(heard.retry_after)
             pause = self._pause_if_any_left(attempt, began, wanted) if call.again else None
