@@ -27,7 +27,7 @@ test: .venv/.all ## install the tools too, then lint, type check and test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal
 	@echo "all policies, in plain Python ..."
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m "plain and not long"
 

@@ -151,6 +151,7 @@ def answer():
 """
 
 
+@pytest.mark.long
 def test_types_of_one_name_out_of_the_cache_are_not_taken_for_one_another(tmp_path):
     """Numba names a type by its class alone. Here two policies of one class name order their parameters
     differently."""
@@ -294,7 +295,12 @@ os.replace(other, file)
 
 
 @pytest.mark.parametrize(
-    ("edit", "imported_first"), [(EDIT_IN_PLACE, "plug"), (EDIT_IN_PLACE, "helper"), (PUT_IN_PLACE, "plug")]
+    ("edit", "imported_first"),
+    [
+        pytest.param(EDIT_IN_PLACE, "plug", marks=pytest.mark.long),
+        (EDIT_IN_PLACE, "helper"),
+        pytest.param(PUT_IN_PLACE, "plug", marks=pytest.mark.long),
+    ],
 )
 def test_code_compiled_from_a_file_that_was_edited_after_its_import_is_not_kept(
     tmp_path, edit, imported_first

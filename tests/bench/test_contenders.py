@@ -36,6 +36,7 @@ def same(first, second):
     return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OURS)
 def test_the_scan_shows_the_slates_of_the_learner_and_neither_shows_what_the_loop_does_not(
     name, world, catalog
@@ -71,6 +72,7 @@ def test_the_learner_begins_anew_and_from_the_free_row_that_its_policy_takes(nam
     assert same(learner.state, first)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OURS)
 def test_the_floor_ends_with_what_the_learner_has_learned(name, world, catalog):
     learner = Learner(make_policy(name), world, catalog, K)

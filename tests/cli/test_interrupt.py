@@ -141,7 +141,7 @@ def killed(program) -> None:
 
 
 @posix
-@pytest.mark.parametrize("moment", ["loading kernels", "playing"])
+@pytest.mark.parametrize("moment", [pytest.param("loading kernels", marks=pytest.mark.long), "playing"])
 def test_kill_9_leaves_no_worker_behind(terminal, folder, moment):
     program = terminal(*ENDLESS, "--jobs", 2)
     program.read_until(lambda text: moment in text)
