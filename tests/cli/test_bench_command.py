@@ -22,6 +22,7 @@ def without_progress(err):
     return re.sub(r"^[a-z]+: \d+%\n", "", err, flags=re.MULTILINE)
 
 
+@pytest.mark.long
 def test_a_short_run_writes_every_file_and_prints_the_table(run, folder):
     seen = run(*TINY, "--out", "new")
     assert seen.code == 0, seen.err

@@ -20,7 +20,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +82,10 @@ def next_of(ranker: Ranker) -> dict[str, Any]:
     }
 
 
-def expected_of(store: Store) -> dict[str, Any]:
-    """The digest of every model, folded from its first event, and its slates."""
+def expected_of(store: Store, names: Collection[str] = tuple(MODELS)) -> dict[str, Any]:
+    """The digest of these models, folded from their first events, and their slates."""
     found = {}
-    for stored in store.models():
+    for stored in [stored for stored in store.models() if stored.name in names]:
         model = recover(store, stored, use_snapshots=False)
         found[stored.name] = {"seq": model.seq, "digest": model.digest(), "slates": slates_of(model)}
     return found
