@@ -24,6 +24,12 @@ OTHER_DEFAULTS = [
     ("policies/cascade_swucb.py", "window: int = param(2146,", "window: int = param(20,"),
 ]
 OTHER_VERSION = [("policies/cascade_ts.py", 'name = "cascade-ts"', 'name = "cascade-ts"\n    version = 2')]
+# A parameter of another name: what is stored cannot be read as settings of today.
+OTHER_PARAMETERS = [
+    *OTHER_VERSION,
+    ("policies/cascade_ts.py", "a: float = param(", "attractions: float = param("),
+    ("policies/cascade_ts.py", "numbers.a", "numbers.attractions"),
+]
 # Prints what models and rankers show, and why others do not.
 PROGRAM = """
 import json, sys
@@ -139,6 +145,13 @@ def test_another_version_of_its_arithmetic_stops_a_model_and_no_other(
     assert again[f"{stored[1]} again"] == before[f"{stored[1]} counts"], "only the number has changed"
     slates = run(package, "-m", "firstclick", "log", "counts", "--store", stored[1])
     assert len(slates.splitlines()) == 4
+
+
+def test_a_version_with_other_parameters_is_told_as_such(tmp_path: Path, stored: list[str]) -> None:
+    told = told_by(later(tmp_path / "later", OTHER_PARAMETERS), stored)
+    for name in (f"{stored[0]} counts", f"{stored[1]} counts", stored[2]):
+        assert "by version 1 of cascade-ts, and this firstclick has version 2" in told[name]
+    assert isinstance(told[f"{stored[1]} window"], list), "others are served"
 
 
 def test_an_export_of_another_version_is_imported_by_learning_it_again(

@@ -71,15 +71,17 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
     """What a page and its arrays say; any error when they do not fit together."""
     if page["format"] == FIRST_FORMAT:
         page, arrays = _in_second_format(page, arrays)
-    policy = policy_class(page["policy"]["name"])(**page["policy"]["settings"])
-    if page["format"] != FORMAT:
-        page = _in_third_format(page, policy)
-    if whole_number("version", page["policy"]["version"], at_least=1) != policy.version:
+    known = policy_class(page["policy"]["name"])
+    version = whole_number("version", page["policy"].get("version", 1), at_least=1)
+    if version != known.version:
         raise WorkFailed(
-            f"the ranker was saved by version {page['policy']['version']} of {policy.name}, and this "
-            f"firstclick has version {policy.version}, which learns differently; load it with the firstclick "
+            f"the ranker was saved by version {version} of {known.name}, and this "
+            f"firstclick has version {known.version}, which learns differently; load it with the firstclick "
             "that saved it, or start a new Ranker and give the slates you have logged to warm_start"
         )
+    policy = known(**page["policy"]["settings"])
+    if page["format"] != FORMAT:
+        page = _in_third_format(page, policy)
     n_rows = len(page["items"])
     features, hidden = arrays["features"], arrays["hidden"]
     for array, shape, dtype in (
@@ -165,8 +167,7 @@ def _in_third_format(page: dict[str, Any], policy: Policy) -> dict[str, Any]:
     """What the page of a file of the second format says, in the words of the third."""
     key = int(key_of_old("ranker", page["seed"], policy, page["k"]))
     # Slates had no run in their ids.
-    newer = {"key": key, "origins": [key], "runs": {"": page["requests"]}, "warm_starts": 0}
-    return page | newer | {"policy": page["policy"] | {"version": 1}}
+    return page | {"key": key, "origins": [key], "runs": {"": page["requests"]}, "warm_starts": 0}
 
 
 def _in_second_format(

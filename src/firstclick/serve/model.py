@@ -328,15 +328,16 @@ class Model:
 
 def policy_of(created: Created, name: str) -> Policy:
     """The policy that the model was created with, or OtherVersion."""
-    policy = policy_class(created.policy)(**created.settings)
-    if created.version != policy.version:
+    # Before its settings are looked at, which may be others in another version.
+    known = policy_class(created.policy)
+    if created.version != known.version:
         raise OtherVersion(
-            f"it was learned by version {created.version} of {policy.name}, and this firstclick has version "
-            f"{policy.version}, which learns differently. Its log is kept. To start a new model from its "
+            f"it was learned by version {created.version} of {known.name}, and this firstclick has version "
+            f"{known.version}, which learns differently. Its log is kept. To start a new model from its "
             f"slates, stop the server if the store is an SQLite file and run `firstclick relearn {name} "
             f"--name NEW --store STORE`; `firstclick log {name} --store STORE` exports them"
         )
-    return policy
+    return known(**created.settings)
 
 
 def _copied(state: State) -> State:
