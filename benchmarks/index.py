@@ -20,13 +20,13 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS
 
 import numpy as np
 
+from benchmarks.bench.contenders import Floor, Learner
 from firstclick import make_policy, make_world
-from firstclick.bench.contenders import Floor, Learner
+from firstclick.catalog.search_tree import build_index, catalog_arrays, scanning
 from firstclick.data import FeedbackScenario, feedback_matrix
 from firstclick.data.sources import make_source
-from firstclick.index import build_index, scanning
+from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.ranking import scan_by_product
-from firstclick.protocol import EVERYTHING, catalog_arrays
 from firstclick.worlds import LinearWorld
 
 K, STEPS = 4, 20_000
@@ -108,7 +108,7 @@ def building(features, rounds):
         best["build"] = min(best["build"], time.thread_time() - start)
         for _ in range(5):
             start = time.thread_time()
-            scan_by_product(theta, catalog, EVERYTHING, np.uint64(1), slate)
+            scan_by_product(theta, catalog, NO_LIMITS, np.uint64(1), slate)
             best["scan"] = min(best["scan"], time.thread_time() - start)
     size = sum(part.nbytes for part in tree if isinstance(part, np.ndarray))
     return best["build"], best["scan"], size / features.nbytes

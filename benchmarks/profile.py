@@ -17,17 +17,17 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS
 
 import numpy as np
 
+from benchmarks.bench.contenders import POLICY_KEY, WORLD_KEY, Learner
 from firstclick import make_policy, make_world
-from firstclick.bench.contenders import POLICY_KEY, WORLD_KEY, Learner
-from firstclick.index import scanning
+from firstclick.catalog.search_tree import catalog_arrays, scanning
+from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import fill_normal, mix
-from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.posterior import observe_slate, sample
 from firstclick.kernels.ranking import FAN, LEAF
-from firstclick.protocol import EVERYTHING, catalog_arrays
+from firstclick.kernels.search.tree import rank_by_product
 
 K, SIGMA = 4, 1.0
 
@@ -49,7 +49,7 @@ def draw_thetas(state, noise, steps):
 @kernel
 def rank(thetas, catalog, slate):
     for step in range(len(thetas)):
-        rank_by_product(thetas[step], catalog, EVERYTHING, mix(POLICY_KEY, np.uint64(step)), slate)
+        rank_by_product(thetas[step], catalog, NO_LIMITS, mix(POLICY_KEY, np.uint64(step)), slate)
 
 
 @kernel
@@ -70,7 +70,7 @@ def learn_all(state, catalog, slates, clicked):
         for position in range(K):
             clicks[position] = position == click
         observe_slate(
-            state, catalog, EVERYTHING, slates[step], K if click < 0 else click + 1, clicks, SIGMA, 1.0
+            state, catalog, NO_LIMITS, slates[step], K if click < 0 else click + 1, clicks, SIGMA, 1.0
         )
 
 
@@ -84,7 +84,7 @@ def keep_thetas(state, catalog, slates, clicked, thetas, noise):
         for position in range(K):
             clicks[position] = position == clicked[step]
         examined = K if clicked[step] < 0 else clicked[step] + 1
-        observe_slate(state, catalog, EVERYTHING, slates[step], examined, clicks, SIGMA, 1.0)
+        observe_slate(state, catalog, NO_LIMITS, slates[step], examined, clicks, SIGMA, 1.0)
 
 
 def looked_at(catalog, thetas):

@@ -26,9 +26,9 @@ from distributed.protocol.pickle import dumps
 
 from firstclick import make_policy
 from firstclick.data import FeedbackScenario, synthetic_matrix
-from firstclick.simulate.dask_cluster import SETTINGS
-from firstclick.simulate.engine import Task, engine_named, play_here
-from firstclick.simulate.loop import log_spaced
+from firstclick.experiments.dask_cluster import SETTINGS
+from firstclick.experiments.engine import Task, engine_named, play_here
+from firstclick.experiments.loop import log_spaced
 
 ITEMS, RANK, K, SEED = (16, 64, 256), 10, 4, 1
 

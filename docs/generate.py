@@ -15,19 +15,19 @@ from typer.testing import CliRunner
 
 from firstclick import policy_classes, world_classes
 from firstclick.cli import app
-from firstclick.compare.standings import from_csv
 from firstclick.data.sources import source_classes
-from firstclick.declaration import Declared
-from firstclick.protocol import Policy
-from firstclick.report.compare import guide_table
+from firstclick.parameters import Declared
+from firstclick.policies.base import Policy
 from firstclick.serve.http.routes import ROUTES
+from firstclick.studies.guide.page import guide_table
+from firstclick.studies.guide.standings import from_csv
 from firstclick.testing import CHECKS, checks_of
 
 HERE = Path(__file__).parent
 COMMANDS = (
     "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
     "data download", "features", "serve", "audit", "log", "export", "import", "relearn", "keys",
-    "keys create", "keys list", "keys revoke", "loadtest", "policies", "bench", "bound",
+    "keys create", "keys list", "keys revoke", "policies", "bound",
 )  # fmt: skip
 TABLE_BEGINS = "<!-- The table: written by docs/generate.py from guide.csv. -->\n"
 TABLE_ENDS = "<!-- The end of the table. -->\n"

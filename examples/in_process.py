@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from firstclick.serve.events import Item
+from firstclick.catalog.item import Item
 from firstclick.serve.service import open_service
 
 DRINKS = {  # strength, sweetness

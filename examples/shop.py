@@ -12,8 +12,8 @@ import sys
 
 import numpy as np
 
-from firstclick.serve.client import Client
-from firstclick.serve.errors import Refused
+from firstclick.client.client import Client
+from firstclick.wire.errors import Refused
 
 VISITS = 50
 

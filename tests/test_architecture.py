@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -11,63 +12,69 @@ import firstclick
 
 PACKAGE = Path(firstclick.__file__).parent
 
-# Each line may import from itself and from the lines above it.
-LAYERS = [
-    {"_version", "errors", "kernels", "quoting"},
-    {
-        "declaration",
-        "ranges",
-        "streams",
-        "whole_number",
-        "float_array",
-        "theory",
-        "paths",
-        "reading",
-        "writing",
-        "arrays_file",
-        "source_code",
-    },
-    {"click_models", "index", "random_key"},
-    {"protocol"},
-    {"policies", "worlds", "registry", "catalog", "live"},
-    {"data", "simulate", "ranker"},
-    {"experiment"},
-    {"bench", "compare"},
-    {"report", "paper", "serve", "testing"},
-    {"cli", "__main__"},
-]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 
-def part(path: Path) -> str:
-    """The first name under firstclick: `policies/random.py` belongs to `policies`."""
-    return path.parts[0].removesuffix(".py")
+def room(path: Path) -> str:
+    """The folder of a module; a file at the top is a room of its own."""
+    return path.parent.as_posix() if path.parent != Path(".") else path.stem
 
 
-def imported(path: Path) -> set[str]:
-    """The parts of firstclick that a file imports, anywhere in it."""
-    found = set()
+def module_at(name: str) -> Path | None:
+    """The file of `firstclick.policies.base`, if there is one."""
+    path = Path(*name.split(".")[1:])
+    return next((one for one in (path.with_suffix(".py"), path / "__init__.py") if one in MODULES), None)
+
+
+def imported(path: Path) -> set[Path]:
+    """The modules of firstclick that a file imports, anywhere in it: late and for types alone too."""
+    names = set()
     for node in ast.walk(ast.parse((PACKAGE / path).read_text(encoding="utf-8"))):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module]
-        found |= {name.split(".")[1] for name in names if name.startswith("firstclick.")}
-    return found
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    found = {module_at(name) for name in names if name.startswith("firstclick.")}
+    return {module for module in found if module is not None}
 
 
-@pytest.mark.parametrize("path", [m for m in MODULES if m != Path("__init__.py")], ids=str)
-def test_layers_point_one_way(path: Path) -> None:
-    mine = part(path)
-    assert mine in LEVEL, f"give {mine} a place in LAYERS"
-    for other in imported(path) - {mine}:
-        assert LEVEL[other] <= LEVEL[mine], f"{path} must not import {other}"
-
-
-def test_simulate_and_serve_do_not_know_one_another() -> None:
+def rooms() -> dict[str, set[str]]:
+    """Each room and those it imports from. `firstclick` and `firstclick.serve` only name what is public."""
+    found: dict[str, set[str]] = {}
     for path in MODULES:
-        if part(path) in ("simulate", "serve", "ranker"):
-            assert not imported(path) & ({"simulate", "serve"} - {part(path)}), path
+        if path not in (Path("__init__.py"), Path("serve/__init__.py")):
+            found.setdefault(room(path), set()).update(room(one) for one in imported(path))
+    return {name: others - {name} for name, others in found.items()}
+
+
+def test_imports_between_rooms_point_one_way() -> None:
+    try:
+        list(TopologicalSorter(rooms()).static_order())
+    except CycleError as error:
+        pytest.fail(f"rooms import one another in a circle: {' <- '.join(error.args[1])}")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("client", "serve"), ("serve", "experiments"),
+        ("experiments", "serve"), ("online", "experiments"), ("report", "studies"), ("policies", "worlds"),
+        ("kernels", "policies"), ("data", "experiments"),
+    ],
+)  # fmt: skip
+def test_rooms_that_must_not_know_one_another(one: str, other: str) -> None:
+    graph = rooms()
+    reached = {name for name in graph if name.split("/")[0] == one}
+    assert reached
+    while more := {far for name in reached for far in graph.get(name, ())} - reached:
+        reached |= more
+    assert other not in {name.split("/")[0] for name in reached}
+
+
+def test_a_client_loads_neither_the_server_nor_numba() -> None:
+    code = "import sys, firstclick.client; print(sorted({'numba', 'firstclick.serve'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_importing_firstclick_compiles_nothing_and_leaves_the_heavy_libraries_alone() -> None:

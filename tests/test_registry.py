@@ -183,7 +183,7 @@ class LastFirst(Policy):
 PLAY = """
 from firstclick import simulate
 from firstclick.kernels.compiling import compiled
-from firstclick.simulate.loop import play
+from firstclick.experiments.loop import play
 from firstclick.worlds import BernoulliWorld
 
 def rewards(policies, **options):

@@ -1,14 +1,34 @@
-"""firstclick: learn what to recommend from the first click."""
+"""firstclick: learn what to recommend from the first click.
+
+The names below are loaded when they are first used: a client of the service needs no kernels.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from firstclick._version import __version__
-from firstclick.catalog import Catalog
-from firstclick.declaration import param
-from firstclick.errors import FirstclickError, InvalidInput, UnknownName, WorkFailed
-from firstclick.protocol import Policy, Scenario, Stage, World
-from firstclick.ranker import Ranker, Slate
-from firstclick.registry import make_policy, make_world, policy_classes, world_classes
-from firstclick.simulate import PolicyResult, Results, simulate
-from firstclick.theory import confidence_width, regret_bound
+
+if TYPE_CHECKING:
+    from firstclick.catalog.catalog import Catalog
+    from firstclick.errors import FirstclickError, InvalidInput, UnknownName, WorkFailed
+    from firstclick.experiments.results import PolicyResult, Results
+    from firstclick.experiments.simulate import simulate
+    from firstclick.online.ranker import Ranker, Slate
+    from firstclick.parameters import param
+    from firstclick.policies.base import Policy
+    from firstclick.registry import make_policy, make_world, policy_classes, world_classes
+    from firstclick.theory import confidence_width, regret_bound
+    from firstclick.worlds.base import Scenario, Stage, World
+
+_HOME = {
+    "Catalog": "catalog.catalog", "FirstclickError": "errors", "InvalidInput": "errors",
+    "Policy": "policies.base", "PolicyResult": "experiments.results", "Ranker": "online.ranker",
+    "Results": "experiments.results",
+    "Scenario": "worlds.base", "Slate": "online.ranker", "Stage": "worlds.base", "UnknownName": "errors",
+    "WorkFailed": "errors", "World": "worlds.base", "confidence_width": "theory", "make_policy": "registry",
+    "make_world": "registry", "param": "parameters", "policy_classes": "registry", "regret_bound": "theory",
+    "simulate": "experiments.simulate", "world_classes": "registry",
+}  # fmt: skip
 
 __all__ = [
     "Catalog",
@@ -34,3 +54,14 @@ __all__ = [
     "simulate",
     "world_classes",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,9 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.declaration import check_name
 from firstclick.errors import InvalidInput
-from firstclick.float_array import float_array
 from firstclick.kernels.clicks import (
     CASCADE,
     DEPENDENT,
@@ -24,6 +22,8 @@ from firstclick.kernels.clicks import (
     UNTOLD,
     examined_positions,
 )
+from firstclick.parameters import check_name
+from firstclick.validation.float_array import float_array
 
 
 class ClickModel(ABC):

@@ -6,9 +6,10 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from firstclick.declaration import Declared, check_name, split_spec
 from firstclick.errors import InvalidInput, WorkFailed
-from firstclick.protocol import Policy, WorldSpec
+from firstclick.parameters import Declared, check_name, split_spec
+from firstclick.policies.base import Policy
+from firstclick.worlds.base import WorldSpec
 
 T = TypeVar("T", bound=Declared)
 

@@ -11,8 +11,8 @@ import operator
 import numpy as np
 
 from firstclick.errors import InvalidInput
-from firstclick.quoting import quoted
-from firstclick.whole_number import LARGEST_SEED, in_powers
+from firstclick.validation.quoting import quoted
+from firstclick.validation.whole_number import LARGEST_SEED, in_powers
 
 Name = str | int
 

@@ -5,7 +5,7 @@ from math import isfinite, log, log1p, sqrt
 from numbers import Real
 
 from firstclick.errors import InvalidInput
-from firstclick.quoting import quoted
+from firstclick.validation.quoting import quoted
 
 LARGEST = 1e300
 # Floating point has no room for the square of a sigma beyond these.

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from firstclick.data.download import ARCHIVES, find_archive
 from firstclick.data.sources import make_source, source_classes
+from firstclick.data.sources.download import ARCHIVES, find_archive
 
 SMALL = "synthetic-movielens:n_users=300,n_items=400"
 

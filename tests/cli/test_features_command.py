@@ -6,9 +6,9 @@ import json
 import numpy as np
 import pytest
 
+from firstclick.catalog.file import read_catalog
 from firstclick.data import feedback_matrix, read_interactions, truncated_svd
 from firstclick.data.sources import make_source
-from firstclick.serve.catalog_file import read_catalog
 
 SMALL = "synthetic-movielens:n_users=300,n_items=400"
 STARS = ("--interactions", "ratings.csv", "--user-column", "user", "--item-column", "item", "--value-column",

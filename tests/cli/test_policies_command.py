@@ -4,7 +4,7 @@ import json
 import sys
 
 from firstclick import make_policy, policy_classes
-from firstclick.declaration import Rule
+from firstclick.parameters import Rule
 
 
 def test_json_describes_every_policy_and_every_parameter(run):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 import pytest
 
-from firstclick.serve.events import Item
+from firstclick.catalog.item import Item
 from firstclick.serve.service import open_service
 from firstclick.serve.store import open_store
 

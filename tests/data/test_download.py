@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from firstclick.data import download as package
-from firstclick.data.download import ARCHIVES, Archive, download, find_archive
+from firstclick.data.sources import download as package
+from firstclick.data.sources.download import ARCHIVES, Archive, download, find_archive
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 
 FILES = {"ratings.txt": b"7::19::4\n" * 9000, "items.txt": "19::Café\n".encode("latin-1")}

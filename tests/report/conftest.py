@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from firstclick.simulate.results import PolicyResult, Results, Shown
+from firstclick.experiments.results import PolicyResult, Results, Shown
 
 STEP = np.array([1, 7, 50, 90, 500], np.int64)
 HOSTILE = "<script>alert('1')</script> & \"Co\""

@@ -8,10 +8,10 @@ import pytest
 from firstclick.data import Interactions
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
-from firstclick.experiment import Comparison, Dataset, Experiment, Setting, Training
+from firstclick.experiments import Comparison, Dataset, Experiment, Setting, Training
+from firstclick.experiments.results import PolicyResult, Results
 from firstclick.registry import make_policy
 from firstclick.report.comparisons import plots_of, setting_words, sweep_plot
-from firstclick.simulate.results import PolicyResult, Results
 
 
 class Shelf(Source):

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from firstclick.errors import InvalidInput
+from firstclick.experiments.results import Results
 from firstclick.report.figures import caption, figure_bytes, regret_figure, save_figure
 from firstclick.report.labels import spread
 from firstclick.report.style import KNOWN, line_styles
-from firstclick.simulate.results import Results
 
 MakeResults = Callable[..., Results]
 PLUGINS = ["top-rank", "cascade-exp3", "epsilon-greedy", "batch-rank"]  # whose hashes differ

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from firstclick.errors import InvalidInput, WorkFailed
+from firstclick.experiments.results import Results
 from firstclick.report import headline, html, html_report, write_report
 from firstclick.report.headline import leaders
-from firstclick.simulate.results import Results
 
 MakeResults = Callable[..., Results]
 
@@ -219,8 +219,8 @@ def test_writing_replaces_the_file_whole_or_not_at_all(
 
 
 def test_a_demo_sized_page_stays_small(make_results: MakeResults) -> None:
+    from firstclick.experiments.results import PolicyResult
     from firstclick.report.style import KNOWN
-    from firstclick.simulate.results import PolicyResult
 
     rng = np.random.default_rng(3)
     step = np.unique(np.rint(np.geomspace(1, 100_000, 100)).astype(np.int64))

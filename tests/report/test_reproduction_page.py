@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from firstclick.errors import InvalidInput
+from firstclick.experiments.results import Shown
 from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Curve, Plot
 from firstclick.report.reproduction import (
@@ -20,7 +21,6 @@ from firstclick.report.reproduction import (
     claims_headline,
     reproduction_page,
 )
-from firstclick.simulate.results import Shown
 
 HOSTILE = "<script>alert('1')</script> & \"Co\""
 STEP = np.array([1, 50, 900], np.int64)

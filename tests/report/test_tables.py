@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
+from firstclick.experiments.results import Results
 from firstclick.report import results_table
 from firstclick.report.rounding import compact, microseconds, percent, with_error
-from firstclick.simulate.results import Results
 
 MakeResults = Callable[..., Results]
 

@@ -15,7 +15,8 @@ import numpy as np
 from made_log import N_FEATURES, K
 from oracle import Change, Ledger, put, rolled_back, withdrawn
 
-from firstclick.serve.events import Item, ItemsPut
+from firstclick.catalog.item import Item
+from firstclick.serve.log.events import ItemsPut
 
 MODELS = ("shop", "bar")
 GIVE_UP_AFTER = 30.0

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import made_log
 
+from firstclick.catalog.item import Item
 from firstclick.registry import make_policy, policy_classes
-from firstclick.serve.events import Item, Kind
-from firstclick.serve.model import Model
-from firstclick.serve.recovery import shelf_at
+from firstclick.serve.log.events import Kind
+from firstclick.serve.model.model import Model
+from firstclick.serve.model.replay import shelf_at
 
 plain = made_log.made_items
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from stores import feedback
 
-from firstclick.serve import steps
+from firstclick.serve.store import crash_points as steps
 from firstclick.serve.store import migrations, open_store, sqlite_file
 from firstclick.serve.store.postgresql import PostgresStore  # noqa: F401, imported once for all forks
 

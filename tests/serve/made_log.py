@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from firstclick.catalog.item import Item
 from firstclick.registry import policy_class
-from firstclick.serve.events import (
+from firstclick.serve.log.events import (
     KIND_OF,
     Body,
     Created,
     Event,
-    Item,
     ItemsPut,
     ItemsWithdrawn,
     Kind,
@@ -16,7 +16,7 @@ from firstclick.serve.events import (
     feedback_payload,
     packed,
 )
-from firstclick.serve.model import Known, Model
+from firstclick.serve.model.model import Known, Model
 
 N_ITEMS, N_FEATURES, K = 13, 4, 3
 

@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from firstclick.serve import feedback as feedback_module
-from firstclick.serve import model as model_module
-from firstclick.serve.errors import Refused, Unavailable
-from firstclick.serve.events import Event, Kind, NewEvent
+from firstclick.serve.log.events import Event, Kind, NewEvent
+from firstclick.serve.log.token import new_nonce
+from firstclick.serve.model import feedback as feedback_module
+from firstclick.serve.model import model as model_module
+from firstclick.serve.model.catalog_state import Shelf, Standing
 from firstclick.serve.service import Service
-from firstclick.serve.shelf import Shelf, Standing
 from firstclick.serve.store import migrations
 from firstclick.serve.store.sqlite import SqliteStore
 from firstclick.serve.store.sqlite_file import SqliteFile
 from firstclick.serve.store.store import Appended
-from firstclick.serve.token import new_nonce
 from firstclick.serve.writer import Writer, _Waiting
+from firstclick.wire.errors import Refused, Unavailable
 
 # Mutants: what a server must not do.
 

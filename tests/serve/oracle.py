@@ -12,11 +12,19 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from firstclick.errors import FirstclickError
-from firstclick.serve.audit import audit_stored
-from firstclick.serve.events import BODY_OF, Event, ItemsPut, ItemsWithdrawn, Kind, feedback_payload, unpacked
-from firstclick.serve.recovery import recover
+from firstclick.serve.log.events import (
+    BODY_OF,
+    Event,
+    ItemsPut,
+    ItemsWithdrawn,
+    Kind,
+    feedback_payload,
+    unpacked,
+)
+from firstclick.serve.log.token import HEAD, MAC_SIZE
+from firstclick.serve.model.audit import audit_stored
+from firstclick.serve.model.replay import recover
 from firstclick.serve.store.store import Store, StoredModel
-from firstclick.serve.token import HEAD, MAC_SIZE
 
 ACKNOWLEDGED = ("accepted", "duplicate")
 

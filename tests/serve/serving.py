@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import numpy as np
 
+from firstclick.catalog.item import Item
 from firstclick.serve.config import Settings
-from firstclick.serve.events import Item
-from firstclick.serve.http.access import new_key
 from firstclick.serve.http.app import App
+from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.server import Server
 from firstclick.serve.service import Service, open_service
 

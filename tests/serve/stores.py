@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from firstclick.serve.events import Event, Kind, NewEvent
+from firstclick.serve.log.events import Event, Kind, NewEvent
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store
 

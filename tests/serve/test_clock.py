@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from made_log import K, made_items
 
-from firstclick.serve.audit import audit_served
-from firstclick.serve.errors import Expired, Unknown
+from firstclick.serve.model.audit import audit_served
 from firstclick.serve.service import Service, open_service
+from firstclick.wire.errors import Expired, Unknown
 
 DAY = 86_400.0
 

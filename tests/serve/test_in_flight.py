@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from made_log import N_FEATURES, N_ITEMS, K, made_items
 
-from firstclick.serve.audit import audit_served
-from firstclick.serve.errors import Malformed, Unknown
-from firstclick.serve.events import Item
+from firstclick.catalog.item import Item
+from firstclick.serve.model.audit import audit_served
 from firstclick.serve.service import Service, Shown, open_service
+from firstclick.wire.errors import Malformed, Unknown
 
-EVERYTHING = [f"i{row}" for row in range(N_ITEMS)]
+NO_LIMITS = [f"i{row}" for row in range(N_ITEMS)]
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_another_number_of_features_is_another_model(service: Service) -> None:
 
 def test_fewer_items_than_places(service: Service) -> None:
     before = service.recommend("shop")
-    service.withdraw_items("shop", EVERYTHING[2:])
+    service.withdraw_items("shop", NO_LIMITS[2:])
     few = service.recommend("shop")
     assert sorted(few.items) == ["i0", "i1"]
     with pytest.raises(Malformed, match="0 to 1, got 2"):
@@ -165,7 +165,7 @@ def test_fewer_items_than_places(service: Service) -> None:
 
 def test_no_items_at_all(service: Service) -> None:
     before = service.recommend("shop")
-    service.withdraw_items("shop", EVERYTHING)
+    service.withdraw_items("shop", NO_LIMITS)
     empty = service.recommend("shop")
     assert empty.items == []
     with pytest.raises(Malformed, match="the slate was empty, so click must be null"):

@@ -11,7 +11,7 @@ from crash import Stage, Zygote
 from oracle import Ledger, Verdict
 from stores import Server
 
-from firstclick.serve.steps import STEPS
+from firstclick.serve.store.crash_points import STEPS
 
 WRITING = ("before begin", "after begin", "after insert", "after commit", "after apply", "after reply")
 SELDOM = ("before snapshot", "after snapshot insert", "after snapshot", "after checkpoint")

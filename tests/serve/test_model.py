@@ -5,13 +5,13 @@ import pytest
 from made_log import K, Log, made_items
 
 from firstclick.errors import WorkFailed
-from firstclick.live import LivePolicy
-from firstclick.serve.errors import Malformed
-from firstclick.serve.events import feedback_payload, read_feedback
-from firstclick.serve.fold import SKIPPED, fold
-from firstclick.serve.model import Model
-from firstclick.serve.recovery import shelf_at
-from firstclick.serve.snapshot import BadSnapshot
+from firstclick.online.engine import LivePolicy
+from firstclick.serve.log.codec import SKIPPED, fold
+from firstclick.serve.log.events import feedback_payload, read_feedback
+from firstclick.serve.log.snapshot import BadSnapshot
+from firstclick.serve.model.model import Model
+from firstclick.serve.model.replay import shelf_at
+from firstclick.wire.errors import Malformed
 from sizes import policies
 
 # The others are in test_every_policy.

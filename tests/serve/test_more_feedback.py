@@ -14,18 +14,18 @@ from made_log import K, made_items
 from serving import ITEMS, Site, a_site
 
 import firstclick
+from firstclick.catalog.item import Item
 from firstclick.cli.stores import _write_parquet
+from firstclick.client.client import Client
 from firstclick.kernels.source_files import with_imports
-from firstclick.live import LivePolicy
+from firstclick.online.engine import LivePolicy
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.policies.context_lin_ts import ContextLinTS
-from firstclick.serve.client import Client
-from firstclick.serve.errors import Malformed
-from firstclick.serve.events import (
+from firstclick.serve.log.codec import SKIPPED, fold
+from firstclick.serve.log.events import (
     Created,
     Event,
     Feedback,
-    Item,
     ItemsPut,
     Kind,
     as_json,
@@ -34,14 +34,14 @@ from firstclick.serve.events import (
     read_feedback,
     unpacked,
 )
-from firstclick.serve.feedback import Said
-from firstclick.serve.fold import SKIPPED, fold
-from firstclick.serve.item_rules import items_as_learned
-from firstclick.serve.model import Model
-from firstclick.serve.recovery import recover
+from firstclick.serve.log.token import KeyRing, Token
+from firstclick.serve.model.item_rules import items_as_learned
+from firstclick.serve.model.model import Model
+from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import TokenKey
-from firstclick.serve.token import KeyRing, Token
+from firstclick.wire.errors import Malformed
+from firstclick.wire.feedback import ClickReport
 
 # Its models are of policies that nothing else compiles.
 pytestmark = pytest.mark.plain
@@ -305,7 +305,7 @@ def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> N
     for entry in (5, None, token, (token,), site.service.recommend("page")):
         (outcome,) = site.service.feedback_batch("page", [entry])
         assert isinstance(outcome, Malformed)
-        assert "an entry must be (slate, click) or Said(slate, clicks=...), got" in str(outcome)
+        assert "an entry must be (slate, click) or ClickReport(slate, clicks=...), got" in str(outcome)
     assert site.service.model("page").seq == seq
 
 
@@ -460,7 +460,7 @@ def test_clients_send_what_they_are_given() -> None:
         )
         client.feedback(slate, clicks=np.array([2, 0]), examined=3)
         client.feedback("t", click=None, examined=np.int64(1))
-        client.feedback_batch([(slate, 1), Said(slate, clicks=[]), Said("u", 0, examined=2)])
+        client.feedback_batch([(slate, 1), ClickReport(slate, clicks=[]), ClickReport("u", 0, examined=2)])
     assert sent == [
         {"candidates": ["a"], "context": [1, 0.5], "at_most": {"tea": 2}, "features": [[1, 0]]},
         {"token": "t", "clicks": [2, 0], "examined": 3},
@@ -474,7 +474,7 @@ def test_clients_send_what_they_are_given() -> None:
 
 
 def test_all_that_decides_what_a_log_comes_to_is_hashed_with_it() -> None:
-    hashed = {module.name for module in with_imports({"firstclick.serve.model", CascadeTS.__module__})}
+    hashed = {module.name for module in with_imports({"firstclick.serve.model.model", CascadeTS.__module__})}
     wanted = {
         "serve.events", "serve.fold", "serve.history", "serve.shelf", "live", "protocol", "streams", "index",
         "click_models", "catalog.catalog", "kernels.calls", "kernels.clicks", "kernels.hashing",

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from made_log import N_FEATURES, K, made_items
 
+from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
-from firstclick.serve.audit import audit_served, audit_stored
-from firstclick.serve.errors import Conflict, Expired, Malformed, Overloaded, Refused, Unavailable, Unknown
-from firstclick.serve.events import Item
-from firstclick.serve.exploring import Exploring
-from firstclick.serve.feedback import Receipt
+from firstclick.serve.dashboard.data import Views
+from firstclick.serve.model.audit import audit_served, audit_stored
+from firstclick.serve.model.exploration import Exploring
+from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
-from firstclick.serve.transfer import export_model, import_model
-from firstclick.serve.view import Views
+from firstclick.wire.errors import Conflict, Expired, Malformed, Overloaded, Refused, Unavailable, Unknown
+from firstclick.wire.feedback import Receipt
 
 
 @pytest.fixture
@@ -451,7 +451,7 @@ def test_token_keys_rotate_and_old_tokens_stay_good_for_their_time(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = service.recommend("shop").token
-    monkeypatch.setattr("firstclick.serve.caretaker.ROTATE_DAYS", 0.0)
+    monkeypatch.setattr("firstclick.serve.maintenance.ROTATE_DAYS", 0.0)
     service.caretaker._follow_token_keys()
     assert len(service.store.token_keys()) == 2
     assert service.recommend("shop").token[:8] != token[:8]

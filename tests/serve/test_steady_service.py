@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from made_log import K, made_items
 
-from firstclick.serve import models as models_module
-from firstclick.serve.audit import audit_served
-from firstclick.serve.errors import Refused, Unavailable
-from firstclick.serve.events import NewEvent
-from firstclick.serve.feedback import Receipt
-from firstclick.serve.model import Model
-from firstclick.serve.recovery import recover
+from firstclick.serve import model_set as models_module
+from firstclick.serve.log.events import NewEvent
+from firstclick.serve.model.audit import audit_served
+from firstclick.serve.model.model import Model
+from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Appended, Store, StoredModel
+from firstclick.wire.errors import Refused, Unavailable
+from firstclick.wire.feedback import Receipt
 
 
 @pytest.fixture

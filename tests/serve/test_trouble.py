@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from made_log import K, made_items
 
-from firstclick.serve import audit
-from firstclick.serve.errors import Unavailable, Unknown
-from firstclick.serve.events import Kind
+from firstclick.serve.log.events import Kind
+from firstclick.serve.log.token import KeyRing
+from firstclick.serve.model import audit
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import TokenKey
-from firstclick.serve.token import KeyRing
+from firstclick.wire.errors import Unavailable, Unknown
 
 
 def wait_for(true: Callable[[], bool]) -> None:

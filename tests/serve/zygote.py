@@ -21,11 +21,13 @@ from typing import Any, NamedTuple
 import mutants
 from made_log import K, made_items
 
-from firstclick.serve import caretaker, steps
+from firstclick.serve import maintenance as caretaker
 from firstclick.serve.config import Settings
-from firstclick.serve.http import protocol, server
-from firstclick.serve.opening import open_for
+from firstclick.serve.http import connection as protocol
+from firstclick.serve.http import server
 from firstclick.serve.service import Service
+from firstclick.serve.startup import open_for
+from firstclick.serve.store import crash_points as steps
 from firstclick.serve.store import sqlite_errors, sqlite_file
 
 MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts"}

@@ -1,6 +1,1 @@
-"""The items that there are: their ids, features and groups."""
-
-from firstclick.catalog.catalog import Catalog
-from firstclick.catalog.ids import ItemId, item_ids
-
-__all__ = ["Catalog", "ItemId", "item_ids"]
+"""The items: ids, features, groups, the file they come from, and the tree they are searched by."""

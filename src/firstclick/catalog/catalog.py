@@ -6,13 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.cold_items import split_off_cold, typical_row
-from firstclick.catalog.grouping import Group, numbered
+from firstclick.catalog.groups import Group, numbered
 from firstclick.catalog.ids import ItemId, item_id, item_ids, new_ids
+from firstclick.catalog.search_tree import build_index, catalog_arrays
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.index import build_index
-from firstclick.kernels.ranking import CatalogArrays, IndexArrays
-from firstclick.protocol import catalog_arrays
-from firstclick.quoting import quoted
+from firstclick.kernels.arrays import CatalogArrays, IndexArrays
+from firstclick.validation.quoting import quoted
 
 # Rows that may come after an index before a new one is made: this many, or this share of those it covers.
 MOST_AFTER = 256

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.catalog.features import check_features
 from firstclick.errors import InvalidInput
-from firstclick.float_array import float_array
-from firstclick.protocol import check_features
+from firstclick.validation.float_array import float_array
 
 
 def split_off_cold(

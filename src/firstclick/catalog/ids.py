@@ -6,8 +6,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from firstclick.errors import InvalidInput
-from firstclick.quoting import quoted
-from firstclick.whole_number import in_powers
+from firstclick.validation.quoting import quoted
+from firstclick.validation.whole_number import in_powers
 
 ItemId = str | int
 

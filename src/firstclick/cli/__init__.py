@@ -3,18 +3,17 @@
 import io
 import os
 import sys
+from typing import Any
 
 import typer
 
 from firstclick import __version__
-from firstclick.cli.bench import bench
 from firstclick.cli.bound import bound
 from firstclick.cli.compare import compare
 from firstclick.cli.data import data_app
 from firstclick.cli.demo import demo
 from firstclick.cli.features import features
 from firstclick.cli.keys import keys_app
-from firstclick.cli.loadtest import loadtest
 from firstclick.cli.policies import policies
 from firstclick.cli.reproduce import reproduce
 from firstclick.cli.run import run
@@ -26,13 +25,15 @@ from firstclick.errors import FirstclickError, WorkFailed
 
 INTERRUPTED = 130
 
+# Shared with the commands of benchmarks/.
+STYLE: dict[str, Any] = {
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "rich_markup_mode": None,
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
+}
 app = typer.Typer(
-    name="firstclick",
-    help="Cascading bandits: learn what to recommend from the first click.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    name="firstclick", help="Cascading bandits: learn what to recommend from the first click.", **STYLE
 )
 app.command(short_help="Play the usual learners on made-up data, write a report.")(demo)
 app.command(short_help="Play learners in a world, or on your own data.")(simulate)
@@ -47,8 +48,6 @@ app.command(short_help="Write a model to a file.")(export)
 app.command("import", short_help="Put an exported model into a store.")(import_)
 app.command(short_help="Start a new model from the log of another.")(relearn)
 app.add_typer(keys_app, name="keys")
-app.command(short_help="Put a server under load, and compare.")(loadtest)
-app.command(short_help="Measure how fast the learners are.")(bench)
 app.command(short_help="List the learners and their parameters.")(policies)
 app.command(short_help="Theorem 1 in numbers: c and the regret bound.")(bound)
 app.add_typer(data_app, name="data")
@@ -71,7 +70,7 @@ def _start(
         print(context.get_help())
 
 
-def main() -> None:
+def main(application: typer.Typer = app) -> None:
     """Run the command line; a mistake is one line on stderr and exit code 2, failed work is 1."""
     if sys.stdout is None:  # closed by the caller: `firstclick ... >&-`
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
@@ -79,7 +78,7 @@ def main() -> None:
         # A terminal without '±' shows '?' in its place; the numbers matter more.
         sys.stdout.reconfigure(errors="replace")
     try:
-        code = app(standalone_mode=False)
+        code = application(standalone_mode=False)
         if code == INTERRUPTED:  # Typer makes this of a KeyboardInterrupt.
             _complain("interrupted; nothing was written", code)
         # Here and not at exit, where nobody could catch what goes wrong.

@@ -10,14 +10,14 @@ from typer import Option
 from firstclick.cli.console import page, print_json, processes, talk
 from firstclick.cli.experiments import EngineName, Jobs, Overwrite, progress_and_resumption, watch
 from firstclick.cli.wording import count
-from firstclick.compare.conduct import RUNS, SEED, STEPS, policies_named
-from firstclick.compare.conduct import compare as play_all
-from firstclick.compare.standings import Line, lines_of
-from firstclick.compare.stock import stock_worlds
-from firstclick.experiment.folder import check_folder
-from firstclick.simulate.engine import engine_named
-from firstclick.whole_number import seed_number, whole_number
-from firstclick.writing import write_whole
+from firstclick.experiments.engine import engine_named
+from firstclick.experiments.folder import check_folder
+from firstclick.files.writing import write_whole
+from firstclick.studies.guide.conduct import RUNS, SEED, STEPS, policies_named
+from firstclick.studies.guide.conduct import compare as play_all
+from firstclick.studies.guide.standings import Line, lines_of
+from firstclick.studies.guide.stock import stock_worlds
+from firstclick.validation.whole_number import seed_number, whole_number
 
 
 def compare(
@@ -74,7 +74,7 @@ def compare(
     if json:
         print_json(as_plain(lines))
     else:
-        from firstclick.report.compare import leaders_table
+        from firstclick.studies.guide.page import leaders_table
 
         page().print(leaders_table(lines))
     talk.print(f"guide: {out / 'guide.md'}")
@@ -88,9 +88,9 @@ def as_plain(lines: Sequence[Line]) -> list[dict[str, Any]]:
 
 
 def _write_guide(lines: Sequence[Line], folder: Path) -> None:
-    from firstclick.report.compare import guide_page
-    from firstclick.report.compare_figure import guide_figure
     from firstclick.report.figures import figure_bytes
+    from firstclick.studies.guide.figure import guide_figure
+    from firstclick.studies.guide.page import guide_page
 
     figure = guide_figure(lines)
     for kind in ("svg", "png"):

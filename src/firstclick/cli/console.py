@@ -22,9 +22,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from typer import TyperException
 
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
-from firstclick.simulate import Results
-from firstclick.whole_number import whole_number
-from firstclick.writing import drafting_process, folder_draft
+from firstclick.experiments import Results
+from firstclick.files.writing import drafting_process, folder_draft
+from firstclick.validation.whole_number import whole_number
 
 # No markup: a path or a note may hold brackets.
 talk = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)

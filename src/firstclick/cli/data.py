@@ -21,13 +21,13 @@ from rich.text import Text
 from typer import Argument, Option
 
 from firstclick.cli.console import Interrupted, page, print_json, talk
-from firstclick.cli.declared import in_words, print_entry
+from firstclick.cli.parameters import in_words, print_entry
 from firstclick.data.cut import group_items, keep_items
 from firstclick.data.describe import describe as describe_interactions
-from firstclick.data.download import download as fetch
-from firstclick.data.download import find_archive
 from firstclick.data.sources import Progress as Report
 from firstclick.data.sources import make_source, source_classes
+from firstclick.data.sources.download import download as fetch
+from firstclick.data.sources.download import find_archive
 from firstclick.errors import InvalidInput
 
 data_app = typer.Typer(help="Get data, and see what is in it.", add_completion=False, rich_markup_mode=None)

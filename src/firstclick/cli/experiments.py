@@ -12,9 +12,9 @@ from firstclick.cli.console import Interrupted, Steps, page, progress_bar
 from firstclick.cli.wording import count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
-from firstclick.experiment import Comparison, Dataset
-from firstclick.experiment.play import Watch
-from firstclick.simulate.results import MEASURES
+from firstclick.experiments import Comparison, Dataset
+from firstclick.experiments.play import Watch
+from firstclick.experiments.results import MEASURES
 
 SECONDS_BETWEEN_LINES = 30.0
 

@@ -15,10 +15,10 @@ from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
 from firstclick.cli.wording import count
 from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
 from firstclick.data.gathering import GROUP_SEPARATOR
-from firstclick.data.logs import PARQUET
 from firstclick.data.sources import Progress, make_source
 from firstclick.errors import InvalidInput
-from firstclick.whole_number import whole_number
+from firstclick.files.reading import PARQUET
+from firstclick.validation.whole_number import whole_number
 
 
 def features(
@@ -81,8 +81,8 @@ def features(
         --out films.parquet
     """
     # Imported late: of the service only this is needed, and only here.
-    from firstclick.serve.catalog_file import parquet_library, write_catalog
-    from firstclick.serve.events import Item
+    from firstclick.catalog.file import parquet_library, write_catalog
+    from firstclick.catalog.item import Item
 
     columns = {
         "user_column": user_column, "item_column": item_column, "value_column": value_column, "above": above,

@@ -41,7 +41,7 @@ def create(
     Example:
       firstclick keys create frontend --role write --store shop.db
     """
-    from firstclick.serve.http.access import new_key
+    from firstclick.serve.http.auth import new_key
 
     if role not in ROLES:
         raise InvalidInput(f"--role must be one of {', '.join(ROLES)}, got {role!r}")

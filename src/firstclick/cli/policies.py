@@ -5,7 +5,7 @@ from typing import Annotated
 from typer import Option
 
 from firstclick.cli.console import print_json
-from firstclick.cli.declared import in_words, print_entry
+from firstclick.cli.parameters import in_words, print_entry
 from firstclick.registry import policy_classes
 
 

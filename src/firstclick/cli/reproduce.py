@@ -22,13 +22,20 @@ from firstclick.cli.experiments import (
 )
 from firstclick.cli.wording import count
 from firstclick.data.sources import Source
-from firstclick.declaration import check_name
 from firstclick.errors import InvalidInput
-from firstclick.experiment.folder import check_folder
-from firstclick.paper.declarations import BESIDE, DATASETS, EXPERIMENTS, SYNTHETIC, dataset_name, mode_named
+from firstclick.experiments.engine import engine_named
+from firstclick.experiments.folder import check_folder
+from firstclick.parameters import check_name
 from firstclick.registry import make_policy
-from firstclick.simulate.engine import engine_named
-from firstclick.whole_number import seed_number, whole_number
+from firstclick.studies.paper.experiments import (
+    BESIDE,
+    DATASETS,
+    EXPERIMENTS,
+    SYNTHETIC,
+    dataset_name,
+    mode_named,
+)
+from firstclick.validation.whole_number import seed_number, whole_number
 
 CHOICES = (*DATASETS, *(SYNTHETIC + name for name in DATASETS), "synthetic")
 
@@ -98,7 +105,7 @@ def reproduce(
       firstclick reproduce --dataset synthetic-movielens --steps 2000 \\
         --runs 3 --out look
     """
-    from firstclick.paper.reproduce import reproduce as carry_out
+    from firstclick.studies.paper.reproduce import reproduce as carry_out
 
     for name, value in (("steps", steps), ("runs", runs)):
         whole_number(name, value, at_least=1)

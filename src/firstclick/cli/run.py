@@ -18,11 +18,11 @@ from firstclick.cli.experiments import (
     watch,
 )
 from firstclick.cli.wording import count
-from firstclick.experiment.conduct import conduct
-from firstclick.experiment.declaration import read_experiment
-from firstclick.experiment.folder import check_folder
-from firstclick.simulate.engine import engine_named
-from firstclick.whole_number import seed_number, whole_number
+from firstclick.experiments.conduct import conduct
+from firstclick.experiments.engine import engine_named
+from firstclick.experiments.file import read_experiment
+from firstclick.experiments.folder import check_folder
+from firstclick.validation.whole_number import seed_number, whole_number
 
 
 def run(

@@ -17,7 +17,7 @@ from firstclick.cli.console import talk
 from firstclick.cli.data import bar
 from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings, as_toml, flag, load_settings, shown_store
-from firstclick.serve.errors import Refused
+from firstclick.wire.errors import Refused
 
 if TYPE_CHECKING:
     from firstclick.serve.service import Service
@@ -58,7 +58,7 @@ def serve(**flags: Any) -> None:
 def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
     # The web server and its libraries are loaded by this command alone.
     from firstclick.serve.http.server import Server
-    from firstclick.serve.opening import ClickingCrowd, open_for
+    from firstclick.serve.startup import ClickingCrowd, open_for
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     talk.print("starting (kernels are compiled the first time, which takes up to a minute)")

@@ -15,13 +15,14 @@ from typer import Context, Option
 from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import check_output, drawn_seed, hand_over, processes, progress_bar
 from firstclick.cli.wording import count
-from firstclick.compare.stock import STOCK
 from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.protocol import Policy, Scenario, World, WorldSpec
+from firstclick.experiments import simulate as play
+from firstclick.policies.base import Policy
 from firstclick.registry import USUAL_POLICIES, make_policy, make_world, policy_class
-from firstclick.simulate import simulate as play
-from firstclick.whole_number import whole_number
+from firstclick.studies.guide.stock import STOCK
+from firstclick.validation.whole_number import whole_number
+from firstclick.worlds.base import Scenario, World, WorldSpec
 
 WITH_INTERACTIONS = (
     "user_column", "item_column", "value_column", "above", "header", "items", "pick", "rank", "unscaled",

@@ -16,8 +16,8 @@ from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.data import bar
 from firstclick.cli.wording import count
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
+from firstclick.files.writing import write_whole
 from firstclick.registry import policy_classes
-from firstclick.writing import write_whole
 
 if TYPE_CHECKING:
     from firstclick.serve.store.store import Store, StoredModel
@@ -73,7 +73,7 @@ def audit(
     Example:
       firstclick audit --store shop.db
     """
-    from firstclick.serve.audit import audit_stored
+    from firstclick.serve.model.audit import audit_stored
 
     with opened(store) as there:
         wrong = there.check()
@@ -112,7 +112,7 @@ def export(
     Example:
       firstclick export shop --store shop.db --out shop.model
     """
-    from firstclick.serve.transfer import export_model
+    from firstclick.serve.model.export import export_model
 
     refuse_existing(out, overwrite=overwrite)
     with opened(store) as there:
@@ -140,8 +140,8 @@ def import_(
     Example:
       firstclick import shop.model --store postgresql://user@host/shops
     """
-    from firstclick.reading import reading
-    from firstclick.serve.transfer import exported_name, import_model
+    from firstclick.files.reading import reading
+    from firstclick.serve.model.export import exported_name, import_model
 
     with reading(file):
         content = file.read_bytes()
@@ -166,7 +166,7 @@ def relearn(
     Example:
       firstclick relearn shop --name shop-2 --store shop.db
     """
-    from firstclick.serve.transfer import relearn as relearned
+    from firstclick.serve.model.export import relearn as relearned
 
     with opened(store) as there:
         find_model(there, model)
@@ -199,9 +199,9 @@ def log(
       firstclick log shop --store shop.db --last 5
       firstclick log shop --store shop.db --kind feedback --out clicks.parquet
     """
-    from firstclick.serve.events import Event, Kind, as_json
-    from firstclick.serve.feature_scale import FeatureScale
-    from firstclick.serve.recovery import created_as, items_of_rows
+    from firstclick.catalog.feature_scale import FeatureScale
+    from firstclick.serve.log.events import Event, Kind, as_json
+    from firstclick.serve.model.replay import created_as, items_of_rows
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -238,7 +238,7 @@ def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
     """One row an event; what is not feedback has its words in the column `change`, as JSON."""
     import io
 
-    from firstclick.serve.catalog_file import parquet_library
+    from firstclick.catalog.file import parquet_library
 
     pyarrow, parquet = parquet_library(out, "writing")
     schema = pyarrow.schema(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.data.interactions import Interactions
 from firstclick.data.ranking import most_first, places
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.whole_number import whole_number
+from firstclick.validation.whole_number import whole_number
 
 # Rows at a time: NumPy widens codes to 64 bits wherever they are counted or looked up.
 _BLOCK = 1 << 22

@@ -5,11 +5,10 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.data.delimited import read_rows
+from firstclick.catalog.features import check_features
 from firstclick.errors import InvalidInput
-from firstclick.paths import as_path
-from firstclick.protocol import check_features
-from firstclick.reading import reading
+from firstclick.files.delimited import read_rows
+from firstclick.files.reading import as_path, reading
 
 
 def read_features(

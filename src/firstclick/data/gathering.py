@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from firstclick.data.interactions import Interactions
 from firstclick.data.ranking import places
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.quoting import quoted
+from firstclick.validation.quoting import quoted
 
 Column = str | int
 

@@ -9,13 +9,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from firstclick.data.cut import cut
-from firstclick.data.delimited import read_rows
 from firstclick.data.gathering import Column, gather, positions, threshold, wanted_columns
 from firstclick.data.interactions import Interactions
-from firstclick.data.progress import Progress, silent
 from firstclick.errors import InvalidInput
-from firstclick.paths import as_path
-from firstclick.reading import reading
+from firstclick.files.delimited import read_rows
+from firstclick.files.progress import Progress, silent
+from firstclick.files.reading import as_path, reading
 
 PARQUET = (".parquet", ".pq")
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from firstclick.data.interactions import Interactions
 from firstclick.data.ranking import most_first
-from firstclick.whole_number import whole_number
+from firstclick.validation.whole_number import whole_number
 from firstclick.worlds.matrix import check_matrix
 
 

@@ -12,9 +12,9 @@ from firstclick.data.features import truncated_svd
 from firstclick.data.matrix import most_attractive
 from firstclick.data.split import split
 from firstclick.errors import InvalidInput
-from firstclick.protocol import Stage
 from firstclick.streams import stream
-from firstclick.whole_number import whole_number
+from firstclick.validation.whole_number import whole_number
+from firstclick.worlds.base import Stage
 from firstclick.worlds.matrix import MatrixWorld, check_matrix
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from firstclick.errors import InvalidInput
 from firstclick.streams import stream
-from firstclick.whole_number import whole_number
+from firstclick.validation.whole_number import whole_number
 from firstclick.worlds.matrix import check_matrix
 
 

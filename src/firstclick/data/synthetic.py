@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from firstclick.streams import stream
-from firstclick.whole_number import whole_number
+from firstclick.validation.whole_number import whole_number
 
 # Tuned together, for the sizes the function has as defaults, to these aims: density 2 to 5 %, most
 # attractive item near 0.5, median below 0.02, and four well-mixed items that cover several percent more

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from firstclick.kernels.arrays import Request
 from firstclick.kernels.compiling import kernel, recommend
-from firstclick.kernels.ranking import Request
 
 
 @kernel

@@ -8,9 +8,10 @@ from math import sqrt
 
 import numpy as np
 
+from firstclick.kernels.arrays import Request
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.posterior import solve_transposed
-from firstclick.kernels.ranking import TILE, Request, features_at, rank, rows_of
+from firstclick.kernels.ranking import TILE, features_at, rank, rows_of
 
 CONCATENATION, PRODUCT, BILINEAR = range(3)
 

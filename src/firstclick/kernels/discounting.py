@@ -15,7 +15,6 @@ from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.posterior import add_to_factor, factorise, mean
 from firstclick.kernels.ranking import features_at
 from firstclick.kernels.weighting import probability_of
-from firstclick.kernels.widths import RAISED
 
 # Clicks that may be missing at an item before any are counted as missing: more than what is held for the
 # items of a slate exceeds the truth, which were chosen because much is held for them.
@@ -91,16 +90,3 @@ def discount(precision, moment, factor, share):  # type: ignore[no-untyped-def]
             v = np.zeros(d)
             v[i] = sqrt(1.0 - share)
             add_to_factor(factor, v)
-
-
-@kernel
-def raise_widths(widths, growth):  # type: ignore[no-untyped-def]
-    """Make old widths bounds again after they may have grown by this factor. None kept: nothing to do."""
-    values, tops = widths.values, widths.tops
-    factor = np.float32(growth * RAISED)
-    for at in range(len(values)):
-        values[at] = values[at] * factor if values[at] > 0 else values[at]
-    for group in range(len(tops)):
-        for child in range(tops.shape[1]):
-            top = tops[group, child]
-            tops[group, child] = top * factor if top > 0 else top

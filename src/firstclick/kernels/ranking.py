@@ -5,11 +5,10 @@ that follows the same rule ranks exactly as the scan does.
 """
 
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from firstclick.kernels.arrays import Request
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.hashing import mix
 from firstclick.kernels.vectors import LANES
@@ -19,98 +18,6 @@ TILE = 256
 
 # The tree of an index: items in a leaf, and children of a node.
 LEAF = FAN = LANES
-
-
-class IndexArrays(NamedTuple):
-    """Items in a tree of boxes, for `kernels.index`; `firstclick.index` makes it and explains the words.
-
-    The index covers the first `covered` rows; 0 for no index. Nothing in it is learned, and nothing that is
-    recommended depends on it.
-    """
-
-    covered: int
-    rotation: NDArray[np.float64]  # features x coordinates
-    constant: NDArray[np.float64]  # the value of each feature that is the same for all items, else 0
-    longest: float  # norm that all coordinates are divided by
-    order: NDArray[np.int32]  # the row at each place of each leaf, -1 for none
-    leaves: NDArray[np.uint16]  # leaves x coordinates x places, bits of half precision
-    edges: NDArray[np.uint16]  # groups x upper, then lower edges of each coordinate x children, likewise
-    reach: NDArray[np.float32]  # groups x children: the longest norm in the child's box, -1 for no child
-    first: NDArray[np.int64]  # the first group of each level, leaves' parents first, and the end
-    recent: NDArray[np.int64]  # rows that were recommended lately: a hint
-    scans: NDArray[np.int64]  # how many more times to scan, because a search found little to leave out
-
-
-class WidthArrays(NamedTuple):
-    """The width sqrt(x'M^-1 x) of each item when it was last computed, for `kernels.index`; empty for none.
-
-    Widths only shrink while a learner learns, but for rounding: these belong to one state and its future.
-    `kernels.widths` makes them.
-    """
-
-    values: NDArray[np.float32]  # by place in the index, then by row for rows that it does not cover
-    tops: NDArray[np.float32]  # groups x children of the index: the largest value below
-    recent: NDArray[np.int64]  # the last slate, then -1: a hint
-    turn: NDArray[
-        np.int64
-    ]  # searches so far, leaves that the last one visited, observations in the state then
-
-
-class GroupArrays(NamedTuple):
-    """Which items have equal counts, as of the last recommendation, for `kernels.groups`; empty for none.
-
-    They follow one state: from when it was last looked at, every row that is learned from is noted.
-    """
-
-    group_of: NDArray[np.int32]  # by row
-    place_of: NDArray[np.int32]  # by row: its place among the members
-    members: NDArray[np.int32]  # rows, group after group, with room to grow
-    marks: NDArray[np.uint64]  # the strides of the members' labels: half of their hash
-    start: NDArray[np.int64]  # by group, as all that follows: its first place among the members
-    size: NDArray[np.int64]
-    room: NDArray[np.int64]
-    examined: NDArray[np.int64]
-    hits: NDArray[np.int64]
-    base: NDArray[np.float64]  # index <= base + slope * budget; inf for a group that is not known yet
-    slope: NDArray[np.float64]
-    free: NDArray[np.int64]  # groups without items, a stack
-    table: NDArray[np.int64]  # groups by the hash of their counts, -1 for none
-    noted: NDArray[np.int64]  # rows learned from since
-    clock: NDArray[np.int64]
-
-
-class CatalogArrays(NamedTuple):
-    """The items as kernels see them. `columns` is `features` transposed, for scans by column; there may be
-    room for more at its end, so that the number of items is `len(rows)`.
-
-    What follows the labels are shortcuts, which change nothing that is recommended.
-    """
-
-    features: NDArray[np.float64]
-    columns: NDArray[np.float64]
-    rows: NDArray[np.int64]  # 0, 1, 2, ...
-    labels: NDArray[np.uint64]  # what is hashed for an item
-    tree: IndexArrays
-    widths: WidthArrays
-    groups: GroupArrays
-
-
-class Request(NamedTuple):
-    """What is asked for: which rows may be shown, and what is known of the moment.
-
-    Rows are those in `candidates` (none given: all), and not where `hidden` is 1; of each group at most its
-    cap. A kernel that learns gets the context and the features again; in live use, where feedback comes
-    later, not which rows were allowed.
-    """
-
-    candidates: NDArray[np.int64]
-    hidden: NDArray[np.uint8]
-    context: NDArray[np.float64]  # what is known of the user; empty for nothing
-    # In place of the catalog's, one row for each candidate; to a kernel that learns or estimates, one for
-    # each row it is given. None given: those of the catalog.
-    features: NDArray[np.float64]
-    groups: NDArray[np.int32]  # the group of each row of the catalog; empty where nothing is capped
-    caps: NDArray[np.int64]  # by group
 
 
 @kernel

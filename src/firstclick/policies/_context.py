@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Self
 
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.combining import combined
 from firstclick.kernels.posterior import LinearState, estimate_products, observe_slate
+from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy
 
 COMBINATIONS = ("concatenation", "product", "bilinear")  # In the order of kernels.combining.

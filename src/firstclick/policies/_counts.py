@@ -5,12 +5,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
+from firstclick.kernels.arrays import CatalogArrays
 from firstclick.kernels.bounds import CountState, count, estimate_rates
-from firstclick.kernels.groups import new_groups, note
-from firstclick.kernels.ranking import CatalogArrays
-from firstclick.protocol import Policy, State, drawn_share
-from firstclick.ranges import check_no_more
+from firstclick.kernels.search.groups import new_groups, note
+from firstclick.parameters import param
+from firstclick.policies.base import Policy, State, drawn_share
+from firstclick.validation.ranges import check_no_more
 
 STARTS = ("sample", "first", "pessimistic")
 PESSIMISTIC = STARTS.index("pessimistic")

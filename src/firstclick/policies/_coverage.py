@@ -5,16 +5,17 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.index import rank_by_bound
 from firstclick.kernels.posterior import mean, observe
-from firstclick.kernels.ranking import CatalogArrays, Request, as_shown, features_at, scan_by_bound
-from firstclick.kernels.widths import first_widths
+from firstclick.kernels.ranking import as_shown, features_at, scan_by_bound
+from firstclick.kernels.search.tree import rank_by_bound
+from firstclick.kernels.search.widths import first_widths
+from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy
+from firstclick.policies.base import PlainParameters
 from firstclick.policies.cascade_lin_ucb import KEPT_FROM
-from firstclick.protocol import Numbers
 
 # Stands for 0 where something is divided by it: its square, a part of a width, is 0.
 NEARLY_NOTHING = 1e-200
@@ -43,12 +44,12 @@ class CoveragePolicy(LinearPolicy):
         """How many of the features are topics."""
         return n_features
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         topics = self.n_topics(features.shape[1])
         self._check_topics(features[:, :topics])
         return self._pack(topics=topics)
 
-    def admit(self, numbers: Numbers, features: NDArray[np.float64]) -> None:
+    def admit(self, numbers: PlainParameters, features: NDArray[np.float64]) -> None:
         self._check_topics(features[:, : numbers.topics])
 
     def _check_topics(self, topics: NDArray[np.float64]) -> None:

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.click_models import ClickModel, DependentClick, LeavingUnseen
-from firstclick.declaration import param
 from firstclick.kernels.weighting import LAST_CLICK, LEARNED, DependentState
+from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy
-from firstclick.protocol import Numbers
-from firstclick.ranges import COUNT, Range
+from firstclick.policies.base import PlainParameters
+from firstclick.validation.ranges import COUNT, Range
 
 
 class DependentClickPolicy(LinearPolicy):
@@ -33,7 +33,7 @@ class DependentClickPolicy(LinearPolicy):
             ):  # fmt: skip
                 object.__setattr__(self, name, value)
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         stop = LEARNED if isinstance(self.stop, str) else self.stop or LAST_CLICK
         return super().numbers(k, features)._replace(stop=stop)
 

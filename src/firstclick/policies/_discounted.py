@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstclick.declaration import param
 from firstclick.kernels.discounting import ForgettingState
+from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy
 
 

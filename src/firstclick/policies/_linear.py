@@ -5,11 +5,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.posterior import LinearState, estimate_products, linear
-from firstclick.protocol import Policy, State, drawn_share
-from firstclick.ranges import check_factor
+from firstclick.parameters import param
+from firstclick.policies.base import Policy, State, drawn_share
+from firstclick.validation.ranges import check_factor
 
 SMALLEST_SIGMA, LARGEST_SIGMA = 1e-6, 1e6
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.click_models import ClickModel, PositionBased
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.protocol import Policy
+from firstclick.parameters import param
+from firstclick.policies.base import Policy
 
 # A number for each pair of so many items takes 16 MB.
 MOST_ITEMS = 2000

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.click_models import ClickModel, PositionBased
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.positions import PositionState, count_positions, estimate_attractions
-from firstclick.protocol import Numbers, Policy, State
-from firstclick.ranges import BIT, Range, check_no_more
+from firstclick.parameters import param
+from firstclick.policies.base import PlainParameters, Policy, State
+from firstclick.validation.ranges import BIT, Range, check_no_more
 
 
 class PositionPolicy(Policy):
@@ -34,7 +34,7 @@ class PositionPolicy(Policy):
                 f"{self.name}: some chance of examination must be above 0, got {self.examination}"
             )
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         # Kernels find the chances in the state: an array of k, where a tuple would be compiled by length.
         return self._pack(examination=0.0)
 

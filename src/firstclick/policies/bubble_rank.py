@@ -6,15 +6,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.pairs import allowed_by, swaps_for_sure
 from firstclick.kernels.ranking import rank, rows_of
+from firstclick.parameters import param
 from firstclick.policies._pairs import PairPolicy, widened
-from firstclick.protocol import State
-from firstclick.ranges import Range
+from firstclick.policies.base import State
+from firstclick.validation.ranges import Range
 
 # Coins are no part of the order of ties: another key.
 _COINS = np.uint64(6 << 56)

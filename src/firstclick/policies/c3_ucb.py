@@ -5,16 +5,17 @@ from math import log, log1p, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
+from firstclick.kernels.arrays import CatalogArrays
 from firstclick.kernels.combining import combined, form_seen_by, scan_by_form, seen_by
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.index import rank_by_bound
 from firstclick.kernels.posterior import mean, observe
-from firstclick.kernels.ranking import CatalogArrays, features_at
-from firstclick.kernels.widths import first_widths
+from firstclick.kernels.ranking import features_at
+from firstclick.kernels.search.tree import rank_by_bound
+from firstclick.kernels.search.widths import first_widths
+from firstclick.parameters import param
 from firstclick.policies._context import ContextPolicy
+from firstclick.policies.base import PlainParameters
 from firstclick.policies.cascade_lin_ucb import KEPT_FROM
-from firstclick.protocol import Numbers
 
 # Clicks are 0 or 1: as Hoeffding's lemma has it, no wider than noise of this deviation.
 SUB_GAUSSIAN = 0.5
@@ -60,7 +61,7 @@ class C3UCB(ContextPolicy):
     discount: float = param(0.9, "g: what a position counts for, against the one above", above=0, at_most=1)
     delta: float = param(0.05, "c=theory: the chance that some interval does not hold", above=0, below=1)
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         weights = sum(self.discount ** (2 * position) for position in range(k))
         # 0 for the c of the authors, which grows with time.
         return self._pack(c=0.0 if isinstance(self.c, str) else self.c, weights=weights)

@@ -6,12 +6,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import CountState, estimate_rates
 from firstclick.kernels.fading import rank_by_radius
-from firstclick.protocol import Numbers, Policy, State
-from firstclick.ranges import NOT_NEGATIVE, POSITIVE, Range, check_no_more
+from firstclick.parameters import param
+from firstclick.policies.base import PlainParameters, Policy, State
+from firstclick.validation.ranges import NOT_NEGATIVE, POSITIVE, Range, check_no_more
 
 # When the unit has grown to this, all weights are divided by it.
 LARGEST_UNIT = 1e30
@@ -74,7 +74,7 @@ class CascadeDUCB(Policy):
                 f"and discount={self.discount:g}"
             )
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         if self.horizon is None:
             return self._pack()
         return self._pack(discount=1.0 - 0.25 / sqrt(self.horizon))

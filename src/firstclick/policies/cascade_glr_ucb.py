@@ -6,13 +6,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
 from firstclick.kernels.bounds import estimate_rates, kl_bound, kl_budget
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.protocol import Policy, State
-from firstclick.ranges import Range, check_no_more
+from firstclick.parameters import param
+from firstclick.policies.base import Policy, State
+from firstclick.validation.ranges import Range, check_no_more
 
 # An item's history is cut at so many places at most, equally far apart.
 CUTS = 64

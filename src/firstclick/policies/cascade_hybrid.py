@@ -1,7 +1,7 @@
 """CascadeHybrid."""
 
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
+from firstclick.parameters import param
 from firstclick.policies._coverage import CoveragePolicy
 
 

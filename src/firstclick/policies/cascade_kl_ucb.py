@@ -4,7 +4,7 @@ from math import inf
 
 from firstclick.kernels.bounds import kl_bound, kl_budget
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.groups import ranker_by
+from firstclick.kernels.search.groups import ranker_by
 from firstclick.policies._counts import PESSIMISTIC, ConfidencePolicy
 
 # More than rounding can take from a bound or its tangent.

@@ -1,7 +1,7 @@
 """CascadeLinTS."""
 
-from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.posterior import observe_slate, sample
+from firstclick.kernels.search.tree import rank_by_product
 from firstclick.policies._linear import LinearPolicy
 
 

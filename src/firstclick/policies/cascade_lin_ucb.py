@@ -3,14 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
+from firstclick.catalog.features import longest_norm
 from firstclick.errors import InvalidInput
-from firstclick.kernels.index import rank_by_bound
+from firstclick.kernels.arrays import CatalogArrays
 from firstclick.kernels.posterior import estimate_products, linear, observe_slate
-from firstclick.kernels.ranking import CatalogArrays
-from firstclick.kernels.widths import first_widths
+from firstclick.kernels.search.tree import rank_by_bound
+from firstclick.kernels.search.widths import first_widths
+from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy
-from firstclick.protocol import Numbers, longest_norm
+from firstclick.policies.base import PlainParameters
 from firstclick.theory import confidence_width
 
 # Below so many items all widths are computed as quickly as old ones are looked at.
@@ -45,7 +46,7 @@ class CascadeLinUCB(LinearPolicy):
         if self.c != "theory" and self.horizon is not None:
             raise InvalidInput(f"{self.name}: horizon only goes with c=theory, got c={self.c:g}")
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         if not isinstance(self.c, str):
             return self._pack(scale=1.0)
         assert self.horizon is not None
@@ -60,7 +61,7 @@ class CascadeLinUCB(LinearPolicy):
             scale=1.0 / max(longest_norm(features), 1.0),
         )
 
-    def admit(self, numbers: Numbers, features: NDArray[np.float64]) -> None:
+    def admit(self, numbers: PlainParameters, features: NDArray[np.float64]) -> None:
         longest = longest_norm(features) * numbers.scale
         if self.c == "theory" and longest > 1 + 1e-12:
             raise InvalidInput(
@@ -68,7 +69,7 @@ class CascadeLinUCB(LinearPolicy):
                 f"got {longest / numbers.scale:.4g}; start a new ranker with these items"
             )
 
-    def notes(self, numbers: Numbers, steps: int) -> tuple[str, ...]:
+    def notes(self, numbers: PlainParameters, steps: int) -> tuple[str, ...]:
         if self.c != "theory":
             return ()
         assert self.horizon is not None

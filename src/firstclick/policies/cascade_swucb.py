@@ -6,12 +6,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import estimate_rates
 from firstclick.kernels.fading import rank_by_radius
-from firstclick.protocol import Numbers, Policy, State
-from firstclick.ranges import BIT, Range
+from firstclick.parameters import param
+from firstclick.policies.base import PlainParameters, Policy, State
+from firstclick.validation.ranges import BIT, Range
 
 
 class WindowState(NamedTuple):
@@ -74,7 +74,7 @@ class CascadeSWUCB(Policy):
             return self.window
         return max(ceil(2.0 * sqrt(self.horizon * log(self.horizon))), 1)
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         return self._pack(window=self._length)
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> WindowState:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from firstclick.declaration import param
 from firstclick.kernels.bounds import estimate_rates
 from firstclick.kernels.hashing import beta
 from firstclick.kernels.ranking import rank, rows_of
+from firstclick.parameters import param
 from firstclick.policies._counts import CountPolicy
 
 

@@ -2,9 +2,9 @@
 
 from math import inf, log, sqrt
 
-from firstclick.declaration import param
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.groups import ranker_by
+from firstclick.kernels.search.groups import ranker_by
+from firstclick.parameters import param
 from firstclick.policies._counts import PESSIMISTIC, ConfidencePolicy
 
 

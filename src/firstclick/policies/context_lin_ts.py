@@ -1,8 +1,8 @@
 """ContextLinTS."""
 
 from firstclick.kernels.combining import seen_by
-from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.posterior import sample
+from firstclick.kernels.search.tree import rank_by_product
 from firstclick.policies._context import ContextPolicy
 
 

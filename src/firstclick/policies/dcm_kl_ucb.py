@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.click_models import ClickModel, DependentClick
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.compiling import kernel
+from firstclick.parameters import param
+from firstclick.policies.base import PlainParameters
 from firstclick.policies.cascade_kl_ucb import CascadeKLUCB
-from firstclick.protocol import Numbers
 
 # Kernels are compiled for one length of a tuple: that of all slates, however many chances are given.
 MOST_CHANCES = 16
@@ -53,7 +53,7 @@ class DcmKLUCB(CascadeKLUCB):
                 f"positions, got {len(self.stop)}"
             )
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         given = self.stop or (0.0,)
         return self._pack()._replace(stop=given + given[-1:] * (MOST_CHANCES - len(given)))
 

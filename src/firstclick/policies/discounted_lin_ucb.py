@@ -1,7 +1,8 @@
 """DiscountedLinUCB."""
 
-from firstclick.kernels.discounting import forget, raise_widths
+from firstclick.kernels.discounting import forget
 from firstclick.kernels.posterior import linear, observe_slate
+from firstclick.kernels.search.widths import raise_widths
 from firstclick.policies._discounted import DiscountedPolicy
 from firstclick.policies.cascade_lin_ucb import CascadeLinUCB
 

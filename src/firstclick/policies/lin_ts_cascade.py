@@ -5,11 +5,11 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
-from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.posterior import sample
+from firstclick.kernels.search.tree import rank_by_product
+from firstclick.parameters import param
+from firstclick.policies.base import PlainParameters
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
-from firstclick.protocol import Numbers
 
 
 class LinTSCascade(CascadeLinTS):
@@ -29,7 +29,7 @@ class LinTSCascade(CascadeLinTS):
     noise: float = param(0.5, "R: clicks are R-sub-Gaussian", above=0)
     spread: float | None = param(None, "s at all times, in place of lambda v sqrt(K)", kind=float, above=0)
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         return self._pack(bound=3.0 * self.boldness * self.noise * sqrt(features.shape[1] * k))
 
     @staticmethod

@@ -5,16 +5,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstclick.declaration import param
-from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.logistic import (
     LogisticState,
     draw_coefficients,
     estimate_probabilities,
     observe_clicks,
 )
-from firstclick.protocol import Policy, State
-from firstclick.ranges import check_factor
+from firstclick.kernels.search.tree import rank_by_product
+from firstclick.parameters import param
+from firstclick.policies.base import Policy, State
+from firstclick.validation.ranges import check_factor
 
 
 class LogisticTS(Policy):

@@ -6,7 +6,7 @@ import numpy as np
 
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import CountPolicy
-from firstclick.protocol import Policy
+from firstclick.policies.base import Policy
 
 
 class Random(CountPolicy):

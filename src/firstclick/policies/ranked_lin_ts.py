@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.posterior import LinearState, observe, sample
 from firstclick.kernels.ranking import features_at
+from firstclick.kernels.search.tree import rank_by_product
 from firstclick.policies._linear import LinearPolicy
 
 

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.click_models import ClickModel, PositionBased
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.design import g_optimal, least_squares, spanning
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.protocol import Policy, State
-from firstclick.ranges import Range, check_no_more
+from firstclick.parameters import param
+from firstclick.policies.base import Policy, State
+from firstclick.validation.ranges import Range, check_no_more
 
 # Block first, then place: more than there are places.
 _BLOCK = 2.0**40

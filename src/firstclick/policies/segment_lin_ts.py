@@ -7,15 +7,16 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
+from firstclick.kernels.arrays import Request
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.index import rank_by_product
 from firstclick.kernels.posterior import LinearState, estimate_products, observe, sample, solve_transposed
-from firstclick.kernels.ranking import Request, features_at
+from firstclick.kernels.ranking import features_at
+from firstclick.kernels.search.tree import rank_by_product
+from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy, root_of_sum
-from firstclick.protocol import Numbers, State
-from firstclick.ranges import check_factor
+from firstclick.policies.base import PlainParameters, State
+from firstclick.validation.ranges import check_factor
 
 # For a world that tells the segments of its users and not how many there are.
 USUAL_SEGMENTS = 10
@@ -119,7 +120,7 @@ class SegmentLinTS(LinearPolicy):
                 f"got {segment:g}"
             )
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         return self._pack(share=1.0 if self.segments is None else self.share)
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> State:

@@ -6,12 +6,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.declaration import param
 from firstclick.kernels.pairs import allowed_by, beats_for_sure, in_layers
 from firstclick.kernels.ranking import rank, rows_of
+from firstclick.parameters import param
 from firstclick.policies._pairs import PairPolicy, widened
-from firstclick.protocol import Numbers
-from firstclick.ranges import BIT, Range
+from firstclick.policies.base import PlainParameters
+from firstclick.validation.ranges import BIT, Range
 
 PAIRS = ("block", "shown")
 SHOWN = PAIRS.index("shown")
@@ -65,7 +65,7 @@ class TopRank(PairPolicy):
         # Items that were not shown have neither won nor lost: new ones are like them.
         object.__setattr__(self, "growable", self.pairs == "shown")
 
-    def numbers(self, k: int, features: NDArray[np.float64]) -> Numbers:
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         return self._pack(constant=4.0 * sqrt(2.0 / pi) / erf(sqrt(2.0)) * self.horizon)
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> TopRankState:

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
-from firstclick.declaration import param
 from firstclick.kernels.weighting import observe_by_variance
+from firstclick.parameters import param
 from firstclick.policies.cascade_lin_ucb import CascadeLinUCB
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from firstclick.experiment import Comparison, Dataset, Experiment
-from firstclick.paths import as_path
+from firstclick.experiments import Comparison, Dataset, Experiment
+from firstclick.experiments.results import installed_versions
+from firstclick.files.reading import as_path
+from firstclick.files.writing import write_whole
 from firstclick.report.comparisons import plots_of, setting_words
 from firstclick.report.figures import save_figure
 from firstclick.report.grid import grid_figure
 from firstclick.report.reproduction import FigureBlock, LearnedBlock, Page, TableBlock, reproduction_page
 from firstclick.report.rounding import percent, whole, with_error
 from firstclick.report.tables import final_with_error, share_of_best
-from firstclick.simulate.results import installed_versions
-from firstclick.writing import write_whole
 
 # The steps at which tables give regret, besides the last.
 TOLD = (1_000, 10_000)

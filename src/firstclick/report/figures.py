@@ -14,14 +14,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from firstclick.declaration import did_you_mean
 from firstclick.errors import InvalidInput
-from firstclick.paths import as_path
+from firstclick.experiments.results import Results
+from firstclick.files.reading import as_path
+from firstclick.files.writing import write_whole
+from firstclick.parameters import did_you_mean
 from firstclick.report.labels import FONT_SIZE, LINE, broken, place_labels
 from firstclick.report.rounding import compact
 from firstclick.report.style import line_styles
-from firstclick.simulate.results import Results
-from firstclick.writing import write_whole
 
 TITLES = {
     "expected_regret": "Expected regret (clicks)",

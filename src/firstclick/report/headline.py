@@ -5,9 +5,9 @@ import math
 import numpy as np
 from scipy.special import stdtrit
 
+from firstclick.experiments.results import PolicyResult, Results
 from firstclick.report.rounding import whole, with_error
 from firstclick.report.style import base_name
-from firstclick.simulate.results import PolicyResult, Results
 
 CHANCE = 0.05
 

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from matplotlib.figure import Figure
 
+from firstclick.experiments.results import Shown
 from firstclick.report.figures import check_choice
 from firstclick.report.page import colors_of, rendered, slate_entries, swatch, themed_svg
 from firstclick.report.style import line_styles
-from firstclick.simulate.results import Shown
 
 Verdict = Literal["holds", "does not hold", "not testable with this data"]
 HOLDS: Verdict = "holds"

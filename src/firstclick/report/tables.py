@@ -6,11 +6,11 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from firstclick.experiment import Comparison
+from firstclick.experiments import Comparison
+from firstclick.experiments.results import PolicyResult, Results
 from firstclick.report.comparisons import setting_words, short_words
 from firstclick.report.headline import leaders, ranked
 from firstclick.report.rounding import microseconds, percent, with_error
-from firstclick.simulate.results import PolicyResult, Results
 
 
 def results_table(results: Results) -> Table:

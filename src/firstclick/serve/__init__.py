@@ -1,26 +1,27 @@
-"""The service: recommend, feedback, nothing lost.
+"""The service: recommend, feedback, nothing lost. Its clients are in `firstclick.client`.
 
-The names below are loaded when they are asked for: a client needs no server, and a command line neither.
+The names below are loaded when they are first used: a command line needs no server.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from firstclick.serve.client import AsyncClient, Client
-    from firstclick.serve.events import Item
-    from firstclick.serve.feedback import Receipt, Said, Shown
+    from firstclick.catalog.item import Item
+    from firstclick.client.client import AsyncClient, Client
     from firstclick.serve.service import Service, open_service
+    from firstclick.wire.feedback import ClickReport, Receipt, Shown
 
-__all__ = ["AsyncClient", "Client", "Item", "Receipt", "Said", "Service", "Shown", "open_service"]
+__all__ = ["AsyncClient", "ClickReport", "Client", "Item", "Receipt", "Service", "Shown", "open_service"]
 
 _HOME = {
-    "AsyncClient": "client", "Client": "client", "Item": "events", "Receipt": "feedback", "Said": "feedback",
-    "Shown": "feedback",
+    "AsyncClient": "client.client", "ClickReport": "wire.feedback", "Client": "client.client",
+    "Item": "catalog.item", "Receipt": "wire.feedback", "Service": "serve.service", "Shown": "wire.feedback",
+    "open_service": "serve.service",
 }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME.get(name, 'service')}"), name)
+    return getattr(import_module(f"firstclick.{_HOME[name]}"), name)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from firstclick.declaration import Rule, check_name, param
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.quoting import quoted
-from firstclick.reading import reading
+from firstclick.files.reading import reading
+from firstclick.parameters import Rule, check_name, param
 from firstclick.registry import make_policy
+from firstclick.validation.quoting import quoted
 
 PREFIX = "FIRSTCLICK_"
 DEFAULT = "default"

@@ -18,36 +18,28 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 from numpy.typing import ArrayLike
 
-from firstclick.catalog import ItemId
-from firstclick.protocol import Policy
-from firstclick.quoting import quoted
-from firstclick.serve.asking import AtMost
-from firstclick.serve.audit import Audit, audit_served
-from firstclick.serve.beginning import beginning
-from firstclick.serve.caretaker import Caretaker
-from firstclick.serve.errors import Malformed, Refused, Unavailable
-from firstclick.serve.events import KIND_OF, Body, Event, Item, ItemsWithdrawn, NewEvent, RolledBack, packed
-from firstclick.serve.exploring import Exploring
-from firstclick.serve.feedback import (
-    Entry,
-    Receipt,
-    Said,
-    Shown,
-    feedback_event,
-    has_rows,
-    outcomes,
-    positions,
-    said_by,
-)
-from firstclick.serve.item_rules import items_as_learned, withdrawn_ids
-from firstclick.serve.model import Known, Model
-from firstclick.serve.models import Models
-from firstclick.serve.recovery import catch_up, known_after
+from firstclick.catalog.ids import ItemId
+from firstclick.catalog.item import Item
+from firstclick.policies.base import Policy
+from firstclick.serve.create import beginning
+from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, NewEvent, RolledBack, packed
+from firstclick.serve.log.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
+from firstclick.serve.maintenance import Caretaker
+from firstclick.serve.model.asking import AtMost
+from firstclick.serve.model.audit import Audit, audit_served
+from firstclick.serve.model.exploration import Exploring
+from firstclick.serve.model.export import export_model, import_model
+from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes, positions
+from firstclick.serve.model.item_rules import items_as_learned, withdrawn_ids
+from firstclick.serve.model.model import Known, Model
+from firstclick.serve.model.replay import catch_up, known_after
+from firstclick.serve.model_set import Models
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
-from firstclick.serve.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
-from firstclick.serve.transfer import export_model, import_model
 from firstclick.serve.writer import Writer
+from firstclick.validation.quoting import quoted
+from firstclick.wire.errors import Malformed, Refused, Unavailable
+from firstclick.wire.feedback import ClickReport, Entry, Receipt, Shown, report_of
 
 
 class Service:
@@ -203,14 +195,14 @@ class Service:
         clicks: Sequence[int] | None = None,
         examined: int | None = None,
     ) -> Receipt:
-        """Durable and counted once when this returns; a Refused otherwise. What to say, is in `Said`."""
-        (outcome,) = self.feedback_batch(name, [Said(slate, click, clicks, examined)])
+        """Durable and counted once when this returns; a Refused otherwise. See `ClickReport`."""
+        (outcome,) = self.feedback_batch(name, [ClickReport(slate, click, clicks, examined)])
         if isinstance(outcome, Refused):
             raise outcome
         return outcome
 
     def feedback_batch(self, name: str, entries: Sequence[Entry]) -> list[Receipt | Refused]:
-        """What became of each entry, which is a slate and a click, or Said."""
+        """What became of each entry, which is a slate and a click, or ClickReport."""
         answer: Future[list[Receipt | Refused]] = Future()
         self.send_feedback(name, entries, answer.set_result)
         return answer.result()
@@ -246,7 +238,7 @@ class Service:
 
     def _read_feedback(self, model: Model, entry: Entry) -> NewEvent | Refused:
         try:
-            said = said_by(entry)
+            said = report_of(entry)
             clicks = positions(said)
             read = self.keys.read(said.token(), model.id, days=self.token_days)
             # Another process may have put an item just now, and shown it.

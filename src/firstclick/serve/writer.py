@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from firstclick.serve.errors import Overloaded, Refused, StoreBroken, Unavailable
-from firstclick.serve.events import Event, NewEvent
-from firstclick.serve.model import Model
-from firstclick.serve.steps import step
+from firstclick.serve.log.events import Event, NewEvent
+from firstclick.serve.model.model import Model
+from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.store import Appended, Store
+from firstclick.wire.errors import Overloaded, Refused, StoreBroken, Unavailable
 
 log = logging.getLogger("firstclick.serve")
 

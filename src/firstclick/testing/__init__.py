@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from firstclick.protocol import Policy
+from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.testing import checks
 from firstclick.testing.driver import N_FEATURES, N_ITEMS, Driver, K, request, states_differ

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from firstclick.catalog import Catalog
-from firstclick.protocol import EVERYTHING, Policy
-from firstclick.ranker import Ranker
+from firstclick.catalog.catalog import Catalog
+from firstclick.experiments import simulate
+from firstclick.kernels.arrays import NO_LIMITS
+from firstclick.online import Ranker
+from firstclick.policies.base import Policy
 from firstclick.registry import make_world
-from firstclick.simulate import simulate
 from firstclick.streams import stream
 from firstclick.testing.driver import N_FEATURES, N_ITEMS, Driver, K, copied, fitting, request, states_differ
 from firstclick.worlds import BernoulliWorld
@@ -45,7 +46,7 @@ def respects_caps(policy: Policy) -> None:
     driver.play(20)
     groups = np.arange(N_ITEMS, dtype=np.int32) % 4
     for caps in ([1, 1, 1, 1], [0, 2, 1, 3]):
-        asked = EVERYTHING._replace(groups=groups, caps=np.array(caps, np.int64))
+        asked = NO_LIMITS._replace(groups=groups, caps=np.array(caps, np.int64))
         for step in range(10):
             slate = driver.recommend(step, asked)
             within = np.bincount(groups[slate], minlength=4) <= caps
@@ -68,9 +69,9 @@ def takes_the_features_of_a_request(policy: Policy) -> None:
             f"step {step}: the features of the request are to stand in for those of the catalog: features_at"
         )
         for driver in (plain, asked, other):
-            driver.learn(slate, step % K, request=EVERYTHING._replace(features=features[slate]))
+            driver.learn(slate, step % K, request=NO_LIMITS._replace(features=features[slate]))
     assert not states_differ(plain.state, asked.state, 1e-9), "what was learned had other features"
-    other.learn([1, 2, 3], 1, request=EVERYTHING._replace(features=2 * features[[1, 2, 3]]))
+    other.learn([1, 2, 3], 1, request=NO_LIMITS._replace(features=2 * features[[1, 2, 3]]))
     plain.learn([1, 2, 3], 1)
     assert states_differ(plain.state, other.state), "other features taught the same: features_at"
 

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.catalog.search_tree import catalog_arrays
+from firstclick.experiments.loop import play
+from firstclick.kernels.arrays import NO_LIMITS, Request
 from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
 from firstclick.kernels.clicks import new_memo
 from firstclick.kernels.compiling import compiled
-from firstclick.kernels.ranking import Request
-from firstclick.protocol import EVERYTHING, Policy, State, World, catalog_arrays
+from firstclick.policies.base import Policy, State
 from firstclick.registry import make_policy
-from firstclick.simulate.loop import play
 from firstclick.streams import stream, stream_key
+from firstclick.worlds.base import World
 
 N_ITEMS, N_FEATURES, K = 17, 5, 3
 
@@ -45,7 +47,7 @@ class Driver:
         """The request with the context of all requests: a 1 for each number that the policy wants."""
         return request._replace(context=np.ones(self.policy.n_context))
 
-    def recommend(self, number: int = 0, request: Request = EVERYTHING) -> list[int]:
+    def recommend(self, number: int = 0, request: Request = NO_LIMITS) -> list[int]:
         """The slate under the noise of this number."""
         slates, found = np.full((1, self.k), -1, np.int64), np.zeros(1, np.int64)
         compiled(recommend_some, type(self.policy))(
@@ -59,7 +61,7 @@ class Driver:
         slate: Sequence[int],
         click: int | Sequence[int] | None,
         told: int | None = None,
-        request: Request = EVERYTHING,
+        request: Request = NO_LIMITS,
     ) -> None:
         """Learn which position of the slate was clicked, or which were; and how many were examined, if that
         is told."""
@@ -84,7 +86,7 @@ class Driver:
             self.numbers,
             self.state,
             self.catalog,
-            self.asked(EVERYTHING),
+            self.asked(NO_LIMITS),
             np.array(rows, np.int64),
             held[0],
             held[1],
@@ -108,7 +110,7 @@ class Driver:
         arrays = world.arrays()
         shown = np.zeros(world.n_items, np.int64)
         compiled(play, type(self.policy))(
-            self.numbers, self.state, self.catalog, EVERYTHING, arrays,
+            self.numbers, self.state, self.catalog, NO_LIMITS, arrays,
             np.ones((arrays.n_users, self.policy.n_context)), self.policy.click_model.kind,
             new_memo(self.k), world.optimal_slates(self.k), self._key, self._key, 0, steps, 0, self._noise,
             np.empty(self.k, np.int64), np.zeros(3), shown,
@@ -126,7 +128,7 @@ def request(candidates: Sequence[int] = (), hidden: Sequence[int] = (), n_items:
     """A request for some rows only."""
     mask = np.zeros(n_items if hidden else 0, np.uint8)
     mask[list(hidden)] = 1
-    return EVERYTHING._replace(candidates=np.array(candidates, np.int64), hidden=mask)
+    return NO_LIMITS._replace(candidates=np.array(candidates, np.int64), hidden=mask)
 
 
 def states_differ(first: State, second: State, tolerance: float = 0.0) -> str:

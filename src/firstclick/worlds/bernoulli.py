@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.catalog.features import check_features
 from firstclick.click_models import ClickModel, make_click_model
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.float_array import float_array
 from firstclick.kernels.attraction import ALONE, INDEPENDENT, WorldArrays
-from firstclick.protocol import World, WorldSpec, check_features
+from firstclick.parameters import param
+from firstclick.validation.float_array import float_array
+from firstclick.worlds.base import World, WorldSpec
 
 
 class BernoulliWorld(World):

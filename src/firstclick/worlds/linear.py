@@ -3,12 +3,13 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.catalog.features import check_features, longest_norm
 from firstclick.click_models import ClickModel
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.float_array import float_array
-from firstclick.protocol import WorldSpec, check_features, longest_norm
+from firstclick.parameters import param
 from firstclick.streams import stream
+from firstclick.validation.float_array import float_array
+from firstclick.worlds.base import WorldSpec
 from firstclick.worlds.bernoulli import BernoulliWorld
 
 # Rows scaled to norm 1 may exceed it by rounding.

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.click_models import ClickModel
-from firstclick.declaration import param
-from firstclick.protocol import WorldSpec
+from firstclick.parameters import param
 from firstclick.streams import stream
+from firstclick.worlds.base import WorldSpec
 from firstclick.worlds.bernoulli import BernoulliWorld
 
 

@@ -10,10 +10,10 @@ from scipy import sparse
 
 from firstclick.click_models import ClickModel, make_click_model
 from firstclick.errors import InvalidInput
-from firstclick.float_array import refuse_masked
 from firstclick.kernels.attraction import BITMAP_SHARE, MATRIX, WorldArrays
 from firstclick.kernels.clicks import CASCADE, DEPENDENT
-from firstclick.protocol import World
+from firstclick.validation.float_array import refuse_masked
+from firstclick.worlds.base import World
 from firstclick.worlds.bernoulli import world_arrays
 
 

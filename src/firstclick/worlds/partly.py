@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from firstclick.declaration import param
-from firstclick.protocol import WorldSpec
+from firstclick.parameters import param
 from firstclick.streams import stream
+from firstclick.worlds.base import WorldSpec
 from firstclick.worlds.bernoulli import BernoulliWorld
 from firstclick.worlds.linear import positive_features
 

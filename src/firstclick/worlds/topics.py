@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.catalog.features import check_features
 from firstclick.click_models import ClickModel, make_click_model
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.float_array import float_array
 from firstclick.kernels.attraction import TOPICS, WorldArrays
-from firstclick.protocol import World, WorldSpec, check_features
+from firstclick.parameters import param
 from firstclick.streams import stream
+from firstclick.validation.float_array import float_array
+from firstclick.worlds.base import World, WorldSpec
 from firstclick.worlds.bernoulli import world_arrays
 from firstclick.worlds.linear import positive_features
 

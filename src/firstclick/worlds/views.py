@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.catalog.features import check_features
 from firstclick.click_models import ClickModel, make_click_model
 from firstclick.errors import InvalidInput
-from firstclick.float_array import float_array
 from firstclick.kernels.attraction import BY_TIME, BY_USER, WorldArrays
-from firstclick.protocol import World, check_features
-from firstclick.whole_number import whole_number
+from firstclick.validation.float_array import float_array
+from firstclick.validation.whole_number import whole_number
+from firstclick.worlds.base import World
 from firstclick.worlds.bernoulli import best_of, world_arrays
 
 

@@ -35,7 +35,7 @@ from stores import Server  # noqa: E402
 
 from firstclick import Catalog, Ranker  # noqa: E402
 from firstclick.serve import open_service  # noqa: E402
-from firstclick.serve.recovery import recover  # noqa: E402
+from firstclick.serve.model.replay import recover  # noqa: E402
 from firstclick.serve.service import Service  # noqa: E402
 from firstclick.serve.store import open_store  # noqa: E402
 from firstclick.serve.store.store import Store  # noqa: E402

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from firstclick.data.delimited import MARKUP
 from firstclick.data.sources.source import Progress
 from firstclick.errors import InvalidInput
-from firstclick.reading import reading
+from firstclick.files.delimited import MARKUP
+from firstclick.files.reading import reading
 
 _BLOCK = 1 << 18
 

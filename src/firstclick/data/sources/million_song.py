@@ -7,13 +7,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.data.delimited import refuse_cut_short
 from firstclick.data.interactions import Interactions
 from firstclick.data.ranking import most_first, places
 from firstclick.data.sources.lines import Lines, lines_of
 from firstclick.data.sources.source import Progress, Source, silent
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
+from firstclick.files.delimited import refuse_cut_short
+from firstclick.parameters import param
 
 # The first that is there is taken: CD2C and CD2 know the paper's Rock, CD1 only Pop_Rock.
 GENRE_FILES = ("msd_tagtraum_cd2c.cls", "msd_tagtraum_cd2.cls", "msd_tagtraum_cd1.cls")

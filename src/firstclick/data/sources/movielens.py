@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from firstclick.data.delimited import WrongEncoding, read_lines, read_rows, refuse_cut_short
 from firstclick.data.interactions import Interactions
 from firstclick.data.logs import read_interactions
 from firstclick.data.sources.source import Progress, Source, silent
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.reading import reading
+from firstclick.files.delimited import WrongEncoding, read_lines, read_rows, refuse_cut_short
+from firstclick.files.reading import reading
+from firstclick.parameters import param
 
 # The files of 1M and 10M; of 20M, 25M, 32M and latest; of 100K.
 FORMS = (

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from firstclick.data.interactions import Interactions
-from firstclick.data.progress import Progress as Progress
-from firstclick.data.progress import silent as silent
-from firstclick.declaration import Declared, split_spec
 from firstclick.errors import InvalidInput
+from firstclick.files.progress import Progress as Progress
+from firstclick.files.progress import silent as silent
+from firstclick.parameters import Declared, split_spec
 from firstclick.registry import find, named
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from firstclick.data.interactions import Interactions
 from firstclick.data.sources.source import Progress, Source, silent
-from firstclick.declaration import param
+from firstclick.parameters import param
 from firstclick.streams import stream
 
 Floats = NDArray[np.float64]

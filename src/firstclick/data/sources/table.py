@@ -6,9 +6,9 @@ from firstclick.data.cut import cut
 from firstclick.data.interactions import Interactions
 from firstclick.data.logs import read_interactions
 from firstclick.data.sources.source import Progress, Source, silent
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
-from firstclick.reading import reading
+from firstclick.files.reading import reading
+from firstclick.parameters import param
 
 COLUMNS = ("user", "item", "value", "item_name", "item_group")
 

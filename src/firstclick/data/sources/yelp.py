@@ -14,8 +14,8 @@ from firstclick.data.interactions import Interactions
 from firstclick.data.ranking import most_first, places
 from firstclick.data.sources.lines import Lines, lines_of
 from firstclick.data.sources.source import Progress, Source, silent
-from firstclick.declaration import param
 from firstclick.errors import InvalidInput
+from firstclick.parameters import param
 
 RESTAURANTS = "Restaurants"
 AMERICAN = "American"

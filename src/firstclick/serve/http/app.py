@@ -13,19 +13,19 @@ import msgspec
 
 from firstclick.errors import FirstclickError
 from firstclick.serve.config import Settings
-from firstclick.serve.errors import Malformed, Overloaded, Refused, TooLarge
-from firstclick.serve.http.access import Gate, Role, is_loopback
+from firstclick.serve.dashboard.data import OUTCOMES, Views
+from firstclick.serve.http.auth import Gate, Role, is_loopback
 from firstclick.serve.http.decoding import decode
-from firstclick.serve.http.exchange import JSON, Answer, Asked, Site
-from firstclick.serve.http.limits import RateLimit, caller_of
-from firstclick.serve.http.mailbox import Mailbox
+from firstclick.serve.http.errors import Failed, Headers, UnsupportedMedia, as_answer
+from firstclick.serve.http.loop_inbox import Mailbox
+from firstclick.serve.http.messages import JSON, Answer, Asked, Site
 from firstclick.serve.http.metrics import Durations, Metrics
 from firstclick.serve.http.openapi import document
-from firstclick.serve.http.refusals import Failed, Headers, UnsupportedMedia, as_answer
+from firstclick.serve.http.rate_limit import RateLimit, caller_of
 from firstclick.serve.http.routes import ROUTES, Matcher, Route
 from firstclick.serve.service import Service
 from firstclick.serve.store.store import ApiKey
-from firstclick.serve.view import OUTCOMES, Views
+from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge
 
 log = logging.getLogger("firstclick.serve")
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from firstclick.serve.errors import Malformed
+from firstclick.wire.errors import Malformed
 
 T = TypeVar("T")
 

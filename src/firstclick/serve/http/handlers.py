@@ -9,20 +9,20 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from firstclick.catalog import ItemId
-from firstclick.serve.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
-from firstclick.serve.events import Item
-from firstclick.serve.feedback import ACCEPTED, Receipt, Said
-from firstclick.serve.http import bodies
-from firstclick.serve.http.access import new_key
-from firstclick.serve.http.bodies import MOST_ENTRIES, MOST_ITEMS_LISTED
-from firstclick.serve.http.exchange import Answer, Asked
-from firstclick.serve.http.refusals import as_answer
+from firstclick.catalog.ids import ItemId
+from firstclick.catalog.item import Item
+from firstclick.serve.dashboard.data import View
+from firstclick.serve.http.auth import new_key
+from firstclick.serve.http.errors import as_answer
+from firstclick.serve.http.messages import Answer, Asked
 from firstclick.serve.http.static import HEADERS as PAGE_HEADERS
 from firstclick.serve.http.static import pages
-from firstclick.serve.item_rules import features_as_given
-from firstclick.serve.model import Model
-from firstclick.serve.view import View
+from firstclick.serve.model.item_rules import features_as_given
+from firstclick.serve.model.model import Model
+from firstclick.wire import schemas
+from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
+from firstclick.wire.feedback import ACCEPTED, ClickReport, Receipt
+from firstclick.wire.limits import MOST_ENTRIES, MOST_ITEMS_LISTED
 
 FILE = b"application/octet-stream"
 # The oldest age of the store's last answer that goes without saying.
@@ -39,7 +39,7 @@ def empty(asked: Asked) -> Answer:
 
 
 def recommend(asked: Asked) -> Answer:
-    body: bodies.Recommend = asked.body
+    body: schemas.Recommend = asked.body
     shown = asked.service.recommend(
         asked.path[0],
         k=body.k,
@@ -54,15 +54,17 @@ def recommend(asked: Asked) -> Answer:
     headers = [(b"firstclick-seq", b"%d" % shown.seq)]
     if (age := asked.service.caretaker.silence()) > LATELY:
         headers.append((b"firstclick-age", b"%.1f" % age))
-    return Answer(encode(bodies.Recommended(*shown)), 200, headers)
+    return Answer(encode(schemas.Recommended(*shown)), 200, headers)
 
 
-async def _outcomes(asked: Asked, entries: Sequence[bodies.Feedback]) -> list[Receipt | Refused]:
+async def _outcomes(asked: Asked, entries: Sequence[schemas.Feedback]) -> list[Receipt | Refused]:
     future: asyncio.Future[list[Receipt | Refused]] = asyncio.get_running_loop().create_future()
     asked.service.send_feedback(
         asked.path[0],
         [
-            Said(entry.token, entry.click, None if entry.clicks is UNSET else entry.clicks, entry.examined)
+            ClickReport(
+                entry.token, entry.click, None if entry.clicks is UNSET else entry.clicks, entry.examined
+            )
             for entry in entries
         ],
         partial(asked.site.mailbox.post, future),
@@ -78,56 +80,56 @@ async def feedback(asked: Asked) -> Answer:
         return Answer(content, code, headers)
     durability = _durability(asked)
     if outcome.status == ACCEPTED:
-        return Answer(encode(bodies.Receipt("accepted", outcome.seq, durability)), 201)
-    return Answer(encode(bodies.Receipt("duplicate", outcome.seq, durability)))
+        return Answer(encode(schemas.Receipt("accepted", outcome.seq, durability)), 201)
+    return Answer(encode(schemas.Receipt("duplicate", outcome.seq, durability)))
 
 
-async def feedback_batch(asked: Asked) -> bodies.Outcomes:
+async def feedback_batch(asked: Asked) -> schemas.Outcomes:
     entries = asked.body.feedback
     if len(entries) > MOST_ENTRIES:
         raise TooLarge(f"a batch may hold {MOST_ENTRIES} entries, got {len(entries)}; send several batches")
     if not entries:
         asked.service.model(asked.path[0])
-        return bodies.Outcomes([])
+        return schemas.Outcomes([])
     durability = _durability(asked)
-    return bodies.Outcomes(
+    return schemas.Outcomes(
         [
-            bodies.Outcome(outcome.status, message=str(outcome))
+            schemas.Outcome(outcome.status, message=str(outcome))
             if isinstance(outcome, Refused)
-            else bodies.Outcome(outcome.status, outcome.seq, durability=durability)
+            else schemas.Outcome(outcome.status, outcome.seq, durability=durability)
             for outcome in await _outcomes(asked, entries)
         ]
     )
 
 
-def _durability(asked: Asked) -> bodies.Durability:
+def _durability(asked: Asked) -> schemas.Durability:
     return "relaxed" if asked.site.settings.durability == "relaxed" else "full"
 
 
 # Items
 
 
-def put_item(asked: Asked) -> bodies.Changed:
+def put_item(asked: Asked) -> schemas.Changed:
     name, text = asked.path
-    facts: bodies.ItemFacts = asked.body
+    facts: schemas.ItemFacts = asked.body
     item = Item(_item_meant(asked.service.model(name), text), facts.name, facts.group, _row(facts.features))
-    return bodies.Changed(asked.service.put_items(name, [item]))
+    return schemas.Changed(asked.service.put_items(name, [item]))
 
 
-def withdraw_item(asked: Asked) -> bodies.Changed:
+def withdraw_item(asked: Asked) -> schemas.Changed:
     name, text = asked.path
     item = _item_meant(asked.service.model(name), text)
-    return bodies.Changed(asked.service.withdraw_items(name, [item]))
+    return schemas.Changed(asked.service.withdraw_items(name, [item]))
 
 
-def change_items(asked: Asked) -> bodies.Changed:
-    body: bodies.ItemChanges = asked.body
-    return bodies.Changed(
+def change_items(asked: Asked) -> schemas.Changed:
+    body: schemas.ItemChanges = asked.body
+    return schemas.Changed(
         asked.service.change_items(asked.path[0], put=_items(body.put), withdraw=body.withdraw)
     )
 
 
-def list_items(asked: Asked) -> bodies.ListedItems:
+def list_items(asked: Asked) -> schemas.ListedItems:
     model = asked.service.model(asked.path[0])
     after = _whole(asked, "after", -1, at_least=-1)
     limit = _whole(asked, "limit", 100, at_least=1, at_most=MOST_ITEMS_LISTED)
@@ -137,10 +139,10 @@ def list_items(asked: Asked) -> bodies.ListedItems:
         items = [catalog.items[row] for row in rows[:limit].tolist()]
         features = features_as_given(model, rows[:limit])
         listed = [
-            bodies.ListedItem(item, names.get(item, ""), groups.get(item, ""), row)
+            schemas.ListedItem(item, names.get(item, ""), groups.get(item, ""), row)
             for item, row in zip(items, features, strict=True)
         ]
-    return bodies.ListedItems(listed, int(rows[limit - 1]) if len(rows) > limit else None)
+    return schemas.ListedItems(listed, int(rows[limit - 1]) if len(rows) > limit else None)
 
 
 def _item_meant(model: Model, text: str) -> ItemId:
@@ -158,7 +160,7 @@ def _row(features: list[float] | None) -> "np.ndarray[tuple[int], np.dtype[np.fl
     return None if features is None else np.array(features, np.float64)
 
 
-def _items(given: Sequence[bodies.NewItem]) -> list[Item]:
+def _items(given: Sequence[schemas.NewItem]) -> list[Item]:
     return [Item(item.id, item.name, item.group, _row(item.features)) for item in given]
 
 
@@ -177,20 +179,20 @@ def _whole(asked: Asked, name: str, default: int, *, at_least: int, at_most: int
 # Models
 
 
-def list_models(asked: Asked) -> bodies.Models:
+def list_models(asked: Asked) -> schemas.Models:
     service = asked.service
-    return bodies.Models([_facts(service.model(name)) for name in service.names()])
+    return schemas.Models([_facts(service.model(name)) for name in service.names()])
 
 
 def create_model(asked: Asked) -> Answer:
-    body: bodies.NewModel = asked.body
+    body: schemas.NewModel = asked.body
     model = asked.service.create(
         body.name, policy=body.policy, k=body.k, items=_items(body.items), seed=body.seed
     )
     return Answer(encode(_facts(model)), 201)
 
 
-def describe_model(asked: Asked) -> bodies.ModelFacts:
+def describe_model(asked: Asked) -> schemas.ModelFacts:
     return _facts(asked.service.model(asked.path[0]))
 
 
@@ -198,9 +200,9 @@ def view_model(asked: Asked) -> View:
     return asked.site.views.of(asked.path[0])
 
 
-def audit_model(asked: Asked) -> bodies.AuditAnswer:
+def audit_model(asked: Asked) -> schemas.AuditAnswer:
     audit = asked.service.audit(asked.path[0])
-    return bodies.AuditAnswer(
+    return schemas.AuditAnswer(
         audit.name, audit.seq, audit.digest, audit.equal, list(audit.differing), audit.seconds
     )
 
@@ -216,24 +218,24 @@ def import_(asked: Asked) -> Answer:
     return Answer(encode(_facts(asked.service.import_model(asked.path[0], asked.body))), 201)
 
 
-def roll_back(asked: Asked) -> bodies.Changed:
-    return bodies.Changed(asked.service.roll_back(asked.path[0], asked.body.seq))
+def roll_back(asked: Asked) -> schemas.Changed:
+    return schemas.Changed(asked.service.roll_back(asked.path[0], asked.body.seq))
 
 
-def _facts(model: Model) -> bodies.ModelFacts:
-    return msgspec.convert(model.describe(), bodies.ModelFacts)
+def _facts(model: Model) -> schemas.ModelFacts:
+    return msgspec.convert(model.describe(), schemas.ModelFacts)
 
 
 # Keys
 
 
-def list_keys(asked: Asked) -> bodies.Keys:
+def list_keys(asked: Asked) -> schemas.Keys:
     found = asked.service.store.api_keys()
-    return bodies.Keys([msgspec.convert(key._asdict(), bodies.KeyFacts) for key in found])
+    return schemas.Keys([msgspec.convert(key._asdict(), schemas.KeyFacts) for key in found])
 
 
 def make_key(asked: Asked) -> Answer:
-    body: bodies.NewKey = asked.body
+    body: schemas.NewKey = asked.body
     store = asked.service.store
     if body.role != "admin" and not store.api_keys():
         raise Malformed(
@@ -243,10 +245,10 @@ def make_key(asked: Asked) -> Answer:
     text, digest = new_key()
     key = store.add_api_key(body.name, body.role, digest, time.time())
     asked.service.caretaker.reload_api_keys()
-    return Answer(encode(bodies.MadeKey(key.id, key.name, body.role, key.created, text)), 201)
+    return Answer(encode(schemas.MadeKey(key.id, key.name, body.role, key.created, text)), 201)
 
 
-def revoke_key(asked: Asked) -> bodies.Keys:
+def revoke_key(asked: Asked) -> schemas.Keys:
     (text,) = asked.path
     store = asked.service.store
     keys = {str(key.id): key for key in store.api_keys()}
@@ -266,11 +268,11 @@ def revoke_key(asked: Asked) -> bodies.Keys:
 # The server itself
 
 
-def live(asked: Asked) -> bodies.Live:
-    return bodies.Live("live")
+def live(asked: Asked) -> schemas.Live:
+    return schemas.Live("live")
 
 
-def ready(asked: Asked) -> bodies.Ready:
+def ready(asked: Asked) -> schemas.Ready:
     service, settings = asked.service, asked.site.settings
     if service.writer.broken is not None:
         raise Unavailable("the store must not be written to any more; restart the server, and see its log")
@@ -289,7 +291,7 @@ def ready(asked: Asked) -> bodies.Ready:
                 f"model {name!r} is {lag:.1f} s behind its log, and may be {settings.lag_most:g} s; "
                 "ask another replica"
             )
-    return bodies.Ready("ready", _durability(asked), outdated)
+    return schemas.Ready("ready", _durability(asked), outdated)
 
 
 def metrics(asked: Asked) -> Answer:

@@ -14,8 +14,8 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
+from firstclick.serve.dashboard.data import OUTCOMES
 from firstclick.serve.service import Service
-from firstclick.serve.view import OUTCOMES
 
 # Seconds; a recommendation takes some hundred microseconds, durable feedback some milliseconds.
 EDGES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from firstclick import __version__
-from firstclick.serve.http.access import Role
-from firstclick.serve.http.refusals import ErrorAnswer
+from firstclick.serve.http.auth import Role
+from firstclick.serve.http.errors import ErrorAnswer
 from firstclick.serve.http.routes import ROUTES, Route
 
 REFERENCE = "#/components/schemas/{name}"

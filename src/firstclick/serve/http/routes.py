@@ -9,11 +9,12 @@ from urllib.parse import unquote
 
 import msgspec
 
-from firstclick.serve.http import bodies, handlers
-from firstclick.serve.http.access import Role
-from firstclick.serve.http.refusals import NoSuchPath, WrongMethod
+from firstclick.serve.dashboard.data import View
+from firstclick.serve.http import handlers
+from firstclick.serve.http.auth import Role
+from firstclick.serve.http.errors import NoSuchPath, WrongMethod
 from firstclick.serve.http.static import pages
-from firstclick.serve.view import View
+from firstclick.wire import limits, schemas
 
 PLACE = None  # the key under which a tree of paths holds whatever stands for a parameter
 
@@ -83,7 +84,7 @@ ROUTES: list[Route] = [
         "POST", f"{MODEL}/recommend", WRITE, handlers.recommend,
         "A slate of items, best first, and the token to send back with the click. Writes nothing. `context` "
         "is what is known of the user, `at_most` limits groups, `features` stand in for the candidates' own.",
-        body=bodies.Recommend, answer=bodies.Recommended, refused=(404, 503), timed=True,
+        body=schemas.Recommend, answer=schemas.Recommended, refused=(404, 503), timed=True,
         example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
     ),
     Route(
@@ -91,52 +92,52 @@ ROUTES: list[Route] = [
         "Which position was clicked first, or null; or `clicks`, all of them, and `examined`, how many "
         "positions from the top the user saw, if the page knows. In the log and learned from, once, when "
         "this answers: 201 accepted now, 200 a duplicate of what was there, 409 in conflict with it.",
-        body=bodies.Feedback, answer=bodies.Receipt, codes=(201, 200), refused=(404, 409, 410, 503),
+        body=schemas.Feedback, answer=schemas.Receipt, codes=(201, 200), refused=(404, 409, 410, 503),
         timed=True, counts=True, example={"token": TOKEN, "click": 1},
     ),
     Route(
         "POST", f"{MODEL}/feedback:batch", WRITE, handlers.feedback_batch,
-        f"Up to {bodies.MOST_ENTRIES} pieces of feedback, each with its own outcome.",
-        body=bodies.FeedbackBatch, answer=bodies.Outcomes, refused=(404, 503), bulk=True, counts=True,
+        f"Up to {limits.MOST_ENTRIES} pieces of feedback, each with its own outcome.",
+        body=schemas.FeedbackBatch, answer=schemas.Outcomes, refused=(404, 503), bulk=True, counts=True,
         example={"feedback": [{"token": TOKEN, "click": None}]},
     ),
     Route(
         "PUT", f"{MODEL}/items/{{id}}", WRITE, handlers.put_item,
         "Add an item, change it, or show it again. With other features it is learned anew.",
-        body=bodies.ItemFacts, answer=bodies.Changed, refused=(404, 503), in_pool=True,
+        body=schemas.ItemFacts, answer=schemas.Changed, refused=(404, 503), in_pool=True,
         example={"name": "Espresso", "group": "coffee", "features": [0.5, 0.1]},
     ),
     Route(
         "DELETE", f"{MODEL}/items/{{id}}", WRITE, handlers.withdraw_item,
         "Show an item no longer. Feedback for slates that had it still counts.",
-        answer=bodies.Changed, refused=(404, 503), in_pool=True,
+        answer=schemas.Changed, refused=(404, 503), in_pool=True,
     ),
     Route(
         "POST", f"{MODEL}/items:bulk", WRITE, handlers.change_items,
         "Put and withdraw many items.",
-        body=bodies.ItemChanges, answer=bodies.Changed, refused=(404, 503), bulk=True, in_pool=True,
+        body=schemas.ItemChanges, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
         example={"put": [ITEM], "withdraw": ["tea"]},
     ),
     Route(
         "GET", f"{MODEL}/items", READ, handlers.list_items,
         "The items that can be shown, some at a time.",
-        answer=bodies.ListedItems, refused=(404, 503), in_pool=True,
+        answer=schemas.ListedItems, refused=(404, 503), in_pool=True,
         query={
             "after": Query(summary="`next` of the answer before", at_least=-1, at_most=2**53, default=-1),
-            "limit": Query(summary="at most", at_least=1, at_most=bodies.MOST_ITEMS_LISTED, default=100),
+            "limit": Query(summary="at most", at_least=1, at_most=limits.MOST_ITEMS_LISTED, default=100),
         },
     ),
-    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=bodies.Models),
+    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=schemas.Models),
     Route(
         "POST", "/v1/models", ADMIN, handlers.create_model,
         "A new model.",
-        body=bodies.NewModel, answer=bodies.ModelFacts, codes=(201,), refused=(409, 503),
+        body=schemas.NewModel, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503),
         bulk=True, in_pool=True, long=True,
         example={"name": "shop", "policy": "cascade-lin-ts", "k": 1, "items": [ITEM]},
     ),
     Route(
         "GET", MODEL, READ, handlers.describe_model, "A model in words and numbers.",
-        answer=bodies.ModelFacts, refused=(404, 503),
+        answer=schemas.ModelFacts, refused=(404, 503),
     ),
     Route(
         "GET", f"{MODEL}/view", READ, handlers.view_model, "What the dashboard shows of a model.",
@@ -145,7 +146,7 @@ ROUTES: list[Route] = [
     Route(
         "GET", f"{MODEL}/audit", ADMIN, handlers.audit_model,
         "Fold the log again from its first event, and compare with what is served.",
-        answer=bodies.AuditAnswer, refused=(404, 503), in_pool=True, long=True,
+        answer=schemas.AuditAnswer, refused=(404, 503), in_pool=True, long=True,
     ),
     Route(
         "GET", f"{MODEL}/export", ADMIN, handlers.export, "The whole log of a model as a file.",
@@ -153,36 +154,36 @@ ROUTES: list[Route] = [
     ),
     Route(
         "POST", f"{MODEL}/import", ADMIN, handlers.import_, "A new model of this name from an exported file.",
-        body=bytes, answer=bodies.ModelFacts, codes=(201,), refused=(409, 503), bulk=True, in_pool=True,
+        body=bytes, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503), bulk=True, in_pool=True,
         long=True,
     ),
     Route(
         "POST", f"{MODEL}/rollback", ADMIN, handlers.roll_back,
         "Know again what was known after event `seq`. The log keeps all that came since.",
-        body=bodies.Rollback, answer=bodies.Changed, refused=(404, 503), in_pool=True, long=True,
+        body=schemas.Rollback, answer=schemas.Changed, refused=(404, 503), in_pool=True, long=True,
         example={"seq": 1},
     ),
-    Route("GET", "/v1/keys", ADMIN, handlers.list_keys, "The API keys.", answer=bodies.Keys, in_pool=True,
+    Route("GET", "/v1/keys", ADMIN, handlers.list_keys, "The API keys.", answer=schemas.Keys, in_pool=True,
           refused=(503,)),
     Route(
         "POST", "/v1/keys", ADMIN, handlers.make_key, "A new API key, which is told this once.",
-        body=bodies.NewKey, answer=bodies.MadeKey, codes=(201,), refused=(503,), in_pool=True,
+        body=schemas.NewKey, answer=schemas.MadeKey, codes=(201,), refused=(503,), in_pool=True,
         example={"name": "web shop", "role": "admin"},
     ),
     Route(
         "DELETE", "/v1/keys/{key}", ADMIN, handlers.revoke_key,
         "Revoke a key, by its id; the keys that are left. Other processes hear of it within a second or two.",
-        answer=bodies.Keys, refused=(404, 409, 503), in_pool=True,
+        answer=schemas.Keys, refused=(404, 409, 503), in_pool=True,
     ),
     Route(
         "POST", "/v1/empty", WRITE, handlers.empty,
         "Answers nothing, for measuring: what a request costs before anything is done.",
-        body=bodies.Nothing, answer=bodies.Nothing, example={},
+        body=schemas.Nothing, answer=schemas.Nothing, example={},
     ),
-    Route("GET", "/health/live", OPEN, handlers.live, "The process turns.", answer=bodies.Live, always=True),
+    Route("GET", "/health/live", OPEN, handlers.live, "The process turns.", answer=schemas.Live, always=True),
     Route(
         "GET", "/health/ready", OPEN, handlers.ready, "Requests can be sent here.",
-        answer=bodies.Ready, refused=(503,), always=True,
+        answer=schemas.Ready, refused=(503,), always=True,
     ),
     Route(
         "GET", "/metrics", READ, handlers.metrics, "Numbers for Prometheus.",

@@ -15,9 +15,9 @@ import uvicorn
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings, shown_store
-from firstclick.serve.http.access import is_loopback
 from firstclick.serve.http.app import App
-from firstclick.serve.http.protocol import MOST_CONNECTIONS, PatientForAWhile
+from firstclick.serve.http.auth import is_loopback
+from firstclick.serve.http.connection import MOST_CONNECTIONS, PatientForAWhile
 from firstclick.serve.service import Service
 
 log = logging.getLogger("firstclick.serve")

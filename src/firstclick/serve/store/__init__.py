@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from firstclick.errors import InvalidInput
-from firstclick.paths import as_path
+from firstclick.files.reading import as_path
 from firstclick.serve.store.store import Store
 
 

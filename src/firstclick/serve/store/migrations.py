@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from firstclick.errors import InvalidInput
-from firstclick.serve.steps import step
+from firstclick.serve.store.crash_points import step
 
 SQLITE_STEPS: list[Sequence[str]] = [
     (

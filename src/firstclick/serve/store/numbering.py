@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from firstclick.errors import InvalidInput
-from firstclick.serve.errors import Unknown
-from firstclick.serve.events import NewEvent
+from firstclick.serve.log.events import NewEvent
 from firstclick.serve.store.store import Appended
+from firstclick.wire.errors import Unknown
 
 Batch = Sequence[tuple[int, NewEvent]]
 # Of (model, nonce), where the event stands and what it says.

@@ -12,13 +12,14 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from firstclick.errors import InvalidInput
-from firstclick.serve.errors import Conflict
-from firstclick.serve.events import Event, NewEvent
-from firstclick.serve.steps import step
+from firstclick.serve.log.events import Event, NewEvent
+from firstclick.serve.log.token import TokenKey
 from firstclick.serve.store import migrations
+from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import Batch, Row, first_rows, gaps, heads_after, numbered
 from firstclick.serve.store.postgresql_link import Connection, Link, Schema
-from firstclick.serve.store.store import KEPT_SNAPSHOTS, ApiKey, Appended, Store, StoredModel, TokenKey
+from firstclick.serve.store.store import KEPT_SNAPSHOTS, ApiKey, Appended, Store, StoredModel
+from firstclick.wire.errors import Conflict
 
 CHUNK_EVENTS = 4096
 CHUNK_BYTES = 16_000_000

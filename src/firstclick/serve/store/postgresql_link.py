@@ -11,7 +11,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from firstclick.errors import FirstclickError, InvalidInput
-from firstclick.serve.errors import StoreBroken, Unavailable
+from firstclick.wire.errors import StoreBroken, Unavailable
 
 CONNECT_SECONDS = 5
 LOCK_SECONDS = 5

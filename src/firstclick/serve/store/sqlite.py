@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from firstclick.serve.errors import Conflict, StoreBroken
-from firstclick.serve.events import Event, NewEvent
-from firstclick.serve.steps import step
+from firstclick.serve.log.events import Event, NewEvent
+from firstclick.serve.log.token import TokenKey
+from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import Batch, Known, Row, first_rows, gaps, heads_after, numbered
 from firstclick.serve.store.sqlite_file import SqliteFile
-from firstclick.serve.store.store import KEPT_SNAPSHOTS, ApiKey, Appended, Store, StoredModel, TokenKey
+from firstclick.serve.store.store import KEPT_SNAPSHOTS, ApiKey, Appended, Store, StoredModel
+from firstclick.wire.errors import Conflict, StoreBroken
 
 # What `events` reads in one query: short, so that no reader keeps the write-ahead log from starting anew.
 CHUNK_EVENTS = 4096

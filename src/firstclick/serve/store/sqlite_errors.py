@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from firstclick.errors import FirstclickError, InvalidInput
-from firstclick.serve.errors import StoreBroken, Unavailable
+from firstclick.wire.errors import StoreBroken, Unavailable
 
 BUSY_SECONDS = 2.0
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from firstclick.errors import InvalidInput
-from firstclick.serve.errors import StoreBroken, Unavailable
-from firstclick.serve.steps import step
 from firstclick.serve.store import migrations
+from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.sqlite_errors import BUSY_SECONDS, in_words
+from firstclick.wire.errors import StoreBroken, Unavailable
 
 OLDEST_SQLITE = (3, 25, 0)
 # About how many pages the write-ahead log gets before they are carried over to the file: 8 MB.

@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple, Self
 
-from firstclick.serve.events import Event, NewEvent
+from firstclick.serve.log.events import Event, NewEvent
+from firstclick.serve.log.token import TokenKey
 
 KEPT_SNAPSHOTS = 3
 
@@ -23,14 +24,6 @@ class Appended(NamedTuple):
     seq: int
     new: bool
     payload: bytes
-
-
-class TokenKey(NamedTuple):
-    """What tokens are signed with; the newest signs, older ones are still believed."""
-
-    id: int
-    secret: bytes
-    created: float
 
 
 class ApiKey(NamedTuple):

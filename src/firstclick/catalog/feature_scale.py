@@ -1,0 +1,122 @@
+"""How features as people write them become the rows that a learner is given."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.catalog.features import check_features, longest_norm
+from firstclick.errors import InvalidInput
+
+# Below this share of the largest column's size a column hardly moves a score, whatever is learned of it.
+HARDLY_SEEN = 0.02
+
+
+class FeatureScale(NamedTuple):
+    """A constant is put after the features, and everything is divided by one number.
+
+    A learner's prior holds each coordinate of theta for about 1 in size and knows no level of its own, so
+    that it wants rows of norm about 1 and a constant among them. `intercept` is the constant before it is
+    divided, 0 if there is none. The same numbers give the same bits, whether they come from a file or,
+    later and one by one, over HTTP.
+
+    The constant is last because some learners look at the first features alone, such as context-lin-ts with
+    a `rank`. Models of earlier versions have it first, and keep it there: `constant_first`.
+    """
+
+    names: tuple[str, ...]
+    intercept: float
+    divisor: float
+    constant_first: bool = False
+
+    @classmethod
+    def fitted(
+        cls, names: Sequence[str], features: NDArray[np.float64], *, add_constant: bool = True
+    ) -> "FeatureScale":
+        """The scale by which the longest of these rows gets the norm 1.
+
+        The constant is as long as the longest row: in whatever unit features were written, it is learned
+        as fast as they are. A column that is one number in all rows is constant enough.
+        """
+        largest = float(np.abs(features).max(initial=0.0)) or 1.0
+        # Divided first, because the square of a very small number is 0.
+        longest = largest * longest_norm(features / largest) or 1.0
+        constant = (features == features[:1]).all(axis=0) & (features[0] != 0)
+        if not add_constant or (len(features) > 1 and constant.any()):
+            return cls(tuple(names), 0.0, longest)
+        return cls(tuple(names), longest, longest * math.sqrt(2))
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "FeatureScale":
+        """What `as_json` wrote, here or in a version that did not say where the constant is: first."""
+        return cls(
+            tuple(content["names"]),
+            float(content["intercept"]),
+            float(content["divisor"]),
+            content.get("constant", "first") == "first",
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The scale as plain values."""
+        return {
+            "names": list(self.names),
+            "intercept": self.intercept,
+            "divisor": self.divisor,
+            "constant": "first" if self.constant_first else "last",
+        }
+
+    @property
+    def n_features(self) -> int:
+        """The length of the rows that `apply` gives."""
+        return len(self.names) + (self.intercept != 0)
+
+    def apply(self, features: ArrayLike) -> NDArray[np.float64]:
+        """The rows for the learner, of features in the order of `names`, one row an item."""
+        rows = check_features(features)
+        if rows.shape[1] != len(self.names):
+            raise InvalidInput(
+                f"an item has {len(self.names)} features here ({_listed(self.names)}), got {rows.shape[1]}"
+            )
+        if self.intercept:
+            constant = np.full((len(rows), 1), self.intercept)
+            rows = np.hstack([constant, rows] if self.constant_first else [rows, constant])
+        # What is too large for a number after that is refused, like all that is not finite, by the catalog.
+        with np.errstate(over="ignore"):
+            return rows / self.divisor
+
+    def undo(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The features as people wrote them, but for rounding in the last digit."""
+        start = 1 if self.intercept and self.constant_first else 0
+        # What nobody could have sent, and nobody learned from, may be too large to be told.
+        with np.errstate(over="ignore"):
+            return rows[:, start : start + len(self.names)] * self.divisor
+
+    def in_words(self) -> str:
+        """What is done to features, for those who send some later."""
+        where = "before" if self.constant_first else "after"
+        put = f"a constant is put {where} the features and all are" if self.intercept else "features are"
+        return (
+            f"{put} divided by {self.divisor:.4g}, so that the longest row has norm 1; "
+            "features sent later are treated alike, send them as they are in the file"
+        )
+
+
+def note_of_small_columns(names: Sequence[str], features: NDArray[np.float64]) -> str:
+    """A sentence on columns that are tiny beside another one, empty if there are none."""
+    sizes = np.abs(features).max(axis=0, initial=0.0)
+    small = [
+        name for name, size in zip(names, sizes, strict=True) if 0 < size < HARDLY_SEEN * sizes.max()
+    ]  # fmt: skip
+    if not small:
+        return ""
+    large = int(sizes.argmax())
+    return (
+        f"{names[large]} goes up to {sizes[large]:.4g}, and beside it {_listed(small)} "
+        f"{'is' if len(small) == 1 else 'are'} tiny and learned slowly; bring columns to like sizes"
+    )
+
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names) if len(names) <= most else ", ".join(names[:most]) + ", ..."

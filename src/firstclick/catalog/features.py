@@ -1,0 +1,39 @@
+"""Features at the door: finite numbers, one row per item."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.errors import InvalidInput
+from firstclick.validation.float_array import float_array
+
+# Products of larger ones, summed over many observations, leave the range of floating point.
+LARGEST_FEATURE = 1e100
+# A context multiplies features, and their product is squared.
+LARGEST_CONTEXT = 1e50
+
+
+def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[np.float64]:
+    """The features as a finite float64 array of one row per item, contiguous."""
+    # A copy: the caller may change his array, or have made it read-only, which would compile anew.
+    array = float_array("features", features, rule="numbers, one row per item", largest=LARGEST_FEATURE)
+    if array.ndim != 2:
+        raise InvalidInput(f"features must have two dimensions (items x features), got {array.ndim}")
+    if array.shape[1] == 0:
+        raise InvalidInput("features must have at least one column, got 0")
+    if n_items is not None and len(array) != n_items:
+        raise InvalidInput(f"features must have one row for each of the {n_items} items, got {len(array)}")
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise InvalidInput(f"features must be finite, got {array[row, column]} in row {row}, column {column}")
+    if array.size and np.abs(array).max() > LARGEST_FEATURE:
+        row, column = np.unravel_index(np.abs(array).argmax(), array.shape)
+        raise InvalidInput(
+            f"features must be at most {LARGEST_FEATURE:g} in size, got {array[row, column]:g} in row {row}, "
+            f"column {column}; divide all of them by one number"
+        )
+    return array
+
+
+def longest_norm(features: NDArray[np.float64]) -> float:
+    """The largest Euclidean norm of a row."""
+    return float(np.sqrt((features**2).sum(axis=1).max(initial=0.0)))

@@ -1,0 +1,53 @@
+"""Groups of items, and caps on how many of each may be in a slate."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog.ids import item_id
+from firstclick.errors import InvalidInput
+from firstclick.parameters import did_you_mean
+from firstclick.validation.quoting import quoted
+from firstclick.validation.whole_number import whole_number
+
+Group = str | int
+
+
+def numbered(groups: Iterable[object], names: dict[Group, int]) -> NDArray[np.int32]:
+    """The number of each group, 0 for none (None or ""); a new one gets the next number in `names`."""
+    if isinstance(groups, str):
+        raise InvalidInput(f"groups must be a list with a name for each item, got the text {quoted(groups)}")
+    try:
+        given = list(groups)
+    except TypeError:
+        raise InvalidInput(f"groups must be a list with a name for each item, got {quoted(groups)}") from None
+    numbers = []
+    for group in given:
+        if group is None or (isinstance(group, str) and not group):
+            numbers.append(0)
+        else:
+            name = item_id(group, "a group", ", or None for no group")
+            numbers.append(names.setdefault(name, len(names) + 1))
+    return np.array(numbers, np.int32)
+
+
+def caps_by_group(
+    names: Mapping[Group, int], at_most: int | Mapping[Any, int], n_rows: int
+) -> NDArray[np.int64]:
+    """The cap of each group by its number; number 0 is no group, and not capped."""
+    if not names:
+        raise InvalidInput("at_most needs groups, and no item has one; give Catalog(items, groups=...)")
+    caps = np.full(len(names) + 1, n_rows, np.int64)
+    if not isinstance(at_most, Mapping):
+        caps[1:] = min(n_rows, whole_number("at_most", at_most, at_least=0, at_most=None))
+        return caps
+    for name, cap in at_most.items():
+        if isinstance(name, bool) or name not in names:
+            written = name if isinstance(name, str) else quoted(name)
+            hint = did_you_mean(written, [group for group in names if isinstance(group, str)])
+            raise InvalidInput(f"at_most: no item is of group {quoted(name)}{hint}")
+        number = whole_number(f"at_most of group {quoted(name)}", cap, at_least=0, at_most=None)
+        caps[names[name]] = min(n_rows, number)
+    return caps

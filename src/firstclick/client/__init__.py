@@ -1,0 +1,5 @@
+"""Clients of a running service. They import neither the server nor Numba."""
+
+from firstclick.client.client import AsyncClient, Client
+
+__all__ = ["AsyncClient", "Client"]

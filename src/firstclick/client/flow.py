@@ -1,0 +1,315 @@
+"""What a client says to the server, when it says it again, and what the answers mean: written once.
+
+A conversation is a generator. It yields a `Call`, to be sent, or a number of seconds to wait, and is told
+what was heard: an answer, or the error in place of one. How to wait is for the client to know.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
+from urllib.parse import quote
+
+import msgspec
+from msgspec import UNSET
+from numpy.typing import ArrayLike
+
+from firstclick.catalog.ids import ItemId
+from firstclick.catalog.item import Item
+from firstclick.errors import InvalidInput
+from firstclick.validation.float_array import float_array
+from firstclick.validation.quoting import quoted
+from firstclick.wire import errors
+from firstclick.wire.errors import Overloaded, Refused, Unavailable
+from firstclick.wire.feedback import ACCEPTED, DUPLICATE, Entry, Receipt, Shown, report_of
+from firstclick.wire.limits import MOST_ENTRIES
+from firstclick.wire.schemas import Changed, Models, Outcome, Outcomes, Recommended
+
+JSON = "application/json"
+# What a proxy says for a server that it cannot reach is as good as not reaching it.
+TRY_AGAIN = frozenset({429, 502, 503, 504})
+KIND_OF = {
+    kind.status: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, Refused) and hasattr(kind, "status")
+    if kind is not errors.StoreBroken  # to a client as unavailable as any other
+}
+LONGEST_QUOTE = 200
+T = TypeVar("T")
+
+
+class Unexpected(Refused):
+    """An answer that is none of the service's: a proxy's, another program's, or a failure's."""
+
+    status, code = "unexpected", 500
+
+
+CREATE_TIMEOUT = 180.0  # seconds
+
+
+class Call(NamedTuple):
+    """A request, and whether sending it twice does what sending it once does."""
+
+    method: str
+    path: str
+    body: Any = None
+    again: bool = True
+    timeout: float | None = None  # seconds, if it may take longer than others
+
+
+class Heard(NamedTuple):
+    """An answer of the server."""
+
+    code: int
+    content: bytes
+    retry_after: str | None = None
+
+
+class NothingHeard(NamedTuple):
+    """No answer, and why: whether the request arrived is not known."""
+
+    reason: str
+
+
+Steps = Generator[Call | float, Heard | NothingHeard | None, T]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to try: so many attempts, within so many seconds, with pauses that grow and differ."""
+
+    attempts: int = 8
+    seconds: float = 30.0
+    first_pause: float = 0.1
+    longest_pause: float = 5.0
+    clock: Callable[[], float] = time.monotonic
+    chance: Callable[[], float] = lambda: secrets.randbelow(1 << 20) / (1 << 20)
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise InvalidInput(f"attempts must be at least 1, got {self.attempts}")
+        if not self.seconds > 0:
+            raise InvalidInput(f"patience must be above 0 seconds, got {self.seconds}")
+
+    def pause(self, attempt: int, at_least: float) -> float:
+        """Seconds to wait after this attempt, from 1: not before the server wants, and not all at once."""
+        grown = min(self.longest_pause, self.first_pause * 2.0 ** (attempt - 1))
+        return at_least + grown * (0.5 + 0.5 * self.chance())
+
+
+class More(TypedDict, total=False):
+    """What else `recommend` may ask for, as `Service.recommend` explains it."""
+
+    context: ArrayLike | None
+    at_most: int | Mapping[str, int] | None
+    features: ArrayLike | None
+
+
+class Dialogue:
+    """The conversations about one model of one server."""
+
+    def __init__(self, url: str, model: str | None, patience: Patience) -> None:
+        self.url = url
+        self.model = model
+        self.patience = patience
+
+    def path(self, rest: str = "") -> str:
+        """The path of the model, or of something of it."""
+        if self.model is None:
+            raise InvalidInput("this is about one model; say which: Client(url, model='...')")
+        return f"/v1/models/{quote(self.model, safe='')}{rest}"
+
+    # Conversations
+
+    def recommend(
+        self,
+        k: int | None,
+        candidates: Iterable[ItemId] | None,
+        exclude: Iterable[ItemId],
+        pinned: Mapping[int, ItemId] | None,
+        request_id: str | None,
+        **more: Unpack[More],
+    ) -> Steps[Shown]:
+        asked = {"request_id": request_id, "k": k, **more}
+        asked = {name: value for name, value in asked.items() if value is not None}
+        if candidates is not None:
+            asked["candidates"] = list(candidates)
+        if excluded := list(exclude):
+            asked["exclude"] = excluded
+        if pinned:
+            asked["pinned"] = dict(pinned)
+        heard = yield from self._ask(Call("POST", self.path("/recommend"), asked))
+        told = _read(heard, Recommended)
+        return Shown(told.items, told.scores, told.token, told.seq)
+
+    def feedback(self, entry: Entry) -> Steps[Receipt]:
+        heard = yield from self._ask(Call("POST", self.path("/feedback"), _body(entry)))
+        outcome = _outcome(_read(heard, Outcome))
+        if isinstance(outcome, Refused):
+            raise outcome
+        return outcome
+
+    def feedback_batch(self, entries: Iterable[Entry]) -> Steps[list[Receipt | Refused]]:
+        """Entries that the server could not take just then are sent again; those it refused are not."""
+        bodies = [_body(entry) for entry in entries]
+        outcomes: list[Receipt | Refused] = []
+        for start in range(0, len(bodies), MOST_ENTRIES):
+            part = bodies[start : start + MOST_ENTRIES]
+            try:
+                outcomes += yield from self._part_of_batch(part)
+            except (Overloaded, Unavailable) as refusal:
+                # What the parts before this one came to is known, and must not be lost.
+                return outcomes + [refusal] * (len(bodies) - start)
+        return outcomes
+
+    def _part_of_batch(self, entries: Sequence[dict[str, Any]]) -> Steps[list[Receipt | Refused]]:
+        path = self.path("/feedback:batch")
+        outcomes: dict[int, Receipt | Refused] = {}
+        waiting = list(range(len(entries)))
+        began = self.patience.clock()
+        attempt = 0
+        while True:
+            attempt += 1
+            call = Call("POST", path, {"feedback": [entries[i] for i in waiting]})
+            heard = yield from self._ask(call, began)
+            results = _read(heard, Outcomes).results
+            if len(results) != len(waiting):
+                raise Unexpected(_quoted(heard))
+            outcomes |= zip(waiting, map(_outcome, results), strict=True)
+            waiting = [i for i in waiting if isinstance(outcomes[i], Overloaded | Unavailable)]
+            pause = self._pause_if_any_left(attempt, began, 0.0)
+            if not waiting or pause is None:
+                return [outcomes[i] for i in range(len(entries))]
+            yield pause
+
+    def put_items(self, items: Iterable[Item]) -> Steps[int]:
+        return self._change({"put": [as_json(item) for item in items]})
+
+    def withdraw_items(self, ids: Iterable[ItemId]) -> Steps[int]:
+        return self._change({"withdraw": list(ids)})
+
+    def _change(self, body: dict[str, Any]) -> Steps[int]:
+        heard = yield from self._ask(Call("POST", self.path("/items:bulk"), body))
+        return _read(heard, Changed).seq
+
+    def create(self, policy: str, k: int, items: Iterable[Item], seed: int | None) -> Steps[dict[str, Any]]:
+        self.path()
+        body = {"name": self.model, "policy": policy, "k": k, "items": [as_json(item) for item in items]}
+        call = Call("POST", "/v1/models", body if seed is None else body | {"seed": seed}, again=False)
+        # A learner that is new to the server is compiled first.
+        call = call._replace(timeout=CREATE_TIMEOUT)
+        heard = yield from self._ask(call)
+        return _read(heard, dict[str, Any])
+
+    def roll_back(self, seq: int) -> Steps[int]:
+        heard = yield from self._ask(Call("POST", self.path("/rollback"), {"seq": seq}, again=False))
+        return _read(heard, Changed).seq
+
+    def models(self) -> Steps[list[dict[str, Any]]]:
+        heard = yield from self._ask(Call("GET", "/v1/models"))
+        return [msgspec.to_builtins(one) for one in _read(heard, Models).models]
+
+    def told(self, rest: str) -> Steps[dict[str, Any]]:
+        """What there is to read at a path of the model."""
+        heard = yield from self._ask(Call("GET", self.path(rest)))
+        return _read(heard, dict[str, Any])
+
+    def export(self) -> Steps[bytes]:
+        heard = yield from self._ask(Call("GET", self.path("/export")))
+        return heard.content
+
+    # When to send again
+
+    def _ask(self, call: Call, began: float | None = None) -> Steps[Heard]:
+        """The answer, if it is a good one; a Refused otherwise."""
+        began = self.patience.clock() if began is None else began
+        attempt = 0
+        while True:
+            attempt += 1
+            heard = yield call
+            assert heard is not None
+            if isinstance(heard, Heard) and heard.code < 300:
+                return heard
+            if isinstance(heard, NothingHeard):
+                refusal: Refused = Unavailable(self._nothing_heard(heard.reason, call, attempt))
+            else:
+                refusal = _refusal(heard)
+                if heard.code not in TRY_AGAIN or isinstance(refusal, errors.NotServed):
+                    raise refusal
+            wanted = 0.0 if isinstance(heard, NothingHeard) else _seconds(heard.retry_after)
+            pause = self._pause_if_any_left(attempt, began, wanted) if call.again else None
+            if pause is None:
+                raise refusal
+            yield pause
+
+    def _pause_if_any_left(self, attempt: int, began: float, at_least: float) -> float | None:
+        """Seconds to wait before the next attempt; None if there is to be none."""
+        pause = self.patience.pause(attempt, at_least)
+        left = began + self.patience.seconds - self.patience.clock()
+        return pause if attempt < self.patience.attempts and pause < left else None
+
+    def _nothing_heard(self, reason: str, call: Call, attempt: int) -> str:
+        tried = f"{attempt} attempt{'s' * (attempt > 1)}"
+        if call.again:
+            return f"no answer from {self.url} in {tried} ({reason}); the same can be sent again later"
+        return (
+            f"no answer from {self.url} ({reason}), and it is not known whether {call.method} {call.path} "
+            "was done; look before you send it again"
+        )
+
+
+def as_json(item: Item) -> dict[str, Any]:
+    """The item as a body holds it."""
+    told: dict[str, Any] = {"id": item.id, "name": item.name, "group": item.group}
+    if item.features is None:
+        return told
+    return told | {"features": float_array(f"item {quoted(item.id)}: features", item.features).tolist()}
+
+
+def _body(entry: Entry) -> dict[str, Any]:
+    """The entry as a body holds it; the server says what is wrong with it."""
+    said = report_of(entry)
+    told: dict[str, Any] = {"token": said.token()}
+    if said.click is not UNSET:
+        told["click"] = said.click
+    if said.clicks is not None:
+        told["clicks"] = list(said.clicks)
+    return told if said.examined is None else told | {"examined": said.examined}
+
+
+def _read(heard: Heard, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(heard.content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Unexpected(_quoted(heard)) from None
+
+
+def _outcome(told: Outcome) -> Receipt | Refused:
+    if told.status in (ACCEPTED, DUPLICATE) and told.seq is not None:
+        return Receipt(told.status, told.seq)
+    kind = KIND_OF.get(told.status, Unexpected)
+    return kind(told.message or f"the server answered {told.status!r}")
+
+
+def _refusal(heard: Heard) -> Refused:
+    """The server's own sentence as the error that it stands for."""
+    try:
+        told = msgspec.json.decode(heard.content)["error"]
+        kind, message = KIND_OF[told["status"]], str(told["message"])
+    except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
+        proxy = heard.code in TRY_AGAIN
+        return (Unavailable if proxy else Unexpected)(_quoted(heard))
+    if issubclass(kind, Overloaded | Unavailable):
+        return kind(message, retry_after=_seconds(heard.retry_after))
+    return kind(message)
+
+
+def _quoted(heard: Heard) -> str:
+    text = heard.content[:LONGEST_QUOTE].decode("utf-8", "replace")
+    return f"the server answered {heard.code}, which this client does not understand: {text!r}"
+
+
+def _seconds(retry_after: str | None) -> float:
+    """Of a Retry-After header: seconds; a date, which a proxy may send, is left to our own pauses."""
+    return float(retry_after) if retry_after is not None and retry_after.isdecimal() else 0.0

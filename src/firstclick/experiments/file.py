@@ -1,0 +1,219 @@
+"""An experiment as a TOML file declares it: learners x settings, on one data set or several.
+
+title    = "Which learner for our films?"
+data     = "table:user=customer,item=film,value=stars,above=3"
+path     = "ratings.csv"                      # beside this file; --data comes first
+policies = ["cascade-lin-ts", "cascade-ucb1:radius=0.5"]
+items    = [64, "all"]                        # a list: one comparison for each
+rank     = 20
+k        = 4
+steps    = 20_000
+runs     = 5
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from firstclick.data.scenario import PICKS
+from firstclick.data.sources import Source, make_source
+from firstclick.errors import FirstclickError, InvalidInput, UnknownName
+from firstclick.files.reading import as_path, reading
+from firstclick.parameters import check_name
+from firstclick.policies.base import Policy
+from firstclick.registry import make_policy
+from firstclick.validation.quoting import quoted
+from firstclick.validation.whole_number import seed_number, whole_number
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Training:
+    """How users are split and features learned: the words of `FeedbackScenario`.
+
+    `pick` "source" keeps the most attractive items where the source has no ranking of its own.
+    """
+
+    pick: str = "popular"
+    scaled: bool = True
+    intercept: bool = False
+    one_split: bool = False
+    with_replacement: bool = False
+    cut_first: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Every policy in every combination of `items`, `rank` and `k`, on every data set.
+
+    Policies and sources may be given as text. `extras` are policies that are played only if asked for.
+    `items` holds numbers or "all". `group` names, by source, the group of items that is kept; nothing for
+    all of them.
+    """
+
+    name: str
+    title: str
+    data: tuple[Source, ...]
+    policies: tuple[Policy, ...]
+    extras: tuple[Policy, ...] = ()
+    items: tuple[int | str, ...] = (ALL,)
+    rank: tuple[int, ...] = (20,)
+    k: tuple[int, ...] = (4,)
+    group: Mapping[str, str] = field(default_factory=dict)
+    steps: int = 100_000
+    runs: int = 10
+    seed: int = 1
+    training: Training = Training()
+    path: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("policies", "extras"):
+            object.__setattr__(self, name, tuple(make_policy(policy) for policy in getattr(self, name)))
+        object.__setattr__(self, "data", tuple(make_source(source) for source in self.data))
+        for name, things in (("policy", (*self.policies, *self.extras)), ("source", self.data)):
+            labels = [thing.label for thing in things]
+            for label in labels:
+                if labels.count(label) > 1:
+                    raise InvalidInput(f"experiment {self.name}: {name} {label!r} is given twice")
+
+    def with_extras(self) -> "Experiment":
+        """The experiment with its extras among the policies."""
+        return replace(self, policies=(*self.policies, *self.extras), extras=())
+
+    def changed(self, **given: Any) -> "Experiment":
+        """The experiment with other steps, runs or seed, where one is given."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+KEYS = tuple(word.name for word in fields(Experiment) if word.name not in ("name", "training")) + tuple(
+    word.name for word in fields(Training)
+)
+
+
+def read_experiment(path: str | os.PathLike[str]) -> Experiment:
+    """The experiment in a TOML file; what is wrong with it is InvalidInput with the file's name."""
+    path = as_path(path)
+    try:
+        with reading(path):
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path.name}: not a TOML file (bytes that are not UTF-8)") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{path.name}: not a TOML file: {error}") from None
+    except InvalidInput:
+        raise
+    except ValueError:  # What tomllib lets through: int() takes 4,300 digits.
+        raise InvalidInput(f"{path.name}: a number has too many digits to be read") from None
+    try:
+        return experiment_of(content, name=path.stem, beside=path.parent)
+    except FirstclickError as error:
+        raise type(error)(f"{path.name}: {error}") from None
+
+
+def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Experiment:
+    """The experiment that a TOML table declares; paths in it are relative to `beside`."""
+    for key in content:
+        check_name("key", key, KEYS)
+    for key in ("data", "policies"):
+        if key not in content:
+            raise InvalidInput(f"{key} is missing; see `firstclick run --help` for an example")
+    data = tuple(_source(entry) for entry in _list(content["data"]))
+    policies = _policies("policies", content["policies"])
+    extras = _policies("extras", content.get("extras", []))
+    items = tuple(_items(entry) for entry in _list(content.get("items", ALL)))
+    for key, values in (("data", data), ("policies", policies), ("items", items)):
+        if not values:
+            raise InvalidInput(f"{key} is empty; give at least one")
+    return Experiment(
+        name=name,
+        title=_text("title", content.get("title", name)),
+        data=data,
+        policies=policies,
+        extras=extras,
+        items=items,
+        rank=_counts("rank", content.get("rank", 20)),
+        k=_counts("k", content.get("k", 4)),
+        group=_group(content.get("group"), data),
+        steps=whole_number("steps", content.get("steps", 100_000), at_least=1),
+        runs=whole_number("runs", content.get("runs", 10), at_least=1),
+        seed=seed_number(content.get("seed", 1)),
+        training=training_of(content),
+        path=None if "path" not in content else beside / _text("path", content["path"]),
+    )
+
+
+def training_of(content: Mapping[str, Any]) -> Training:
+    """The part of a table that says how users are split and features learned."""
+    given = {word.name: content[word.name] for word in fields(Training) if word.name in content}
+    for name, value in given.items():
+        if name == "pick" and value not in PICKS:
+            raise InvalidInput(f"pick must be one of {', '.join(PICKS)}, got {quoted(value)}")
+        if name != "pick" and not isinstance(value, bool):
+            raise InvalidInput(f"{name} must be true or false, got {quoted(value)}")
+    return Training(**given)
+
+
+def _source(entry: Any) -> Source:
+    """`"movielens:above=3"`, or the same as a table: `{source = "movielens", above = 3}`."""
+    if isinstance(entry, str):
+        return make_source(entry)
+    if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
+        raise InvalidInput(
+            f'data must be text such as "movielens", or {{source = "table", ...}}, got {quoted(entry)}'
+        )
+    named = type(make_source(entry["source"]))
+    return named.from_text({key: _written(value) for key, value in entry.items() if key != "source"})
+
+
+def _written(value: Any) -> str:
+    """The value as text; one that Python does not write out is refused by its rule all the same."""
+    return value if isinstance(value, str) else quoted(value, 1000)
+
+
+def _policies(name: str, entries: Any) -> tuple[Policy, ...]:
+    if not isinstance(entries, list):
+        raise InvalidInput(f"{name} must be a list of policies, got {quoted(entries)}")
+    return tuple(make_policy(entry) for entry in entries)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _counts(name: str, value: Any) -> tuple[int, ...]:
+    counts = tuple(whole_number(name, entry, at_least=1) for entry in _list(value))
+    if not counts:
+        raise InvalidInput(f"{name} is an empty list; give at least one number")
+    return counts
+
+
+def _items(entry: Any) -> int | str:
+    if entry == ALL:
+        return ALL
+    if isinstance(entry, str):
+        raise InvalidInput(f"items must be numbers or {ALL!r}, got {quoted(entry)}")
+    return whole_number("items", entry, at_least=1)
+
+
+def _group(value: Any, data: tuple[Source, ...]) -> dict[str, str]:
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        return {source.name: value for source in data}
+    if not isinstance(value, dict):
+        raise InvalidInput(f'group must be a name, or {{movielens = "Adventure", ...}}, got {quoted(value)}')
+    names = [source.name for source in data]
+    for name in value:
+        if name not in names:
+            raise UnknownName(f"group names {name!r}, which is no source here; data has {', '.join(names)}")
+    return {name: _text("group", group) for name, group in value.items()}
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{name} must be text, got {quoted(value)}")
+    return value

@@ -1,0 +1,84 @@
+"""The folder of an experiment: whose it is, who works in it, and what belongs to which call."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from firstclick.errors import InvalidInput
+from firstclick.files.writing import is_draft, write_whole
+
+FORMAT = "firstclick experiments 1"
+MANIFEST = "manifest.json"
+CELLS = "cells"
+LOCK = ".lock"
+
+# What a call writes besides its cells; those of a call with another manifest are no longer true.
+OUTPUTS = (
+    "report.html", "claims.json", "results.csv", "runs.csv", "regret.*", "figure-*.*", "sweep-*.*", "guide.*",
+)  # fmt: skip
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written, or that holds something other than an experiment of ours."""
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise InvalidInput(f"{folder} is a file; the results need a folder")
+        held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+        # A call that was killed while it wrote its manifest leaves a draft.
+        held = [name for name in held if name != LOCK and not is_draft(name, MANIFEST)]
+        if held and _manifest_in(folder) is None:
+            raise InvalidInput(f"{folder} holds other files ({held[0]}); name a new folder, or an empty one")
+        # Tried, because permissions alone do not tell: a file system may be read-only.
+        parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        tempfile.TemporaryFile(dir=parent).close()
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Nobody else works in the folder meanwhile; a lock that a killed process left does not count."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # Windows: two processes would do the work twice, and nothing worse
+        yield
+        return
+    with (folder / LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidInput(
+                f"another process is at work in {folder}; wait for it, or name another folder (a script of "
+                "your own must start under `if __name__ == '__main__':`)"
+            ) from None
+        except OSError:
+            pass  # A file system without locks, as some on networks.
+        yield
+
+
+def write_manifest(folder: Path, content: dict[str, Any], *, overwrite: bool) -> None:
+    """The manifest is `content`; results of a call with another one are removed, or refused, cells kept."""
+    manifest = {"format": FORMAT} | content
+    if _manifest_in(folder) not in (None, manifest):
+        if not overwrite:
+            raise InvalidInput(
+                f"{folder} holds the results of another call; pass overwrite=True to replace them (finished "
+                "cells are kept, and used where they fit), or name another folder"
+            )
+        for pattern in OUTPUTS:
+            for path in folder.glob(pattern):
+                path.unlink(missing_ok=True)
+    write_whole(folder / MANIFEST, (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _manifest_in(folder: Path) -> dict[str, Any] | None:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    ours = isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    return manifest if ours else None

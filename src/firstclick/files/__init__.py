@@ -1,0 +1,1 @@
+"""Files: written whole, read with clear errors, as text, rows or arrays."""

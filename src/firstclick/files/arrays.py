@@ -1,0 +1,43 @@
+"""One file of plain arrays and a JSON page: NumPy's .npz, never a pickle."""
+
+import io
+import json
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.errors import InvalidInput
+from firstclick.files.reading import as_path, reading
+from firstclick.files.writing import write_whole
+
+_PAGE = "page"
+
+
+def write_arrays(path: str | os.PathLike[str], page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write all, on the disk when this returns; a crash leaves the older file or the new one, whole."""
+    buffer = io.BytesIO()
+    text = np.frombuffer(json.dumps(page, allow_nan=False).encode(), np.uint8)
+    np.savez(buffer, **{_PAGE: text}, **arrays)  # type: ignore[arg-type]
+    write_whole(path, buffer.getvalue())
+
+
+def read_arrays(
+    path: str | os.PathLike[str], *expected: str
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The page and the arrays, if the page's `format` is one of those expected."""
+    try:
+        # NumPy leaves a file that it cannot read open: this one is closed here.
+        with reading(path), as_path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        page = json.loads(arrays.pop(_PAGE).tobytes())
+        found = page["format"]
+    except InvalidInput:
+        raise
+    except Exception:
+        # Damaged bytes make zipfile, zlib, NumPy and json raise whatever they happen to meet.
+        raise InvalidInput(f"{path}: damaged, or not a file of firstclick") from None
+    if found not in expected:
+        raise InvalidInput(f"{path}: expected {' or '.join(map(repr, expected))}, got {found!r}")
+    return page, arrays

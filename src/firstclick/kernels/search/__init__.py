@@ -1,0 +1,1 @@
+"""The exact search: the best items without looking at every one."""

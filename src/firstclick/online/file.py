@@ -1,0 +1,184 @@
+"""A ranker as one file: a page of JSON and plain arrays."""
+
+from collections.abc import Mapping
+from math import isclose, isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog.catalog import Catalog
+from firstclick.catalog.features import check_features
+from firstclick.errors import WorkFailed
+from firstclick.online.pending import Waiting, for_a_file, from_a_file
+from firstclick.online.random_key import LARGEST_KEY, key_of_old
+from firstclick.policies.base import PlainParameters, Policy
+from firstclick.registry import policy_class
+from firstclick.validation.whole_number import seed_number, whole_number
+
+FORMAT = "firstclick ranker 3"
+SECOND_FORMAT = "firstclick ranker 2"  # Without a key, a version, and what was merged.
+FIRST_FORMAT = "firstclick ranker 1"  # Without contexts, features of a request, groups and cold items.
+MOST_REQUESTS = 2**62  # Kernels count them in 64 bits.
+FORMATS = (FORMAT, SECOND_FORMAT, FIRST_FORMAT)
+
+
+class Resting(NamedTuple):
+    """All that a ranker is, between two calls."""
+
+    policy: Policy
+    numbers: PlainParameters
+    catalog: Catalog
+    k: int
+    state: Mapping[str, NDArray[Any]]
+    key: np.uint64  # decides, with the number of a request, what is explored
+    origins: frozenset[int]  # the keys of all rankers whose clicks it knows, its own included
+    runs: dict[str, int]  # the last runs of this ranker, and how far each counted its requests
+    warm_starts: int
+    seed: int
+    requests: int
+    max_pending: int
+    pending: dict[str, Waiting]
+
+
+def to_file(resting: Resting) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The page and the arrays of a file, slates that wait included."""
+    policy, catalog = resting.policy, resting.catalog
+    features = catalog.arrays.features
+    entries, waiting = for_a_file(resting.pending, policy.n_context, features.shape[1])
+    page = {
+        "format": FORMAT,
+        "policy": {"name": policy.name, "settings": policy.settings, "version": policy.version},
+        "numbers": list(resting.numbers),
+        "k": resting.k,
+        "seed": resting.seed,
+        "key": int(resting.key),
+        "origins": sorted(resting.origins),
+        "runs": resting.runs,
+        "warm_starts": resting.warm_starts,
+        "max_pending": resting.max_pending,
+        "requests": resting.requests,
+        "items": catalog.items,
+        "groups": catalog.groups,
+        "cold": catalog.cold_rows,
+        "has_features": catalog.n_features is not None,
+        "pending": entries,
+    }
+    state = {f"state.{name}": array for name, array in resting.state.items()}
+    return page, {"features": features, "hidden": catalog.hidden, **state, **waiting}
+
+
+def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
+    """What a page and its arrays say; any error when they do not fit together."""
+    if page["format"] == FIRST_FORMAT:
+        page, arrays = _in_second_format(page, arrays)
+    known = policy_class(page["policy"]["name"])
+    version = whole_number("version", page["policy"].get("version", 1), at_least=1)
+    if version != known.version:
+        raise WorkFailed(
+            f"the ranker was saved by version {version} of {known.name}, and this "
+            f"firstclick has version {known.version}, which learns differently; load it with the firstclick "
+            "that saved it, or start a new Ranker and give the slates you have logged to warm_start"
+        )
+    policy = known(**page["policy"]["settings"])
+    if page["format"] != FORMAT:
+        page = _in_third_format(page, policy)
+    n_rows = len(page["items"])
+    features, hidden = arrays["features"], arrays["hidden"]
+    for array, shape, dtype in (
+        (features, (n_rows, features.shape[-1]), np.float64),
+        (hidden, (n_rows,), np.uint8),
+    ):
+        if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
+            raise ValueError
+    if page["has_features"]:
+        check_features(features, n_rows)
+    catalog = Catalog.restored(
+        page["items"],
+        features if page["has_features"] else None,
+        hidden,
+        cold_rows=[whole_number("a row", row, at_least=0, at_most=n_rows - 1) for row in page["cold"]],
+        groups=page["groups"],
+    )
+    k = whole_number("k", page["k"], at_least=1, at_most=n_rows)
+    numbers = _numbers(policy, page["numbers"], k, features)
+    pending = from_a_file(
+        page["pending"],
+        arrays["pending.contexts"],
+        arrays["pending.features"],
+        n_rows=n_rows,
+        n_context=policy.n_context,
+        n_features=features.shape[1],
+        k=k,
+    )
+    for waiting in pending.values():
+        if policy.n_context:
+            policy.check_context(waiting.context)
+        if len(waiting.features):
+            policy.admit(numbers, check_features(waiting.features))
+    return Resting(
+        policy,
+        numbers,
+        catalog,
+        k,
+        {name.removeprefix("state."): array for name, array in arrays.items()},
+        key=np.uint64(_key(page["key"])),
+        origins=frozenset(map(_key, page["origins"])),
+        runs={
+            str(run): whole_number("a request", last, at_least=0, at_most=MOST_REQUESTS)
+            for run, last in page["runs"].items()
+        },
+        warm_starts=whole_number("warm_starts", page["warm_starts"], at_least=0),
+        seed=seed_number(page["seed"]),
+        requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
+        max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
+        pending=pending,
+    )
+
+
+def _numbers(policy: Policy, stored: list[Any], k: int, features: NDArray[np.float64]) -> PlainParameters:
+    """The numbers of the policy for kernels; ValueError if they are not those of its parameters.
+
+    One that follows from the features is that of the features at the start. Whether a plug-in's does, it does
+    not say; our own have whole numbers that are places in arrays.
+    """
+    expected = policy.numbers(k, features)
+    ours = type(policy).__module__.startswith("firstclick.")
+    numbers = policy.numbers_type(*(tuple(value) if isinstance(value, list) else value for value in stored))
+    for name, value, wanted in zip(expected._fields, numbers, expected, strict=True):
+        known = wanted.item() if isinstance(wanted, np.generic) else wanted
+        if type(value) is not type(known):
+            raise ValueError(name)
+        if isinstance(value, float):
+            # Another machine's logarithm may differ in the last digit.
+            fits = isclose(value, known, rel_tol=1e-12) or name in policy.derived or not ours
+            fits = fits and isfinite(value)
+        else:
+            fits = value == known or not ours
+        if not fits:
+            raise ValueError(name)
+    return numbers
+
+
+def _key(key: int) -> int:
+    return whole_number("a key", key, at_least=0, at_most=LARGEST_KEY)
+
+
+def _in_third_format(page: dict[str, Any], policy: Policy) -> dict[str, Any]:
+    """What the page of a file of the second format says, in the words of the third."""
+    key = int(key_of_old("ranker", page["seed"], policy, page["k"]))
+    # Slates had no run in their ids.
+    return page | {"key": key, "origins": [key], "runs": {"": page["requests"]}, "warm_starts": 0}
+
+
+def _in_second_format(
+    page: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What a file of the first format says, in the words of the second."""
+    pending = [[slate, rows, False] for slate, rows in page["pending"]]
+    newer = {"groups": [None] * len(page["items"]), "cold": [], "pending": pending}
+    waiting = {
+        "pending.contexts": np.empty((len(pending), 0)),
+        "pending.features": np.empty((0, arrays["features"].shape[-1])),
+    }
+    return page | newer, arrays | waiting

@@ -1,0 +1,170 @@
+"""Learning from a log of slates that somebody else has shown."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from operator import index
+from typing import Any, NamedTuple, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.kernels.arrays import NO_LIMITS
+from firstclick.kernels.clicks import UNTOLD
+from firstclick.online.engine import LivePolicy
+from firstclick.online.feedback import told
+from firstclick.validation.quoting import quoted
+
+
+class _Lesson(NamedTuple):
+    """What there is to learn from a slate."""
+
+    rows: NDArray[np.int64]
+    clicked: NDArray[np.uint8]
+    examined: int | None
+    context: NDArray[np.float64]
+    features: NDArray[np.float64]
+
+
+class _Step(NamedTuple):
+    """A line that changes what is known: a slate to learn from, or a rollback, which has no lesson."""
+
+    seq: int
+    before: int  # the place of the step that it goes on from, -1 for none
+    lesson: _Lesson | None
+
+
+def learn_log(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> int:
+    """Learn from all slates of the log but those that it says were rolled back; how many there was something
+    to learn from.
+
+    A line with a `seq` may be taken back by any later one. So what such lines teach, about 600 bytes for a
+    slate of ten, is held until the log ends or its numbers begin anew; other lines are learned as they come.
+    An error names the line, from 1; what was learned until then stays learned.
+    """
+    used = 0
+    for lesson in _lessons(live, log):
+        live.learn_rows(*lesson[:3], context=lesson.context, features=lesson.features)
+        used += 1
+    return used
+
+
+def _lessons(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> Iterator[_Lesson]:
+    """What the log teaches in the end, in its order."""
+    steps: list[_Step] = []
+    last = 0
+    for line, entry in _lines(log):
+        seq = _whole(entry.get("seq"))
+        if seq is None or seq <= last:  # Of another log, which takes nothing back of this one.
+            yield from _kept(steps)
+            steps = []
+        last = seq or 0
+        kind = entry.get("kind", "feedback")
+        try:
+            if kind == "feedback":
+                lesson = _lesson(live, entry)
+                if lesson is not None and seq is not None:
+                    steps.append(_Step(seq, len(steps) - 1, lesson))
+                elif lesson is not None:
+                    yield lesson
+            elif kind == "rolled-back" and seq is not None:
+                to = _whole(entry.get("to"))
+                if to is None or to >= seq:
+                    raise InvalidInput(
+                        f"a rollback must go to an event before its own, {quoted(seq)}, got "
+                        f"to={quoted(entry.get('to'))}; write the log anew by `firstclick log`"
+                    )
+                known_then = bisect_right(steps, to, key=lambda step: step.seq)
+                steps.append(_Step(seq, known_then - 1, None))
+        except FirstclickError as error:
+            raise InvalidInput(f"line {line} of the log: {error}") from None
+    yield from _kept(steps)
+
+
+def _whole(value: object) -> int | None:
+    """The whole number that this is, of whatever type; None for anything else."""
+    return index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else None
+
+
+def _kept(steps: list[_Step]) -> list[_Lesson]:
+    """What counts after the last step: a rollback knows what was known then, an earlier rollback included."""
+    lessons = []
+    at = len(steps) - 1
+    while at >= 0:
+        if (lesson := steps[at].lesson) is not None:
+            lessons.append(lesson)
+        at = steps[at].before
+    return lessons[::-1]
+
+
+def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The lines, each with its number from 1; the log of a service has others than slates too."""
+    if isinstance(log, str | bytes | Mapping):
+        raise InvalidInput(
+            f"a log is a list of slates, such as map(json.loads, open('log.jsonl')), got {type(log).__name__}"
+        )
+    try:
+        lines = iter(log)
+    except TypeError:
+        raise InvalidInput(f"a log is a list of slates, got {quoted(log)}") from None
+    line = 0
+    while True:
+        line += 1
+        try:
+            entry = next(lines)
+        except StopIteration:
+            return
+        except ValueError as error:  # What json.loads raises, among others.
+            raise InvalidInput(f"line {line} of the log cannot be read: {error}") from None
+        if not isinstance(entry, Mapping):
+            raise InvalidInput(
+                f"line {line} of the log: a slate must have names for its parts, such as items and click, "
+                f"got {quoted(entry)}"
+            )
+        yield line, entry
+
+
+def _lesson(live: LivePolicy, entry: Mapping[str, Any]) -> _Lesson | None:
+    """What one slate teaches, as far as it can be used; None if that is nothing."""
+    click, clicks = entry.get("click", ...), entry.get("clicks")
+    if "items" not in entry or (click is ... and clicks is None):
+        keys: list[object] = list(entry)
+        names = ", ".join(key if isinstance(key, str) else quoted(key) for key in keys)
+        raise InvalidInput(f"a slate needs items, and click or clicks, got {names or 'nothing'}")
+    items, catalog = entry["items"], live.catalog
+    if not isinstance(items, list | tuple):
+        raise InvalidInput(f"items must be a list of ids, got {quoted(items)}")
+    known = catalog.known_rows(items)
+    if len(set(items)) < len(items):
+        raise InvalidInput(f"an item is in the slate twice, got {quoted(items)}")
+    clicked, page_says = told(
+        len(items), click if clicks is None else ..., clicks, entry.get("examined"),
+        wants_all=live.policy.wants_all_clicks,
+    )  # fmt: skip
+    if clicks is not None and click is not ...:
+        first = int(np.argmax(clicked)) if clicked.any() else None
+        if click != first:
+            raise InvalidInput(
+                f"click must be the first of clicks, {first}, or be left out, got {quoted(click)}"
+            )
+    # What a learner does not take is passed over: the log may be of another one.
+    context = live.context(entry.get("context")) if live.policy.n_context else NO_LIMITS.context
+    features = NO_LIMITS.features
+    if items and entry.get("features") is not None and live.policy.takes_features:
+        features = live.own_features(entry["features"], len(items))
+    if len(known) < len(items):
+        first_unknown = next(place for place, item in enumerate(items) if catalog.row_of(item) is None)
+        known = known[:first_unknown]
+    size = min(len(known), live.k)
+    if size == 0:
+        return None
+    examined = live.policy.click_model.examined(clicked, page_says)
+    if examined == UNTOLD and clicked[size:].any():
+        examined = size  # What lies below is not used, but a click there tells that all above was seen.
+    return _Lesson(
+        np.array(known[:size], np.int64),
+        clicked[:size].copy(),  # A view would hold all of it, and a long log has many.
+        None if examined == UNTOLD else min(examined, size),
+        context,
+        features[:size].copy() if len(features) else features,
+    )

@@ -1,0 +1,184 @@
+"""What a policy is: `Policy`, its parameters and its kernels. What it has learned is a separate `State`."""
+
+import sys
+from abc import ABC, abstractmethod
+from collections import namedtuple
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog.search_tree import with_own_hints
+from firstclick.click_models import Cascade, ClickModel
+from firstclick.errors import InvalidInput
+from firstclick.kernels.arrays import CatalogArrays
+from firstclick.kernels.compiling import POLICY_OF_NUMBERS
+from firstclick.parameters import Declared
+from firstclick.validation.ranges import Range, usual_range
+
+State = Any  # A NamedTuple of plain arrays; each policy has its own type of it.
+PlainParameters = Any  # A NamedTuple of a policy's parameters as plain numbers, for its kernels.
+
+
+class Policy(Declared, ABC):
+    """A learner's rule and its parameters; what it has learned is a separate `State`.
+
+    A subclass declares its parameters with `param` and gives `initial_state` and two kernels,
+    `recommend` and `learn`, as static methods that Numba compiles; a third, `estimate`, if it can.
+    See CONTRIBUTING.md.
+    """
+
+    paper: ClassVar[str] = ""
+    # The version of its arithmetic, stored with every model and ranker. Count it up with any change by which
+    # the same log comes to another state, or the same state and key to another slate.
+    version: ClassVar[int] = 1
+    needs_features: ClassVar[bool] = False
+    # What the conformance checks may expect (firstclick.testing).
+    mergeable: ClassVar[bool] = True
+    order_free: ClassVar[bool] = True
+    learns: ClassVar[bool] = True
+    quick: ClassVar[bool] = True  # It is well ahead of random order after a few thousand steps.
+    unordered: ClassVar[bool] = True  # The order of the items in the catalog means nothing to it.
+    growable: ClassVar[bool] = True  # Items may be added later.
+    takes_features: ClassVar[bool] = False  # A request may bring its own features.
+    unit_features: ClassVar[bool] = False  # Features must lie between 0 and 1.
+    # There may be clicks below the first one: it alone counts for what stands above it, and no further.
+    wants_all_clicks: ClassVar[bool] = False
+    learns_from_others: ClassVar[bool] = True  # What it learns from may have been shown by somebody else.
+    # What it takes for examined where the page does not tell.
+    click_model: ClassVar[ClickModel] = Cascade()
+    # Numbers that kernels need and nobody declares, because they follow from the catalog.
+    derived: ClassVar[tuple[str, ...]] = ()
+    numbers_type: ClassVar[Any] = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.name:
+            return
+        # Numba's cache finds a type again by module and name: it has to be a real attribute.
+        type_name = f"{cls.__name__}Numbers"
+        fields = (*cls.rules(), *cls.derived)
+        cls.numbers_type = namedtuple(type_name, fields, module=cls.__module__)  # type: ignore[misc]
+        module = sys.modules.get(cls.__module__)
+        if module is not None:
+            setattr(module, type_name, cls.numbers_type)
+        POLICY_OF_NUMBERS[cls.numbers_type] = cls
+
+    def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
+        """The parameters as plain numbers, for this k and these features."""
+        return self._pack()
+
+    def _pack(self, **computed: float) -> PlainParameters:
+        """The declared parameters as numbers (a word is its place in the list), then `computed`."""
+        values: dict[str, Any] = {}
+        for name, rule in self.rules().items():
+            value = getattr(self, name)
+            values[name] = rule.words.index(value) if isinstance(value, str) else value or rule.kind()
+        return self.numbers_type(**{**values, **computed})
+
+    def notes(self, numbers: PlainParameters, steps: int) -> tuple[str, ...]:
+        """What the user should be told about playing this many steps with these numbers, if anything."""
+        return ()
+
+    @abstractmethod
+    def initial_state(self, n_items: int, n_features: int, k: int) -> State:
+        """What is known before the first click."""
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        """What each array of a state may hold; one that is not named holds counts, or finite numbers."""
+        return {}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        """Refuse a state from outside (a file, a snapshot, a merge) that no log comes to, and that kernels
+        might follow beyond the end of an array. Its shapes are those of `initial_state`."""
+        ranges = self.ranges(n_items, k)
+        for name, array in state._asdict().items():
+            ranges.get(name, usual_range(array)).check(self.name, name, array)
+
+    def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
+        """The catalog with what `recommend` keeps between two calls, so as to find the same slates sooner.
+
+        It belongs to one state and to what is learned from there; a state from elsewhere needs new ones.
+        """
+        return with_own_hints(catalog)
+
+    @property
+    def n_context(self) -> int:
+        """How many numbers it wants to know of the user with each request."""
+        return 0
+
+    @property
+    def best_by_estimates(self) -> bool:
+        """Whether its best slate is the items of the highest estimates, whoever asks."""
+        return self.n_context == 0
+
+    def with_context(self, n_context: int) -> "Policy":
+        """The policy for requests that come with so many numbers; itself, if it was told its own number or
+        takes none."""
+        return self
+
+    def check_context(self, context: NDArray[np.float64]) -> None:
+        """Refuse a context that has the right size, and means nothing to this policy."""
+
+    def noise_size(self, k: int, n_features: int) -> int:
+        """How many standard normal numbers `recommend` uses."""
+        return 0
+
+    @property
+    def learns_row(self) -> bool:
+        """Whether it starts from one free observation of every item, where there is a world to give it."""
+        return False
+
+    def learn_row(self, state: State, row: NDArray[np.uint8]) -> None:
+        """Learn from one free observation of every item."""
+
+    def grow(self, state: State, n_items: int) -> State:
+        """The state with room for items added to the catalog, in the shape of `initial_state`."""
+        return state
+
+    def admit(self, numbers: PlainParameters, features: NDArray[np.float64]) -> None:
+        """Refuse items added later that `numbers`, computed without them, do not allow for."""
+
+    def merge(self, first: State, second: State) -> State:
+        """What is known from both logs together."""
+        raise InvalidInput(
+            f"{self.name}: states cannot be merged; write merge() for it, or declare mergeable = False"
+        )
+
+    def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
+        """What is known if each observation in the state counts only `weight`, above 0 and at most 1.
+
+        What has to be rounded is drawn, so that it is right on the average.
+        """
+        if weight == 1:
+            return state
+        raise InvalidInput(
+            f"{self.label} cannot weigh what it knows, so that weight must be 1, got {weight:g}"
+        )
+
+    @staticmethod
+    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+        """Kernel: fill `slate` with rows of the catalog, best first; return how many were found."""
+        raise NotImplementedError
+
+    @staticmethod
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        """Kernel: update `state` with the first `examined` positions of `slate` and their `clicks`, which
+        answer this request."""
+        raise NotImplementedError
+
+    @staticmethod
+    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
+        """Kernel: fill `means` and `deviations` with what the learner holds for the attraction of each of the
+        `rows` to the user of this request, and how uncertain that is as a standard deviation. NaN, as here:
+        it holds no such thing.
+        """
+        means[:] = np.nan
+        deviations[:] = np.nan
+
+
+def drawn_share(counts: NDArray[np.int64], weight: float, draw: np.random.Generator) -> NDArray[np.int64]:
+    """Whole numbers of which each is `weight` times its count on the average, and so is their sum, to within
+    one: one random number moves the grid to which the running sum is rounded."""
+    ends = np.floor(np.cumsum(weight * counts) + draw.random()).astype(np.int64)
+    return np.diff(ends, prepend=0)

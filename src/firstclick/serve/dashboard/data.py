@@ -1,0 +1,266 @@
+"""What the dashboard shows of a model."""
+
+import time
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from firstclick import __version__
+from firstclick.catalog.ids import ItemId
+from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, Bucket, History
+from firstclick.serve.model.model import Model
+from firstclick.serve.service import Service
+
+MOST_BUCKETS = 240
+MOST_ESTIMATES = 200
+MOST_RECENT = 8
+# The best of all items are looked for in at most this share of the time; in between, those found last are
+# shown with what is held of them now.
+SHARE = 0.01
+# From so many slates after the first ones on, it is worth saying how things go lately.
+ENOUGH = 100
+OUTCOMES = (
+    "accepted", "duplicate", "conflict", "unknown", "expired", "malformed", "too-large", "overloaded",
+    "unavailable",
+)  # fmt: skip
+
+
+class Counted(Struct):
+    """Slates and their clicks; the label says which."""
+
+    label: str
+    slates: int
+    clicks: int
+
+
+class Span(Struct):
+    """Slates and their clicks in the `width` seconds from `start` on."""
+
+    start: float
+    width: float
+    slates: int
+    clicks: int
+
+
+class Estimate(Struct):
+    """What is held for the attraction of an item; null where the policy holds nothing."""
+
+    id: ItemId
+    name: str
+    group: str
+    mean: float | None
+    deviation: float | None
+    examined: int | None
+
+
+class Slate(Struct):
+    """The slate that would be shown if nothing were left to explore."""
+
+    items: list[Estimate]
+
+
+class Answered(Struct):
+    """A slate and its clicks, by position; `click` is the first."""
+
+    time: float
+    items: list[str]
+    click: int | None
+    clicks: list[int]
+
+
+class Totals(Struct):
+    """Since the beginning."""
+
+    slates: int
+    clicks: int
+
+
+class ItemCounts(Struct):
+    """Items that can be shown, and those that were withdrawn."""
+
+    shown: int
+    withdrawn: int
+
+
+class ExploringShare(Struct):
+    """The share of the last slates that differed from the best one."""
+
+    share: float
+    of: int
+
+
+class Process(Struct):
+    """The process that answers."""
+
+    started: float
+    version: str
+    store: str
+    durability: str
+    recommended: int
+    snapshot_seq: int
+
+
+class View(Struct):
+    """A model at a glance; times are seconds since the epoch by the server's clock, `now`."""
+
+    model: str
+    policy: str
+    k: int
+    seq: int
+    now: float
+    items: ItemCounts
+    since: float | None
+    totals: Totals
+    clickthrough: list[Span]
+    start: Counted | None
+    lately: Counted | None
+    positions: list[int]
+    best: Slate | None  # None where it depends on who asks, or on the other items of the slate
+    recent: list[Answered]
+    estimates: list[Estimate]
+    exploring: ExploringShare | None
+    feedback: dict[str, int]
+    process: Process
+    replicas: list[dict[str, Any]]
+
+
+class Views:
+    """The views of a service's models."""
+
+    def __init__(self, service: Service, durability: str) -> None:
+        self._service = service
+        self._durability = durability
+        self._found: dict[str, tuple[int, float, NDArray[np.int64]]] = {}
+
+    def of(self, name: str) -> View:
+        """How the model stands."""
+        service = self._service
+        model = service.model(name)
+        rows = self._rows_to_show(model)
+        now = time.time()
+        with model.lock:
+            facts = model.describe()
+            history = model.history
+            spans = history.buckets(now, MOST_BUCKETS)
+            start, lately = compared(history, spans, now)
+            estimates = _estimates(model, rows)
+            recent = list(model.recent)[: -MOST_RECENT - 1 : -1]
+            items, names = model.shelf.catalog.items, model.shelf.names
+            answered = [
+                Answered(
+                    received,
+                    [names.get(items[row]) or str(items[row]) for row in feedback.rows],
+                    feedback.click,
+                    list(feedback.clicks),
+                )
+                for received, feedback in recent
+            ]
+            positions = history.positions[: model.k] + [0] * (model.k - len(history.positions))
+            totals, since = Totals(history.slates, history.clicks), history.since
+        share = service.exploring[name].share()
+        counts = dict(service.outcomes[name])
+        return View(
+            model=name,
+            policy=facts["policy"],
+            k=model.k,
+            seq=facts["seq"],
+            now=now,
+            items=ItemCounts(facts["items"], facts["withdrawn"]),
+            since=since,
+            totals=totals,
+            clickthrough=[Span(*span) for span in spans],
+            start=start,
+            lately=lately,
+            positions=positions,
+            best=_best(model, estimates),
+            recent=answered,
+            estimates=estimates,
+            exploring=None if share is None else ExploringShare(*share),
+            feedback={outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
+            process=Process(
+                service.started,
+                __version__,
+                service.store.kind,
+                self._durability,
+                service.recommended[name],
+                service.caretaker.snapshot_seq(name),
+            ),
+            replicas=service.caretaker.replicas(model),
+        )
+
+    def _rows_to_show(self, model: Model) -> NDArray[np.int64]:
+        """Rows with the highest estimates, or as of lately: with 100,000 items that is a search."""
+        began = time.monotonic()
+        n_rows, due, rows = self._found.get(model.name, (0, 0.0, np.empty(0, np.int64)))
+        if began >= due or n_rows != len(model.shelf.catalog.items):
+            rows = model.best_rows(MOST_ESTIMATES)
+            took = time.monotonic() - began
+            self._found[model.name] = len(model.shelf.catalog.items), began + took / SHARE, rows
+        with model.lock:
+            hidden = model.shelf.catalog.hidden
+            if not len(rows):
+                rows = np.flatnonzero(hidden == 0)[:MOST_ESTIMATES]
+            shown: NDArray[np.int64] = rows[hidden[rows] == 0]
+            return shown
+
+
+def compared(history: History, spans: list[Bucket], now: float) -> tuple[Counted | None, Counted | None]:
+    """How it went at first and how it goes lately: by days after two days, by slates before that."""
+    since = history.since
+    if since is None or history.slates < FIRST_SLATES:
+        return None, None
+    if now - since >= 2 * DAY:
+        day = [span for span in spans if span.start >= now - DAY]
+        slates = sum(span.slates for span in day)
+        if slates >= ENOUGH:
+            clicks = sum(span.clicks for span in day)
+            start = Counted("first day", history.day_slates, history.day_clicks)
+            return start, Counted("last 24 hours", slates, clicks)
+    start = Counted(f"first {FIRST_SLATES:,} slates", FIRST_SLATES, history.first_clicks)
+    wanted = min(FIRST_SLATES, history.slates - FIRST_SLATES)
+    if wanted < ENOUGH:
+        return start, None
+    slates = clicks = 0
+    for span in reversed(spans):
+        slates, clicks = slates + span.slates, clicks + span.clicks
+        if slates >= wanted:
+            break
+    return start, Counted(f"last {slates:,} slates", slates, clicks) if slates >= ENOUGH else None
+
+
+def _best(model: Model, estimates: list[Estimate]) -> Slate | None:
+    if not model.live.policy.best_by_estimates:
+        return None
+    return Slate([one for one in estimates[: model.k] if one.mean is not None])
+
+
+def _estimates(model: Model, rows: NDArray[np.int64]) -> list[Estimate]:
+    """What is held for each of the rows, highest mean first; nothing where that depends on who asks."""
+    means, deviations = model.live.estimates(rows)
+    if model.wants_context:
+        means, deviations = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    order = np.argsort(-means, kind="stable")
+    # Policies that count keep how often an item was examined; others have no such number.
+    examined = getattr(model.live.state, "examined", None)
+    shelf = model.shelf
+    told = []
+    for i in order.tolist():
+        row = int(rows[i])
+        item = shelf.catalog.items[row]
+        told.append(
+            Estimate(
+                item,
+                shelf.names.get(item, ""),
+                shelf.groups.get(item, ""),
+                _number(means[i]),
+                _number(deviations[i]),
+                int(examined[row]) if isinstance(examined, np.ndarray) and examined.ndim == 1 else None,
+            )
+        )
+    return told
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

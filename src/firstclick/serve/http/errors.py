@@ -1,0 +1,70 @@
+"""What only HTTP refuses, beside the kinds of `serve.errors`; and every refusal as an answer."""
+
+import math
+
+import msgspec
+
+from firstclick.wire.errors import Refused
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class NoSuchPath(Refused):
+    """Nothing is served at this path."""
+
+    status, code = "unknown", 404
+
+
+class WrongMethod(Refused):
+    """The path is there, for other methods."""
+
+    status, code = "wrong-method", 405
+
+    def __init__(self, message: str, allowed: str) -> None:
+        super().__init__(message)
+        self.allowed = allowed
+
+
+class UnsupportedMedia(Refused):
+    """A body that is not in the one form this route takes."""
+
+    status, code = "unsupported-media", 415
+
+
+class Misdirected(Refused):
+    """A server without keys was asked under a name that is not this machine's own."""
+
+    status, code = "misdirected", 421
+
+
+class Failed(Refused):
+    """Our mistake, told in the log; the caller hears that it is ours and nothing else."""
+
+    status, code = "failed", 500
+
+
+class Error(msgspec.Struct):
+    """Why nothing was done: a status word for programs, a sentence for people."""
+
+    status: str
+    message: str
+
+
+class ErrorAnswer(msgspec.Struct):
+    """What every refused request gets."""
+
+    error: Error
+
+
+def as_answer(refusal: Refused) -> tuple[int, bytes, Headers]:
+    """HTTP code, body and headers of a refusal."""
+    # A message may quote half a character that came in a path; JSON has no way to write it.
+    message = str(refusal).encode("utf-8", "backslashreplace").decode()
+    headers: Headers = []
+    if isinstance(refusal, WrongMethod):
+        headers.append((b"allow", refusal.allowed.encode()))
+    elif refusal.code == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if (wait := getattr(refusal, "retry_after", None)) is not None:
+        headers.append((b"retry-after", b"%d" % max(1, math.ceil(wait))))
+    return refusal.code, msgspec.json.encode(ErrorAnswer(Error(refusal.status, message))), headers

@@ -1,0 +1,1 @@
+"""The log of a model: its events, their bytes, and what they come to."""

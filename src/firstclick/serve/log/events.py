@@ -1,0 +1,287 @@
+"""The events of a model's log, and their bytes.
+
+A log is all there is: whoever folds the same events in the same order knows the same, bit for bit.
+Feedback, of which there are millions, is packed so that a kernel can read it (`serve.fold`); the rest is
+MessagePack.
+"""
+
+import struct
+from collections.abc import Collection, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog.feature_scale import FeatureScale
+from firstclick.catalog.ids import ItemId
+from firstclick.catalog.item import Item
+
+NONCE_SIZE = 16
+
+
+class Kind(IntEnum):
+    """What happened."""
+
+    CREATED = 0
+    FEEDBACK = 1
+    ITEMS_PUT = 2
+    ITEMS_WITHDRAWN = 3
+    ROLLED_BACK = 4
+
+
+class NewEvent(NamedTuple):
+    """What is to be appended. The nonce, unique in the model, makes sending it twice harmless."""
+
+    kind: int
+    nonce: bytes
+    payload: bytes
+    received: float  # seconds since the epoch by the receiver's clock: for people, it orders nothing
+
+
+class Event(NamedTuple):
+    """What is in the log; `seq` counts 1, 2, 3, ... in each model."""
+
+    seq: int
+    kind: int
+    nonce: bytes
+    payload: bytes
+    received: float
+
+
+class ItemsPut(msgspec.Struct, frozen=True, array_like=True):
+    """Items that were added or changed, in this order."""
+
+    ids: list[ItemId]
+    names: list[str]
+    groups: list[str]
+    n_features: int  # 0 for items without features
+    features: bytes  # float64, little-endian, row after row
+
+    @classmethod
+    def of(cls, items: Sequence[Item]) -> "ItemsPut":
+        """The items, which have all equally many features, or none."""
+        rows = [item.features for item in items if item.features is not None]
+        table = np.asarray(rows, "<f8") if rows else np.empty((len(items), 0), "<f8")
+        return cls(
+            [item.id for item in items],
+            [item.name for item in items],
+            [item.group for item in items],
+            table.shape[1],
+            table.tobytes(),
+        )
+
+    def table(self) -> NDArray[np.float64] | None:
+        """The features, one row an item, or None."""
+        if not self.n_features:
+            return None
+        return np.frombuffer(self.features, "<f8").reshape(len(self.ids), self.n_features)
+
+
+class Created(msgspec.Struct, frozen=True):
+    """A model begins: its policy, what does not change later, and its first items."""
+
+    policy: str
+    settings: dict[str, Any]
+    k: int
+    seed: int
+    n_features: int  # 0 for a catalog without features
+    items: ItemsPut
+    feature_scale: dict[str, Any] | None = None
+    # What is explored, and the version of the policy's arithmetic: stored, so that no later default or label
+    # can change them. Models without a key are older than these two.
+    key: int | None = None
+    version: int = 1
+
+    def first_features(self) -> NDArray[np.float64]:
+        """The features of the first items, without columns if they have none."""
+        table = self.items.table()
+        return np.empty((len(self.items.ids), 0)) if table is None else table
+
+
+class ItemsWithdrawn(msgspec.Struct, frozen=True):
+    """Items that are not shown any more."""
+
+    ids: list[ItemId]
+
+
+class RolledBack(msgspec.Struct, frozen=True):
+    """What was known after event `to` is known again; rows given since then stay, hidden."""
+
+    to: int
+
+
+Body = Created | ItemsPut | ItemsWithdrawn | RolledBack
+BODY_OF: dict[int, type[Body]] = {
+    Kind.CREATED: Created,
+    Kind.ITEMS_PUT: ItemsPut,
+    Kind.ITEMS_WITHDRAWN: ItemsWithdrawn,
+    Kind.ROLLED_BACK: RolledBack,
+}
+KIND_OF = {body: kind for kind, body in BODY_OF.items()}
+T = TypeVar("T", bound=Body)
+
+
+def packed(body: Body) -> bytes:
+    """The payload of any event but feedback."""
+    return msgspec.msgpack.encode(body)
+
+
+def unpacked(event: Event | NewEvent, expected: type[T]) -> T:
+    """The body in a payload; msgspec.DecodeError when the bytes are something else."""
+    return msgspec.msgpack.decode(event.payload, type=expected)
+
+
+# Feedback: the click (-1 for none), when the slate was recommended (ms since the epoch), then the rows.
+FEEDBACK_HEAD = struct.Struct("<hq")
+NO_CLICK = -1
+# In the place of the click: more is told than one click or none, and another head follows. It has the number
+# of rows, how many positions were examined (-1 if the page does not tell), and how many numbers the context
+# and the features of a row have; then come a bit for each position, the rows, the context and the features.
+MORE = -3
+MORE_HEAD = struct.Struct("<HhHH")
+ROW_SIZE, FLOAT_SIZE = 4, 8
+
+
+class Feedback(NamedTuple):
+    """Which positions of a slate were clicked, and what was known when it was recommended."""
+
+    clicks: tuple[int, ...]  # from the top
+    issued: float  # seconds since the epoch
+    rows: tuple[int, ...]
+    examined: int | None = None  # how many positions from the top, if the page tells
+    context: tuple[float, ...] = ()
+    features: tuple[tuple[float, ...], ...] = ()  # of each row, where the request brought its own
+
+    @property
+    def click(self) -> int | None:
+        """The first position clicked."""
+        return self.clicks[0] if self.clicks else None
+
+
+def feedback_payload(click: int | None, issued_ms: int, rows: bytes) -> bytes:
+    """The payload of feedback; `rows` are 32-bit numbers, little-endian, as they are in a token."""
+    return FEEDBACK_HEAD.pack(NO_CLICK if click is None else click, issued_ms) + rows
+
+
+def full_payload(
+    clicks: Collection[int],
+    issued_ms: int,
+    rows: bytes,
+    *,
+    examined: int | None = None,
+    context: bytes = b"",
+    features: bytes = b"",
+) -> bytes:
+    """The payload of feedback with several clicks, or with more than that; as short as it can be.
+
+    `context` and `features` are 64-bit floats, as they are in a token.
+    """
+    if len(clicks) <= 1 and examined is None and not context and not features:
+        return feedback_payload(next(iter(clicks), None), issued_ms, rows)
+    n = len(rows) // ROW_SIZE
+    bits = np.zeros(n, np.uint8)
+    bits[list(clicks)] = 1
+    n_columns = len(features) // (FLOAT_SIZE * n) if n else 0
+    more = MORE_HEAD.pack(n, -1 if examined is None else examined, len(context) // FLOAT_SIZE, n_columns)
+    marks = np.packbits(bits, bitorder="little").tobytes()
+    return FEEDBACK_HEAD.pack(MORE, issued_ms) + more + marks + rows + context + features
+
+
+def says_the_same(payload: bytes, other: bytes) -> bool:
+    """Whether two payloads of feedback tell the same of the same slate, whenever it was recommended."""
+    click, rest = slice(0, 2), slice(FEEDBACK_HEAD.size, None)
+    return payload[click] == other[click] and payload[rest] == other[rest]
+
+
+def read_feedback(payload: bytes) -> Feedback:
+    """What a payload of feedback says; ValueError or struct.error if it is none."""
+    click, issued = FEEDBACK_HEAD.unpack_from(payload)
+    at = FEEDBACK_HEAD.size
+    if click != MORE:
+        rows = np.frombuffer(payload, "<u4", offset=at)
+        return Feedback(() if click == NO_CLICK else (click,), issued / 1000, tuple(rows.tolist()))
+    n, examined, n_context, n_columns = MORE_HEAD.unpack_from(payload, at)
+    at += MORE_HEAD.size
+    marks = np.frombuffer(payload, np.uint8, -(-n // 8), at)
+    rows = np.frombuffer(payload, "<u4", n, at + len(marks))
+    floats = np.frombuffer(payload, "<f8", offset=at + len(marks) + rows.nbytes)
+    return Feedback(
+        tuple(np.flatnonzero(np.unpackbits(marks, bitorder="little")).tolist()),
+        issued / 1000,
+        tuple(rows.tolist()),
+        None if examined < 0 else examined,
+        tuple(floats[:n_context].tolist()),
+        tuple(map(tuple, floats[n_context:].reshape(n, n_columns).tolist())) if n_columns else (),
+    )
+
+
+def as_json(
+    event: Event, items: Sequence[ItemId], scale: FeatureScale | None, *, wants_all: bool = False
+) -> dict[str, Any]:
+    """The event in words, for people and for other programs; `items` has the item of every row.
+
+    Features are as people sent them, but for rounding: `scale` is what the model does to them. `wants_all`
+    says that its policy wants all clicks.
+    """
+    told: dict[str, Any] = {
+        "seq": event.seq,
+        "kind": Kind(event.kind).name.lower().replace("_", "-"),
+        "received": event.received,
+        "nonce": event.nonce.hex(),
+    }
+    if event.kind == Kind.FEEDBACK:
+        return told | _feedback_in_words(event.payload, items, scale, wants_all)
+    body = unpacked(event, BODY_OF[event.kind])
+    told |= {name: getattr(body, name) for name in body.__struct_fields__}
+    for name, value in list(told.items()):
+        if isinstance(value, ItemsPut):
+            told[name] = _items_in_words(value, scale)
+    if isinstance(body, Created) and scale is not None:
+        told["n_features"] = len(scale.names)
+    if isinstance(body, ItemsPut):
+        for name in body.__struct_fields__:
+            del told[name]
+        told["items"] = _items_in_words(body, scale)
+    return told
+
+
+def _feedback_in_words(
+    payload: bytes, items: Sequence[ItemId], scale: FeatureScale | None, wants_all: bool
+) -> dict[str, Any]:
+    """`click` is the first one; `clicks` are there if there are several, the rest if it was told.
+
+    For a policy that wants all clicks the first one alone is written with what was examined: where that is
+    not told, one click is all of them.
+    """
+    try:
+        said = read_feedback(payload)
+        shown = [items[row] for row in said.rows]
+    except (IndexError, ValueError, struct.error):
+        # Nobody learned from it either.
+        return {"click": None, "issued": None, "items": [], "unreadable": payload.hex()}
+    told: dict[str, Any] = {"click": said.click, "issued": said.issued, "items": shown}
+    if len(said.clicks) > 1 or (wants_all and said.examined is None):
+        told["clicks"] = list(said.clicks)
+    if said.examined is not None:
+        told["examined"] = said.examined
+    if said.context:
+        told["context"] = list(said.context)
+    if said.features:
+        told["features"] = _as_given(np.array(said.features), scale)
+    return told
+
+
+def _as_given(table: NDArray[np.float64], scale: FeatureScale | None) -> list[list[float]]:
+    given: list[list[float]] = (table if scale is None else scale.undo(table)).tolist()
+    return given
+
+
+def _items_in_words(body: ItemsPut, scale: FeatureScale | None) -> list[dict[str, Any]]:
+    table = body.table()
+    rows = None if table is None else _as_given(table, scale)
+    return [
+        {"id": item, "name": name, "group": group} | ({} if rows is None else {"features": rows[row]})
+        for row, (item, name, group) in enumerate(zip(body.ids, body.names, body.groups, strict=True))
+    ]

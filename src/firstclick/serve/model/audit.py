@@ -1,0 +1,97 @@
+"""Is what a model serves what its log says? Anyone can check."""
+
+import time
+from collections.abc import Callable
+from itertools import chain
+from typing import NamedTuple
+
+from firstclick.errors import FirstclickError
+from firstclick.serve.log.events import Created, unpacked
+from firstclick.serve.log.snapshot import BadSnapshot
+from firstclick.serve.model.model import Model
+from firstclick.serve.model.replay import Memory, catch_up, recover, shelf_at
+from firstclick.serve.store.store import Store, StoredModel
+from firstclick.wire.errors import OtherVersion
+
+# Seconds for which a served model may be behind its log while it is audited.
+BEHIND_AT_MOST = 5.0
+
+Progress = Callable[[int, int], None]
+
+
+class Audit(NamedTuple):
+    """A model folded again from its first event, without snapshots, and compared bit for bit."""
+
+    name: str
+    seq: int
+    digest: str  # SHA-256 of all that the log comes to
+    compared: int  # what it was compared with: the served model, or the snapshots there are
+    differing: tuple[str, ...]  # a sentence for each that was not equal
+    seconds: float
+    not_folded: str = ""  # why it was not: another version of its policy has learned it
+
+    @property
+    def equal(self) -> bool:
+        return not self.differing
+
+
+def audit_served(store: Store, model: Model) -> Audit:
+    """Compare a model that is being served with its log, as of now."""
+    started = time.monotonic()
+    head = next(stored.head for stored in store.models() if stored.id == model.id)
+    # Events may be in the log a moment before they are folded, not longer.
+    while model.seq < head and time.monotonic() - started < BEHIND_AT_MOST:
+        time.sleep(0.01)
+    with model.lock:
+        seq, served = model.seq, model.digest()
+    digest = recover(store, StoredModel(model.id, model.name, seq), use_snapshots=False).digest()
+    differing = [] if served == digest else [f"the served model has digest {served}, its log {digest}"]
+    if seq < head:
+        differing.append(f"the served model stands at event {seq}, its log at event {head}")
+    return Audit(model.name, seq, digest, 1, tuple(differing), time.monotonic() - started)
+
+
+def audit_stored(store: Store, stored: StoredModel, progress: Progress = lambda done, total: None) -> Audit:
+    """Fold a log to its end, and compare the snapshots on the way."""
+    try:
+        return _folded(store, stored, progress)
+    except OtherVersion as error:
+        return Audit(stored.name, stored.head, "", 0, (), 0.0, str(error))
+    except FirstclickError as error:
+        return Audit(stored.name, stored.head, "", 0, (f"the log cannot be folded: {error}",), 0.0)
+
+
+def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
+    started = time.monotonic()
+    changes = list(chain.from_iterable(store.events(stored.id, 0, stored.head, feedback=False)))
+    created = unpacked(changes[0], Created)
+    model = Model(stored.id, stored.name, created)
+
+    memory = Memory(changes)
+
+    def go_on(upto: int) -> None:
+        catch_up(
+            store,
+            model,
+            upto,
+            use_snapshots=False,
+            progress=lambda done, _: progress(done, stored.head),
+            memory=memory,
+        )
+
+    compared, differing = 0, []
+    for seq, content in sorted(store.snapshots(stored.id)):
+        try:
+            kept = Model.restored(
+                stored.id, stored.name, created, content, lambda at: shelf_at(at, changes, created)
+            )
+        except BadSnapshot:
+            continue  # Nobody would use it either.
+        go_on(seq)
+        compared += 1
+        if (found := kept.digest()) != (wanted := model.digest()):
+            differing.append(f"the snapshot after event {seq} has digest {found}, the log {wanted}")
+    go_on(stored.head)
+    return Audit(
+        stored.name, model.seq, model.digest(), compared, tuple(differing), time.monotonic() - started
+    )

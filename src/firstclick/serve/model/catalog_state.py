@@ -1,0 +1,85 @@
+"""A model's items as its log says: which rows there are, which are shown, and how they are called."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog.catalog import Catalog
+from firstclick.catalog.groups import Group, numbered
+from firstclick.catalog.ids import ItemId
+from firstclick.serve.log.events import Created, Event, ItemsPut, ItemsWithdrawn, Kind, RolledBack, unpacked
+
+
+class Standing(NamedTuple):
+    """How a shelf stood: which rows were hidden, and how items were called."""
+
+    hidden: NDArray[np.uint8]
+    names: dict[ItemId, str]
+    groups: dict[ItemId, str]
+
+
+class Shelf:
+    """A catalog with a name and a group for each item, changed by events alone."""
+
+    def __init__(self, created: Created) -> None:
+        items = created.items
+        self.catalog = Catalog(items.ids, items.table())
+        self.names = dict(zip(items.ids, items.names, strict=True))
+        self.groups = dict(zip(items.ids, items.groups, strict=True))
+        self._numbered: tuple[dict[Group, int], NDArray[np.int32]] | None = None
+
+    def numbered_groups(self) -> tuple[dict[Group, int], NDArray[np.int32]]:
+        """The number of each group, and that of each row; 0 for rows of no group."""
+        if self._numbered is None:
+            names: dict[Group, int] = {}
+            rows = numbered((self.groups.get(item) for item in self.catalog.items), names)
+            self._numbered = names, rows
+        return self._numbered
+
+    def standing(self) -> Standing:
+        """How things stand now, to go back to later."""
+        return Standing(self.catalog.hidden.copy(), dict(self.names), dict(self.groups))
+
+    def apply(self, event: Event, standing_at: Callable[[int], Standing]) -> None:
+        """One event that is neither feedback nor the creation; `standing_at` knows how things stood once."""
+        self._numbered = None
+        if event.kind == Kind.ITEMS_PUT:
+            self._put(unpacked(event, ItemsPut))
+        elif event.kind == Kind.ITEMS_WITHDRAWN:
+            ids = unpacked(event, ItemsWithdrawn).ids
+            # Two processes may withdraw one item: the second finds it gone already.
+            self.catalog.withdraw(dict.fromkeys(item for item in ids if self.is_shown(item)))
+        else:
+            earlier = standing_at(unpacked(event, RolledBack).to)
+            self.catalog.show_as(earlier.hidden)
+            self.names |= earlier.names
+            self.groups |= earlier.groups
+
+    def is_shown(self, item: ItemId) -> bool:
+        """Whether the item is there and not withdrawn."""
+        row = self.catalog.row_of(item)
+        return row is not None and self.catalog.is_shown(row)
+
+    def _put(self, items: ItemsPut) -> None:
+        table = items.table()
+        catalog = self.catalog
+        features = catalog.features
+        rows = [catalog.row_of(item) for item in items.ids]
+        # Equal features: the same item, with all that was learned about it.
+        same = np.array([row is not None for row in rows])
+        if table is not None and features is not None:
+            known = np.flatnonzero(same)
+            held = np.array([rows[i] for i in known.tolist()], np.int64)
+            same[known] = (features[held] == table[known]).all(axis=1)
+        new = np.flatnonzero(~same)
+        again = [items.ids[i] for i in np.flatnonzero(same).tolist()]
+        ids = [items.ids[i] for i in new.tolist()]
+        if again:
+            catalog.show_again(again)
+        if ids:
+            catalog.withdraw([item for item in ids if self.is_shown(item)])
+            catalog.add(ids, None if table is None else table[new])
+        self.names.update(zip(items.ids, items.names, strict=True))
+        self.groups.update(zip(items.ids, items.groups, strict=True))

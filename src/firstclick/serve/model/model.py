@@ -1,0 +1,344 @@
+"""A model: what the events of one log, folded in order, have taught a policy about its items."""
+
+import hashlib
+import json
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress, groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.catalog.ids import ItemId
+from firstclick.errors import FirstclickError, WorkFailed
+from firstclick.online.engine import LivePolicy
+from firstclick.online.random_key import key_of_old
+from firstclick.policies.base import Policy, State
+from firstclick.registry import policy_class
+from firstclick.serve.log.codec import SKIPPED, fold
+from firstclick.serve.log.events import (
+    Created,
+    Event,
+    Feedback,
+    Kind,
+    RolledBack,
+    feedback_payload,
+    read_feedback,
+    unpacked,
+)
+from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
+from firstclick.serve.model.asking import AtMost, features_as_shown, wish
+from firstclick.serve.model.catalog_state import Shelf, Standing
+from firstclick.serve.model.click_stats import History
+from firstclick.serve.model.pinned import with_pinned
+from firstclick.source_code import code_hash
+from firstclick.wire.errors import Malformed, OtherVersion
+
+log = logging.getLogger("firstclick.serve")
+
+# Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.
+TOGETHER = 64
+RECENT = 8
+# Slates made in one call at most.
+MOST_READY = 16
+# Kernels are compiled for a number with a sign.
+LARGEST_NUMBER = 2**63 - 1
+
+
+class Ranked(NamedTuple):
+    """A slate in rows, its items, and what is held for the attraction of each (None: nothing).
+
+    `context` and `features`, of each row, are those of the request, as a token has them.
+    """
+
+    rows: NDArray[np.int64]
+    items: list[ItemId]
+    scores: list[float | None]
+    seq: int
+    context: bytes = b""
+    features: bytes = b""
+
+
+class Known(NamedTuple):
+    """What a model knew after some event: all that a rollback brings back."""
+
+    state: State
+    standing: Standing
+
+
+class Model:
+    """The fold of a log. `apply` goes on with it; all else reads. Safe for use by several threads."""
+
+    def __init__(self, id: int, name: str, created: Created, shelf: Shelf | None = None) -> None:
+        """The model after the first event of its log, or with a shelf that is further on."""
+        self.id = id
+        self.name = name
+        self.created = created
+        self.shelf = shelf or Shelf(created)
+        policy = policy_of(created, name)
+        self.live = LivePolicy(policy, self.shelf.catalog, k=created.k)
+        if shelf is not None:
+            # Numbers that follow from features follow from the first ones.
+            self.live.numbers = policy.numbers(created.k, created.first_features())
+        self.history = History()
+        self.recent: deque[tuple[float, Feedback]] = deque(maxlen=RECENT)  # for people to look at
+        self.seq = 1
+        self.nonce = b""  # of the last event, unless that is the creation
+        self.restored_from = 0  # the event after which the snapshot was made that this came from
+        self.lock = threading.RLock()
+        self._ready: list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]] = []
+        self._ready_seq = 0
+        self._at_once = 1
+        self._key = (
+            key_of_old("model", created.seed, policy, created.k)
+            if created.key is None
+            else np.uint64(created.key)
+        )
+        self.wants_context = policy.n_context > 0
+
+    @property
+    def k(self) -> int:
+        return self.created.k
+
+    @property
+    def n_given_features(self) -> int:
+        """The features that people give for an item; the learner may have a constant more."""
+        scale = self.created.feature_scale
+        return len(scale["names"]) if scale else self.created.n_features
+
+    @property
+    def policy(self) -> str:
+        return self.live.policy.label
+
+    def apply(
+        self, events: Sequence[Event], known_at: Callable[[int], Known], *, together: int = TOGETHER
+    ) -> None:
+        """Fold the next events, in order; those that are folded already are passed over.
+
+        `known_at` tells what was known after an earlier event, for rollbacks. At most `together` pieces of
+        feedback are learned while others wait.
+        """
+        for is_feedback, run in groupby(events, lambda event: event.kind == Kind.FEEDBACK):
+            run_events = list(run)
+            if is_feedback:
+                for start in range(0, len(run_events), together):
+                    self._learn(run_events[start : start + together])
+            else:
+                for event in run_events:
+                    self._change(event, known_at)
+
+    def _learn(self, events: list[Event]) -> None:
+        with self.lock:
+            fresh = [event for event in events if event.seq > self.seq]
+            if not fresh:
+                return
+            self._expect(fresh[0])
+            clicks = fold(self.live, [event.payload for event in fresh])
+            self.seq, self.nonce = fresh[-1].seq, fresh[-1].nonce
+            learned = clicks != SKIPPED
+            if not learned.all():
+                log.error("%s: %d pieces of feedback show what it never had", self.name, (~learned).sum())
+                self.history.skipped += int((~learned).sum())
+                fresh = list(compress(fresh, learned.tolist()))
+            self.history.add(np.array([event.received for event in fresh]), clicks[learned])
+            self.recent.extend((event.received, read_feedback(event.payload)) for event in fresh[-RECENT:])
+
+    def _change(self, event: Event, known_at: Callable[[int], Known]) -> None:
+        earlier = None
+        if event.kind == Kind.ROLLED_BACK and event.seq > self.seq:
+            # May read the log, which takes its time: before the lock.
+            earlier = known_at(unpacked(event, RolledBack).to)
+        with self.lock:
+            if event.seq <= self.seq:
+                return
+            self._expect(event)
+            self.shelf.apply(event, lambda seq: earlier.standing if earlier else self.shelf.standing())
+            if earlier is not None:
+                state = _copied(earlier.state)
+                self.live.state = self.live.policy.grow(state, len(self.shelf.catalog.items))
+            self.live.follow_catalog()
+            self.seq, self.nonce = event.seq, event.nonce
+
+    def known(self) -> Known:
+        """What is known now, to go back to later."""
+        with self.lock:
+            return Known(_copied(self.live.state), self.shelf.standing())
+
+    def _expect(self, event: Event) -> None:
+        if event.seq != self.seq + 1:
+            raise WorkFailed(f"{self.name}: event {self.seq + 1} comes next in the log, got {event.seq}")
+
+    def recommend(
+        self,
+        number: int,
+        *,
+        k: int | None = None,
+        candidates: Iterable[ItemId] | None = None,
+        exclude: Iterable[ItemId] = (),
+        pinned: Mapping[int, ItemId] | None = None,
+        context: ArrayLike | None = None,
+        at_most: AtMost | None = None,
+        features: ArrayLike | None = None,
+    ) -> Ranked:
+        """The slate to show; the log so far, `number` and what is asked decide it."""
+        with self.lock:
+            try:
+                request, free, held = wish(
+                    self.live, self.shelf, self.created.feature_scale, k=k, candidates=candidates,
+                    exclude=exclude, pinned=pinned, context=context, at_most=at_most, features=features,
+                )  # fmt: skip
+            except FirstclickError as error:
+                raise Malformed(str(error)) from None
+            ((rows, means),) = self.live.recommend_many(self._key, [number], free, request)
+            rows = with_pinned(rows, held) if held else rows
+            own = features_as_shown(request, self.shelf.catalog, rows)
+            if held:
+                means, _ = self.live.estimates(rows, request.context, own)
+            ranked = self._ranked(rows, means)
+            if not len(request.context) and not len(own):
+                return ranked
+            as_bytes = (array.astype("<f8").tobytes() for array in (request.context, own))
+            return Ranked(*ranked[:4], *as_bytes)
+
+    def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
+        items = self.shelf.catalog.items
+        return Ranked(
+            rows,
+            [items[row] for row in rows.tolist()],
+            [None if mean != mean else mean for mean in means.tolist()],
+            self.seq,
+        )
+
+    def next_slate(self) -> tuple[int, Ranked]:
+        """A number drawn by chance, and `recommend(number)`, of a policy that wants no context.
+
+        Where requests come faster than feedback, several are made in one call and wait for their turn; none
+        outlives the next event.
+        """
+        with self.lock:
+            if not self._ready or self._ready_seq != self.seq:
+                # As many as were asked for since the last event, roughly: what is left over is thrown away.
+                used_up = not self._ready and self._ready_seq == self.seq
+                self._at_once = min(2 * self._at_once, MOST_READY) if used_up else max(self._at_once // 2, 1)
+                numbers = np.frombuffer(os.urandom(8 * self._at_once), np.int64) & LARGEST_NUMBER
+                slates = self.live.recommend_many(self._key, numbers.tolist(), self.k, self.live.request())
+                self._ready = list(zip(numbers.tolist(), slates, strict=True))
+                self._ready_seq = self.seq
+            number, (rows, means) = self._ready.pop()
+            return number, self._ranked(rows, means)
+
+    def best_rows(self, n: int) -> NDArray[np.int64]:
+        """The slate without exploration: the shown rows of the highest estimates; none if nothing is held."""
+        with self.lock:
+            rows = np.flatnonzero(self.shelf.catalog.hidden == 0)
+            means, _ = self.live.estimates(rows)
+        rows, means = rows[~np.isnan(means)], means[~np.isnan(means)]
+        if not len(means):
+            return rows[:0]
+        n = min(n, len(rows))
+        first = np.argpartition(-means, n - 1)[:n]
+        return rows[first[np.argsort(-means[first], kind="stable")]]
+
+    def digest(self) -> str:
+        """SHA-256 of all that is known: equal for all who folded the same events."""
+        with self.lock:
+            # Copied now and hashed later: nobody waits for the digest of a large catalog.
+            catalog, names, groups = self.shelf.catalog, dict(self.shelf.names), dict(self.shelf.groups)
+            arrays = [*_copied(self.live.state), catalog.hidden.copy(), catalog.arrays.features]
+            page = {"seq": self.seq, "items": catalog.items.copy(), "history": self.history.as_json()}
+        page["names"] = sorted((str(item), name) for item, name in names.items())
+        page["groups"] = sorted((str(item), group) for item, group in groups.items())
+        digest = hashlib.sha256(json.dumps(page).encode())
+        for array in arrays:
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def _code(self) -> str:
+        """What decides what a log comes to: a snapshot of other code is not believed."""
+        return code_hash(__name__, type(self.live.policy))
+
+    def snapshot(self) -> tuple[int, bytes]:
+        """The last event, and what is known after it, as bytes."""
+        with self.lock:
+            page = {
+                "seq": self.seq,
+                "nonce": self.nonce.hex(),
+                "code": self._code(),
+                "history": self.history.as_json(),
+            }
+            return self.seq, write_snapshot(page, self.live.state._asdict())
+
+    @classmethod
+    def restored(
+        cls, id: int, name: str, created: Created, content: bytes, shelf_at: Callable[[int], Shelf]
+    ) -> "Model":
+        """The model of a snapshot, or BadSnapshot; `shelf_at` folds the items as of an event."""
+        page, arrays = read_snapshot(content)
+        try:
+            seq = int(page["seq"])
+            model = cls(id, name, created, shelf_at(seq))
+            if page["code"] != model._code():
+                raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
+            live = model.live
+            model.live = LivePolicy.restored(live.policy, live.numbers, live.catalog, live.k, arrays)
+            model.history = History.from_json(page["history"])
+            model.nonce = bytes.fromhex(page["nonce"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
+        model.seq = model.restored_from = seq
+        return model
+
+    def warm_up(self) -> None:
+        """Have every kernel compiled that users would wait for; nothing is learned."""
+        n_context = self.live.policy.n_context
+        self.recommend(0, context=np.zeros(n_context) if n_context else None)
+        self.best_rows(1)
+        with self.lock:
+            blank = LivePolicy.restored(
+                self.live.policy,
+                self.live.numbers,
+                self.live.catalog,
+                self.k,
+                {name: array.copy() for name, array in self.live.state._asdict().items()},
+            )
+        fold(blank, [feedback_payload(None, 0, b"")])
+
+    def describe(self) -> dict[str, Any]:
+        """The model in words and numbers."""
+        with self.lock:
+            catalog = self.shelf.catalog
+            return {
+                "name": self.name,
+                "policy": self.policy,
+                "k": self.k,
+                "seed": self.created.seed,
+                "n_features": self.n_given_features,
+                "items": len(catalog),
+                "withdrawn": len(self.shelf.names) - len(catalog),
+                "seq": self.seq,
+                "slates": self.history.slates,
+                "clicks": self.history.clicks,
+            }
+
+
+def policy_of(created: Created, name: str) -> Policy:
+    """The policy that the model was created with, or OtherVersion."""
+    # Before its settings are looked at, which may be others in another version.
+    known = policy_class(created.policy)
+    if created.version != known.version:
+        raise OtherVersion(
+            f"it was learned by version {created.version} of {known.name}, and this firstclick has version "
+            f"{known.version}, which learns differently. Its log is kept. To start a new model from its "
+            f"slates, stop the server if the store is an SQLite file and run `firstclick relearn {name} "
+            f"--name NEW --store STORE`; `firstclick log {name} --store STORE` exports them"
+        )
+    return known(**created.settings)
+
+
+def _copied(state: State) -> State:
+    return type(state)(*(array.copy() for array in state))

@@ -1,0 +1,86 @@
+"""The models of a store by name, each taken up for itself, so that none takes others down."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from firstclick.errors import FirstclickError
+from firstclick.serve.model.model import Model
+from firstclick.serve.model.replay import recover
+from firstclick.serve.store.store import Store, StoredModel
+from firstclick.validation.quoting import quoted
+from firstclick.wire.errors import NotServed, OtherVersion, Unavailable, Unknown
+
+log = logging.getLogger("firstclick.serve")
+
+Progress = Callable[[int, int], None]
+
+
+class Models:
+    """Models at work, and why others are not."""
+
+    def __init__(self, store: Store, admitted: Callable[[Model], None]) -> None:
+        """`admitted` is told of every model before it is found here."""
+        self._store = store
+        self._admitted = admitted
+        self._models: dict[str, Model] = {}
+        self._admitting = threading.Lock()
+        # Models that are not served, with the reason: their log could not be folded, or was folded by other
+        # arithmetic, which is nobody's fault.
+        self.broken: dict[str, str] = {}
+        self.outdated: set[str] = set()
+
+    def names(self) -> list[str]:
+        """The names of the models at work."""
+        return sorted(self._models)
+
+    def find(self, name: str) -> Model:
+        """The model of this name; Unknown, or Unavailable if its log cannot be folded."""
+        model = self._models.get(name)
+        if model is not None:
+            return model
+        if name in self.outdated:
+            raise NotServed(f"model {name!r} is not served: {self.broken[name]}")
+        if name in self.broken:
+            raise Unavailable(f"model {name!r} cannot be served: {self.broken[name]}")
+        known = ", ".join(map(repr, self.names())) or "none yet"
+        raise Unknown(f"no model {quoted(name)}; there are: {known}")
+
+    def take_up(self, stored: StoredModel, progress: Progress = lambda done, total: None) -> Model | None:
+        """The model that is in the store, ready to work; None if its log cannot be folded."""
+        if stored.name in self._models:
+            return self._models[stored.name]
+        try:
+            # A long log takes its time: others are served meanwhile.
+            model = recover(self._store, stored, progress=progress)
+            # Kernels are compiled now, not while the first users wait.
+            model.warm_up()
+        except Unavailable:
+            raise  # The store does not answer, which says nothing about the log.
+        except FirstclickError as error:
+            if isinstance(error, OtherVersion):
+                self.outdated.add(stored.name)
+            self._say_broken(stored.name, str(error))
+            return None
+        except Exception as error:
+            log.exception("%s: the log cannot be folded", stored.name)
+            self._say_broken(stored.name, f"{type(error).__name__}, see the server's log")
+            return None
+        # Two threads may find a new model at once; it must not become two.
+        with self._admitting:
+            if stored.name not in self._models:
+                self._admitted(model)
+                self._models[stored.name] = model
+            self.broken.pop(stored.name, None)
+            return self._models[stored.name]
+
+    def start_again(self, stored: StoredModel) -> None:
+        """Forget what is known of a model, and fold its log as it is now."""
+        with self._admitting:
+            self._models.pop(stored.name, None)
+        self.take_up(stored)
+
+    def _say_broken(self, name: str, why: str) -> None:
+        if self.broken.get(name) != why:
+            log.error("model %r is not served: %s", name, why)
+        self.broken[name] = why

@@ -1,0 +1,1 @@
+"""Studies that can be run again: the paper, and the guide."""

@@ -1,0 +1,145 @@
+"""The picture of the guide: learners against worlds, the darker the more they lose."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from firstclick.report.figures import INK, look
+from firstclick.report.labels import text_width
+from firstclick.studies.guide.page import by_cell, learners_by_family, share_in_words
+from firstclick.studies.guide.standings import Line, worlds_in
+
+# In points.
+ROW, COLUMN = 15.0, 40.0
+BETWEEN = 14.0  # between families, where the name of the next one stands
+ABOVE, BOTTOM, LEFT = 44.0, 34.0, 12.0
+SIZE, TITLE = 8.2, 11.5
+
+# From what loses nothing to what is no better than chance: light to dark, so that it prints in grey.
+SCALE = ((0.0, "#f3f8ef"), (0.1, "#cfe6c3"), (0.3, "#9cc7c0"), (0.6, "#5b8fb0"), (1.0, "#3a4a78"))
+NOT_PLAYED = "#f1f1f1"
+DARK_FROM = 0.45  # from here on white letters
+OWN = "#d55e00"
+
+HEADING = "What each learner loses, in percent of what random order loses"
+BOX = 20.0
+# Colour, frame, words and weight of the letters.
+LEGEND = (
+    (SCALE[0][1], "", "0: the best slates at once", "normal"),
+    (SCALE[-1][1], "", "100: no better than chance", "normal"),
+    ("", OWN, "the world its paper has in mind", "normal"),
+    ("", "", "bold: nobody is clearly better", "bold"),
+)
+
+
+def guide_figure(lines: Sequence[Line]) -> Figure:
+    """A cell for every learner and world: its colour and number are the share of random order's regret.
+
+    Own ground, the world that the learner's paper has in mind, has a frame; who leads a world is in bold.
+    """
+    worlds, families = worlds_in(lines), learners_by_family(lines)
+    learners = [learner for group in families.values() for learner in group]
+    titles = max(text_width(family, SIZE, "bold") for family in families)
+    names = LEFT + max(max(text_width(learner, SIZE) for learner in learners), titles) + 8
+    tall = ROW * len(learners) + BETWEEN * len(families)
+    wide = COLUMN * len(worlds)
+    subheading = f"Mean of {max(line.runs for line in lines)} runs of {lines[0].steps:,} steps"
+    # Names of worlds lean to the right. There is room for what stands above and below, however few they are.
+    leaning = 0.75 * max(text_width(world.name, SIZE) for world in worlds)
+    above = ABOVE + leaning
+    width = max(
+        names + wide + leaning - COLUMN / 4, 2 * LEFT + text_width(HEADING, TITLE), 2 * LEFT + _explained()
+    )
+    height = above + tall + BOTTOM
+    with look():
+        figure = Figure(figsize=(width / 72, height / 72))
+        figure.patch.set_facecolor("white")
+        axes = figure.add_axes((names / width, BOTTOM / height, wide / width, tall / height))
+        axes.set_xlim(0, wide)
+        axes.set_ylim(tall, 0)
+        axes.set_axis_off()
+        cells, down = by_cell(lines), 0.0
+        for family, members in families.items():
+            down += BETWEEN
+            if family:
+                _write(axes, LEFT - names, down - 4, family, ha="left", weight="bold")
+            for learner in members:
+                _write(axes, -5, down + ROW / 2, learner, ha="right")
+                for place, world in enumerate(worlds):
+                    own = learner.partition(":")[0] in world.own_ground
+                    _draw(axes, COLUMN * place, down, cells[learner, world.name], own)
+                down += ROW
+        for place, world in enumerate(worlds):
+            axes.text(
+                COLUMN * (place + 0.5), BETWEEN - 4, world.name, rotation=45, ha="left", va="baseline",
+                rotation_mode="anchor", fontsize=SIZE, color=INK, clip_on=False,
+            )  # fmt: skip
+        _write(axes, LEFT - names, 14 - above, HEADING, ha="left", size=TITLE)
+        _write(axes, LEFT - names, 30 - above, subheading, ha="left")
+        _explain(axes, LEFT - names, tall + 16)
+        return figure
+
+
+def color_of(share: float) -> tuple[float, float, float]:
+    """The colour of a share of random order's regret; outside of 0 and 1 that of the nearer end."""
+    share = min(max(share, 0.0), 1.0)
+    for (low, first), (high, second) in pairwise(SCALE):
+        if share <= high:
+            part = (share - low) / (high - low)
+            channels = [
+                (1 - part) * int(first[at : at + 2], 16) + part * int(second[at : at + 2], 16)
+                for at in (1, 3, 5)
+            ]
+            return channels[0] / 255, channels[1] / 255, channels[2] / 255
+    raise AssertionError("the scale ends at 1")
+
+
+def _draw(axes: Axes, left: float, top: float, line: Line, own: bool) -> None:
+    color = NOT_PLAYED if line.reason else color_of(line.share_of_random)
+    axes.add_patch(
+        Rectangle((left + 0.6, top + 0.6), COLUMN - 1.2, ROW - 1.2, facecolor=color, edgecolor="none")
+    )
+    if own:
+        axes.add_patch(
+            Rectangle(
+                (left + 1.3, top + 1.3), COLUMN - 2.6, ROW - 2.6, fill=False, edgecolor=OWN, linewidth=1.5
+            )
+        )
+    dark = not line.reason and line.share_of_random > DARK_FROM
+    _write(
+        axes, left + COLUMN / 2, top + ROW / 2, share_in_words(line), ha="center",
+        weight="bold" if line.leads else "normal", color="white" if dark else "black" if line.leads else INK,
+    )  # fmt: skip
+
+
+def _explain(axes: Axes, left: float, down: float) -> None:
+    """Below: what colours, frames and bold letters mean."""
+    for color, frame, said, weight in LEGEND:
+        if color or frame:
+            box = Rectangle((left, down - 6), BOX, 11, facecolor=color or "none", edgecolor=frame or "none")
+            box.set(linewidth=1.5, clip_on=False)
+            axes.add_patch(box)
+            left += BOX + 5
+        _write(axes, left, down, said, ha="left", weight=weight)
+        left += text_width(said, SIZE, weight) + 14
+
+
+def _explained() -> float:
+    """How wide the legend is."""
+    return sum(
+        text_width(said, SIZE, weight) + 14 + (BOX + 5 if color or frame else 0)
+        for color, frame, said, weight in LEGEND
+    )
+
+
+def _write(
+    axes: Axes, across: float, down: float, text: str, *, ha: str, size: float = SIZE, weight: str = "normal",
+    color: str = INK,
+) -> None:  # fmt: skip
+    axes.text(
+        across, down, text, ha=ha, va="center_baseline", fontsize=size, fontweight=weight, color=color,
+        parse_math=False, clip_on=False,
+    )  # fmt: skip

@@ -1,0 +1,133 @@
+"""What a comparison gave: the regret of every learner in every stock world, against random order."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.errors import InvalidInput
+from firstclick.studies.guide.families import FLOOR
+from firstclick.studies.guide.stock import STOCK, StockWorld
+
+# By so many standard errors of the paired difference one is clearly better than the other.
+CLEARLY = 2.0
+
+COLUMNS = (
+    "world", "learner", "policy", "steps", "runs", "expected_regret", "stderr", "share_of_random",
+    "times_best", "leads", "reason",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """One learner in one world: the regret of each run, or why it did not play."""
+
+    world: StockWorld
+    learner: str  # as it was asked for
+    policy: str  # as it played
+    regret: NDArray[np.float64]
+    reason: str = ""
+
+    @property
+    def mean(self) -> float:
+        return float(self.regret.mean()) if len(self.regret) else nan
+
+    @property
+    def stderr(self) -> float:
+        runs = len(self.regret)
+        return float(self.regret.std(ddof=1) / sqrt(runs)) if runs > 1 else nan
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One cell of the table, as results.csv has it."""
+
+    world: str
+    learner: str
+    policy: str
+    steps: int
+    runs: int
+    expected_regret: float
+    stderr: float
+    share_of_random: float  # 0 for the best slates, 1 for random order
+    times_best: float  # times the least regret of this world; no number where that is not above 0
+    leads: bool  # nobody is clearly better
+    reason: str
+
+
+def lines_of(standings: Sequence[Standing], steps: int) -> list[Line]:
+    """The standings against the best and against random order, world by world."""
+    lines = []
+    for world in dict.fromkeys(one.world for one in standings):
+        here = [one for one in standings if one.world == world]
+        played = [one for one in here if not one.reason]
+        best = min(played, key=lambda one: one.mean)
+        floor = next(one for one in played if one.learner == FLOOR)
+        lines += [
+            Line(
+                world=world.name,
+                learner=one.learner,
+                policy=one.policy,
+                steps=steps,
+                runs=len(one.regret),
+                expected_regret=one.mean,
+                stderr=one.stderr,
+                share_of_random=one.mean / floor.mean,
+                times_best=one.mean / best.mean if best.mean > 0 else nan,
+                leads=not one.reason and not _clearly_worse(one, best),
+                reason=one.reason,
+            )
+            for one in here
+        ]
+    return lines
+
+
+def _clearly_worse(one: Standing, best: Standing) -> bool:
+    """Whether it loses more in every run, or in the mean by more than luck: runs are paired, having the same
+    world and the same users for all."""
+    more = one.regret - best.regret
+    if (more > 0).all():
+        return True
+    return len(more) > 1 and bool(more.mean() > CLEARLY * more.std(ddof=1) / sqrt(len(more)))
+
+
+def as_csv(lines: Sequence[Line]) -> bytes:
+    """results.csv: one line for each learner in each world."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for line in lines:
+        values = [getattr(line, column) for column in COLUMNS]
+        writer.writerow([_shortly(value) if isinstance(value, float) else value for value in values])
+    return text.getvalue().encode()
+
+
+def from_csv(content: str) -> list[Line]:
+    """The lines of a results.csv."""
+    kinds = Line.__annotations__
+    rows = list(csv.DictReader(io.StringIO(content, newline="")))
+    if rows and tuple(rows[0]) != COLUMNS:
+        raise InvalidInput(f"results must have the columns {', '.join(COLUMNS)}, got {', '.join(rows[0])}")
+    return [Line(**{name: _value(kinds[name], text) for name, text in row.items()}) for row in rows]
+
+
+def _shortly(value: float) -> str:
+    """Six digits; what is no number is empty."""
+    return f"{value:.6g}" if value == value else ""
+
+
+def _value(kind: type, text: str) -> Any:
+    if kind is bool:
+        return text == "True"
+    return kind(text) if text or kind is str else nan
+
+
+def worlds_in(lines: Sequence[Line]) -> list[StockWorld]:
+    """The stock worlds of these lines, in their usual order."""
+    present = {line.world for line in lines}
+    return [world for world in STOCK if world.name in present]

@@ -1,0 +1,1 @@
+"""Checks at the doors: numbers, arrays, ranges, and how a wrong value is quoted."""

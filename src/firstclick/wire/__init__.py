@@ -1,0 +1,1 @@
+"""What server and clients say to one another: bodies, limits, receipts and refusals."""

@@ -1,0 +1,69 @@
+"""What is shown, what a page reports of it, and the receipt for that."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypedDict
+
+from msgspec import UNSET, UnsetType
+
+from firstclick.catalog.ids import ItemId
+from firstclick.validation.quoting import quoted
+from firstclick.wire.errors import Malformed
+
+ACCEPTED, DUPLICATE = "accepted", "duplicate"
+
+
+class Receipt(NamedTuple):
+    """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there."""
+
+    status: str
+    seq: int
+
+
+class Shown(NamedTuple):
+    """A slate, best first; what is held for each item's attraction; and what to send back with the click."""
+
+    items: list[ItemId]
+    scores: list[float | None]
+    token: str
+    seq: int
+
+
+class ClickReport(NamedTuple):
+    """What a page says of a slate, or of its token: `click`, the first position clicked (None: none was), or
+    `clicks`, all of them; and how many positions from the top were examined, if it knows."""
+
+    slate: str | Shown
+    click: int | UnsetType | None = UNSET
+    clicks: Sequence[int] | None = None
+    examined: int | None = None
+
+    def token(self) -> str:
+        """The token of the slate, or Malformed."""
+        token = getattr(self.slate, "token", self.slate)
+        if not isinstance(token, str):
+            raise Malformed(f"a slate, or its token, must be given with a click, got {quoted(token)}")
+        return token
+
+
+class MoreClicks(TypedDict, total=False):
+    """What else `feedback` may say, as `ClickReport` explains it."""
+
+    clicks: Sequence[int] | None
+    examined: int | None
+
+
+# A slate, or its token, and the first click; or more.
+Entry = tuple[str | Shown, int | None] | ClickReport
+
+
+def report_of(entry: Entry) -> ClickReport:
+    """What an entry of a batch says, or Malformed."""
+    if isinstance(entry, ClickReport):
+        return entry
+    given: object = entry
+    # Not any tuple: a slate alone is one too.
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise Malformed(
+            f"an entry must be (slate, click) or ClickReport(slate, clicks=...), got {quoted(given)}"
+        )
+    return ClickReport(*given)

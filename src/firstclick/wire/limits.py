@@ -1,0 +1,13 @@
+"""The largest values that a service takes."""
+
+LONGEST_ID = 256
+LONGEST_NAME = 1000
+LARGEST_ID = 2**53
+# A policy's state grows with the square of the features: more than these is a mistake, or an attack.
+MOST_FEATURES = 1024
+MOST_CONTEXT = 256
+# Places of a slate.
+MOST_ROWS = 255
+# Entries in one batch of feedback.
+MOST_ENTRIES = 1000
+MOST_ITEMS_LISTED = 1000

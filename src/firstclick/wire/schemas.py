@@ -1,0 +1,271 @@
+"""The bodies of requests and answers. What is not declared here is refused, and OpenAPI tells the same."""
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from firstclick.wire.limits import (
+    LARGEST_ID,
+    LONGEST_ID,
+    LONGEST_NAME,
+    MOST_CONTEXT,
+    MOST_ENTRIES,
+    MOST_FEATURES,
+    MOST_ROWS,
+)
+
+Number = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)]
+Count = Annotated[int, Meta(ge=0, le=LARGEST_ID)]
+ItemId = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)] | Annotated[str, Meta(max_length=LONGEST_ID)]
+Words = Annotated[str, Meta(max_length=LONGEST_NAME)]
+Features = Annotated[list[float], Meta(max_length=MOST_FEATURES)]
+Role = Literal["read", "write", "admin"]
+
+
+class Request(Struct, forbid_unknown_fields=True):
+    """What a request may hold."""
+
+    one_of: ClassVar[tuple[str, ...]] = ()  # fields of which there must be one, and only one
+
+
+class Nothing(Request):
+    """An empty object."""
+
+
+class Recommend(Request):
+    """What to recommend; all of it may be left out."""
+
+    k: (
+        Annotated[int, Meta(ge=1, le=MOST_ROWS, description="places to fill; all of the model's if absent")]
+        | None
+    ) = None
+    candidates: Annotated[list[ItemId], Meta(description="choose among these only")] | None = None
+    exclude: Annotated[list[ItemId], Meta(description="never these")] = []
+    pinned: Annotated[
+        dict[int, ItemId],
+        Meta(
+            description="items that have their place: position, from 0, to item",
+            extra_json_schema={"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2})$"}},
+        ),
+    ] = {}
+    request_id: (
+        Annotated[
+            str,
+            Meta(min_length=1, max_length=256, description="feedback is counted once for one request id"),
+        ]
+        | None
+    ) = None
+    context: (
+        Annotated[
+            list[float], Meta(max_length=MOST_CONTEXT, description="the user, if the policy asks for it")
+        ]
+        | None
+    ) = None
+    at_most: (
+        Annotated[int, Meta(ge=0, le=LARGEST_ID, description="items of each group")]
+        | Annotated[
+            dict[str, Annotated[int, Meta(ge=0, le=LARGEST_ID)]],
+            Meta(description="items of these groups: group to number"),
+        ]
+        | None
+    ) = None
+    features: (
+        Annotated[list[Features], Meta(description="of the candidates, in place of those they have")] | None
+    ) = None
+
+
+class Recommended(Struct):
+    """A slate, best first."""
+
+    items: list[ItemId]
+    scores: Annotated[list[float | None], Meta(description="attraction that is held for each item, or null")]
+    token: Annotated[str, Meta(description="send it back with the click")]
+    seq: int
+
+
+class Feedback(Request):
+    """What was clicked: `click` or `clicks`, and how far the user looked if the page knows."""
+
+    one_of: ClassVar[tuple[str, ...]] = ("click", "clicks")
+
+    token: str
+    click: (
+        Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID, description="first position clicked, from 0")]
+        | UnsetType
+        | None
+    ) = UNSET
+    clicks: (
+        Annotated[list[Number], Meta(max_length=MOST_ROWS, description="all positions clicked, in any order")]
+        | UnsetType
+    ) = UNSET
+    examined: (
+        Annotated[int, Meta(ge=0, le=LARGEST_ID, description="how many from the top the user saw")] | None
+    ) = None
+
+
+Durability = Literal["full", "relaxed"]
+
+
+class Receipt(Struct, omit_defaults=True):
+    """Feedback that is in the log, as event `seq`; `relaxed` if a power cut may still take it."""
+
+    status: Literal["accepted", "duplicate"]
+    seq: int
+    durability: Durability = "full"
+
+
+class FeedbackBatch(Request):
+    """Many pieces of feedback, each with its own outcome."""
+
+    feedback: Annotated[list[Feedback], Meta(extra_json_schema={"maxItems": MOST_ENTRIES})]
+
+
+class Outcome(Struct, omit_defaults=True):
+    """What became of one entry: in the log as event `seq`, or refused for the reason in `message`."""
+
+    status: str
+    seq: int | None = None
+    message: str | None = None
+    durability: Durability = "full"
+
+
+class Outcomes(Struct):
+    """In the order of the entries."""
+
+    results: list[Outcome]
+
+
+class ItemFacts(Request):
+    """An item whose id is in the path."""
+
+    name: Words = ""
+    group: Words = ""
+    features: Features | None = None
+
+
+class NewItem(Request):
+    """An item."""
+
+    id: ItemId
+    name: Words = ""
+    group: Words = ""
+    features: Features | None = None
+
+
+class ItemChanges(Request):
+    """Items to put, and items to withdraw."""
+
+    put: list[NewItem] = []
+    withdraw: list[ItemId] = []
+
+
+class Changed(Struct):
+    """The change is in the log, as event `seq`."""
+
+    seq: int
+
+
+class ListedItem(Struct):
+    """An item that can be shown, with its features as they were sent."""
+
+    id: ItemId
+    name: str
+    group: str
+    features: list[float] | None
+
+
+class ListedItems(Struct):
+    """Some of the items; `next` is what to give as `after` for more, or null."""
+
+    items: list[ListedItem]
+    next: int | None
+
+
+class NewModel(Request):
+    """A model to create."""
+
+    name: str
+    policy: Annotated[str, Meta(description="learner, NAME[:param=value,...]")]
+    k: Annotated[int, Meta(ge=1, le=MOST_ROWS)]
+    items: list[NewItem]
+    seed: Count | None = None
+
+
+class ModelFacts(Struct):
+    """A model in words and numbers."""
+
+    name: str
+    policy: str
+    k: int
+    seed: int
+    n_features: int
+    items: int
+    withdrawn: int
+    seq: int
+    slates: int
+    clicks: int
+
+
+class Models(Struct):
+    """All models."""
+
+    models: list[ModelFacts]
+
+
+class Rollback(Request):
+    """The event after which things shall stand again."""
+
+    seq: Count
+
+
+class AuditAnswer(Struct):
+    """Whether what is served equals, bit for bit, what the log comes to when it is folded again."""
+
+    name: str
+    seq: int
+    digest: Annotated[str, Meta(description="SHA-256 of all that the log comes to")]
+    equal: bool
+    differing: Annotated[list[str], Meta(description="a sentence for what was not equal")]
+    seconds: float
+
+
+class NewKey(Request):
+    """An API key to make."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+    role: Role
+
+
+class KeyFacts(Struct):
+    """An API key; the key itself is not kept."""
+
+    id: int
+    name: str
+    role: Role
+    created: float
+
+
+class MadeKey(KeyFacts):
+    """A new API key, told this once."""
+
+    key: str
+
+
+class Keys(Struct):
+    """All API keys that are good."""
+
+    keys: list[KeyFacts]
+
+
+class Live(Struct):
+    """The process turns."""
+
+    status: Literal["live"]
+
+
+class Ready(Struct, omit_defaults=True):
+    """Requests can be sent here; not for models of another version, if there are any."""
+
+    status: Literal["ready"]
+    durability: Durability
+    not_served: list[str] = []

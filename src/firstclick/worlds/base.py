@@ -1,0 +1,85 @@
+"""What answers with clicks: `World`, how one is asked for by name, and what a run is played on."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.click_models import Cascade, ClickModel, make_click_model
+from firstclick.kernels.attraction import WorldArrays
+from firstclick.parameters import Declared, param
+
+
+class World(ABC):
+    """What answers with clicks.
+
+    Attractions may differ between users, or change with time: there is one *view* for each user, or for each
+    period. A world that is the same for all, always, has one view.
+    """
+
+    n_items: int
+    click_model: ClickModel = Cascade()
+    n_views: int = 1
+
+    @abstractmethod
+    def arrays(self) -> WorldArrays:
+        """The world for kernels."""
+
+    @abstractmethod
+    def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
+        """The slate that regret is measured against."""
+
+    @abstractmethod
+    def expected_reward(self, slate: Sequence[int] | NDArray[np.int64], view: int = 0) -> float:
+        """The exact expected reward of the slate; under a cascade the probability of a click."""
+
+    @property
+    def features(self) -> NDArray[np.float64] | None:
+        """The features that belong to this world, if it has any."""
+        return None
+
+    @property
+    def n_context(self) -> int:
+        """How many numbers are known of each user."""
+        return 0
+
+    def optimal_slates(self, k: int) -> NDArray[np.int64]:
+        """The optimal slate of each view."""
+        return np.stack([self.optimal_slate(k, view) for view in range(self.n_views)])
+
+    def optimal_reward(self, k: int) -> float:
+        """What the optimal slates are worth, on the average over views."""
+        slates = self.optimal_slates(k)
+        return float(np.mean([self.expected_reward(slate, view) for view, slate in enumerate(slates)]))
+
+
+class WorldSpec(Declared, ABC):
+    """A world that can be asked for by name, as in `--world blb:n_items=16,k=2,p=0.2,gap=0.15`."""
+
+    clicks: str = param("cascade", "click model: cascade, dcm/0.6/0.5, pbm/1/0.7/0.5 or scroll/0.8")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        make_click_model(self.clicks)
+
+    @abstractmethod
+    def build(self, seed: int) -> World:
+        """The world; what is random in it depends on the seed alone."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one run is played on: a world, the features of its items, and their names."""
+
+    world: World
+    features: NDArray[np.float64] | None
+    item_names: Sequence[str]
+
+
+class Scenario(Protocol):
+    """What gives each run its stage, the same for all policies of the run."""
+
+    def stage(self, seed: int, run: int) -> Stage: ...

@@ -1,0 +1,206 @@
+"""A search of the index finds exactly what a scan finds: for any features, filters and thetas."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from awkward import KINDS, kind_of_features
+from firstclick import Catalog, Ranker
+from firstclick.catalog import catalog as catalog_module
+from firstclick.catalog import search_tree as index_module
+from firstclick.catalog.search_tree import build_index, catalog_arrays, no_index
+from firstclick.data import FeedbackScenario, synthetic_matrix
+from firstclick.experiments import loop
+from firstclick.kernels.arrays import NO_LIMITS
+from firstclick.kernels.hashing import mix
+from firstclick.kernels.ranking import FAN, LEAF
+from firstclick.kernels.search.tree import SCANS, rank_by_product
+from sizes import policies
+
+FEW = 64  # items from which these tests build an index
+
+
+@pytest.fixture(autouse=True)
+def small_indexes(monkeypatch):
+    monkeypatch.setattr(index_module, "FEWEST_ITEMS", FEW)
+
+
+def slates(features, thetas, k, *, hidden=None, index=None):
+    """The slates of the search and of the scan, for each theta, with the steps' own keys for ties."""
+    request = NO_LIMITS if hidden is None else NO_LIMITS._replace(hidden=hidden)
+    searched = catalog_arrays(features, len(features), index=index)
+    scanned = catalog_arrays(features, len(features), index=no_index(features.shape[1]))
+    assert searched.tree.covered > 0
+    found = []
+    for catalog in (searched, scanned):
+        mine = []
+        for step, theta in enumerate(thetas):
+            slate = np.full(k, -1)
+            catalog.tree.scans[0] = 0
+            n = rank_by_product(theta, catalog, request, np.uint64(mix(np.uint64(5), np.uint64(step))), slate)
+            mine.append(slate[:n].tolist())
+        found.append(mine)
+    return found
+
+
+@settings(max_examples=150)
+@given(
+    kind=st.sampled_from(KINDS),
+    n_items=st.integers(FEW, 700),
+    d=st.sampled_from([1, 2, 3, 5, 9, 64]),
+    k=st.integers(1, 6),
+    seed=st.integers(0, 2**32),
+    hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
+    size=st.sampled_from([0.0, 1e-30, 1.0, 1e6, 1e200]),
+)
+def test_the_search_equals_the_scan(kind, n_items, d, k, seed, hide, size):
+    draw = np.random.default_rng(seed)
+    features = np.ascontiguousarray(kind_of_features(kind, draw, n_items, d))
+    if features.max() == features.min():
+        return
+    hidden = None if hide == 0 else (draw.random(n_items) < hide).astype(np.uint8)
+    thetas = size * draw.normal(size=(4, d))
+    searched, scanned = slates(features, thetas, k, hidden=hidden)
+    assert searched == scanned
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_search_equals_the_scan_for_each_kind_of_features(kind):
+    draw = np.random.default_rng(9)
+    features = np.ascontiguousarray(kind_of_features(kind, draw, 901, 7))
+    thetas = draw.normal(size=(60, 7))
+    thetas[::2, 0] = 5 * np.abs(thetas[::2, 0])  # an intercept that matters
+    searched, scanned = slates(features, thetas, 4)
+    assert searched == scanned
+
+
+@pytest.mark.parametrize("k", [1, 4, 64, 65, 200, 500])
+def test_slates_of_any_length_are_the_same(k):
+    draw = np.random.default_rng(3)
+    features = kind_of_features("long tail", draw, 500, 6)
+    searched, scanned = slates(features, draw.normal(size=(20, 6)), k)
+    assert searched == scanned
+    assert len(searched[0]) == k
+
+
+def test_numbers_beyond_floating_point_are_left_to_the_scan():
+    draw = np.random.default_rng(3)
+    features = np.column_stack([np.full(300, 1e90), draw.normal(size=(300, 3))])
+    thetas = draw.normal(size=(6, 4))
+    thetas[:, 0] = 1e250
+    thetas[3:, 0] = np.nan
+    searched, scanned = slates(features, thetas, 4)
+    assert searched == scanned
+
+
+def test_where_there_is_little_to_leave_out_most_calls_scan():
+    draw = np.random.default_rng(3)
+    features = kind_of_features("sphere", draw, 400, 9)
+    catalog = catalog_arrays(features, 400)
+    slate = np.empty(4, np.int64)
+    left = []
+    for step in range(SCANS + 2):
+        rank_by_product(draw.normal(size=9), catalog, NO_LIMITS, np.uint64(step), slate)
+        left.append(int(catalog.tree.scans[0]))
+    assert left == [*range(SCANS, -1, -1), SCANS]
+
+
+def test_rows_added_after_the_index_are_found():
+    draw = np.random.default_rng(4)
+    features = kind_of_features("long tail", draw, 400, 5)
+    old = build_index(features[:300].copy())
+    features[350] *= 100
+    searched, scanned = slates(features, draw.normal(size=(30, 5)), 4, index=old)
+    assert searched == scanned
+    assert any(350 in slate for slate in searched)
+
+
+def test_a_catalog_that_grows_keeps_its_index_until_many_rows_came_after_it(monkeypatch):
+    monkeypatch.setattr(catalog_module, "MOST_AFTER", 10)
+    draw = np.random.default_rng(8)
+    features = draw.normal(size=(200, 4))
+    catalog = Catalog(range(100), features[:100])
+    first = catalog.arrays.tree
+    assert first.covered == 100
+    catalog.add(range(100, 110), features[100:110])
+    assert catalog.arrays.tree is first
+    catalog.add([110], features[110:111])
+    assert catalog.arrays.tree.covered == 111
+
+
+@pytest.mark.parametrize("policy", policies(["cascade-lin-ts", "ranked-lin-ts"]))
+def test_a_ranker_recommends_the_same_with_and_without_the_index(policy, monkeypatch):
+    draw = np.random.default_rng(8)
+    features = kind_of_features("long tail", draw, 300, 5)
+    slates_of = []
+    for fewest in (FEW, 10**9):
+        monkeypatch.setattr(index_module, "FEWEST_ITEMS", fewest)
+        ranker = Ranker(policy, Catalog(range(200), features[:200]), k=3, seed=4)
+        mine = []
+        for step in range(120):
+            if step == 40:
+                ranker.add_items(range(200, 300), features[200:])
+            if step == 80:
+                ranker.withdraw_items([0, 1, 250])
+            slate = ranker.recommend(exclude=[5] if step % 3 else [])
+            mine.append(list(slate.items))
+            ranker.learn(slate, click=step % 4 if step % 4 < 3 else None)
+        slates_of.append(mine)
+    assert slates_of[0] == slates_of[1]
+    assert not any({0, 1, 250} & set(slate) for slate in slates_of[0][80:])
+
+
+def test_every_row_is_in_one_leaf_and_within_its_box():
+    draw = np.random.default_rng(5)
+    features = kind_of_features("long tail", draw, 777, 6)
+    tree = build_index(features)
+    placed = tree.order[tree.order >= 0]
+    assert sorted(placed.tolist()) == list(range(777))
+    rotated = features @ tree.rotation / tree.longest
+    d = rotated.shape[1]
+    for place, row in enumerate(tree.order):
+        if row >= 0:
+            leaf = place // LEAF
+            edges = tree.edges.view(np.float16)[leaf // FAN][:, leaf % FAN]
+            assert (rotated[row] <= edges[:d] + 1e-6).all()
+            assert (rotated[row] >= edges[d:] - 1e-6).all()
+            assert np.linalg.norm(rotated[row]) <= tree.reach[leaf // FAN, leaf % FAN]
+    assert np.allclose(tree.rotation.T @ tree.rotation, np.eye(d))
+
+
+def test_constant_features_are_put_aside():
+    draw = np.random.default_rng(6)
+    tree = build_index(kind_of_features("intercept", draw, 500, 5))
+    assert tree.constant.tolist() == [1, 0, 0, 0, 0]
+    assert tree.rotation.shape == (5, 4)
+
+
+def test_few_or_equal_items_have_no_index():
+    assert build_index(np.random.default_rng(0).normal(size=(FEW - 1, 3))).covered == 0
+    assert build_index(np.ones((500, 3))).covered == 0
+    assert build_index(1e-312 * np.random.default_rng(0).normal(size=(500, 3))).covered == 0
+    assert build_index(np.empty((500, 0))).covered == 0
+
+
+def test_without_half_precision_every_search_is_a_scan(monkeypatch):
+    monkeypatch.setattr(index_module, "HALVES", False)
+    assert build_index(np.random.default_rng(0).normal(size=(500, 3))).covered == 0
+
+
+@pytest.mark.parametrize(
+    "policy", ["cascade-lin-ts:sigma=0.5", pytest.param("ranked-lin-ts", marks=pytest.mark.long)]
+)
+def test_runs_are_the_same_bits_with_and_without_the_index(policy, monkeypatch):
+    from firstclick import simulate
+
+    feedback = synthetic_matrix(2, n_users=120, n_items=400, n_groups=5)
+    scenario = FeedbackScenario(feedback.matrix, rank=6)
+    with_index = simulate([policy], scenario, k=3, steps=2000, runs=2, seed=3)
+    monkeypatch.setattr(
+        loop, "catalog_arrays", lambda rows, n: catalog_arrays(rows, n, index=no_index(rows.shape[1]))
+    )
+    without = simulate([policy], scenario, k=3, steps=2000, runs=2, seed=3)
+    for measure in ("regret", "expected_regret", "reward"):
+        assert np.array_equal(getattr(with_index.results[0], measure), getattr(without.results[0], measure))
+    assert with_index.results[0].shown == without.results[0].shown

@@ -1,0 +1,29 @@
+"""A small data set, and an experiment on it that takes no time."""
+
+import pytest
+from garden import Garden
+
+from firstclick.experiments import Dataset, Experiment
+from firstclick.registry import make_policy
+
+
+@pytest.fixture(scope="session")
+def garden() -> Dataset:
+    return Dataset.load(Garden(), None)
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    return Experiment(
+        name="tiny",
+        title="A tiny experiment",
+        data=(Garden(),),
+        policies=(make_policy("cascade-lin-ts"), make_policy("cascade-ucb1")),
+        extras=(make_policy("random"),),
+        items=(7, "all"),
+        rank=(5,),
+        k=(3,),
+        steps=120,
+        runs=2,
+        seed=4,
+    )

@@ -1,0 +1,930 @@
+"""A ranker in a program: recommend, learn, add, withdraw, save, load, merge."""
+
+import copy
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from firstclick import Catalog, Ranker, Slate, make_policy, policy_classes
+from firstclick.errors import InvalidInput, UnknownName, WorkFailed
+from firstclick.files.arrays import read_arrays, write_arrays
+from firstclick.online.file import FORMAT
+from firstclick.policies.cascade_ucb1 import CascadeUCB1
+from firstclick.streams import stream, stream_key
+
+# The service and the conformance checks use compiled rankers.
+pytestmark = pytest.mark.plain
+
+N_ITEMS, N_FEATURES, K = 11, 4, 3
+ITEMS = ["p3", 30, "", "p9", 9, "Grüße", "nan", 1000, "p40", -7, "z" * 500]
+FEATURES = np.abs(stream(8, "test features").normal(size=(N_ITEMS, N_FEATURES))) / 3
+# One of each kind of state and of shortcut; the conformance checks try all learners.
+OURS = [
+    "cascade-kl-ucb", "cascade-lin-ts", "cascade-lin-ucb", "cascade-ts", "cascade-ucb1", "random",
+    "ranked-lin-ts",
+]  # fmt: skip
+WITHOUT_FEATURES = [name for name in OURS if not policy_classes()[name].needs_features]
+every_policy = pytest.mark.parametrize(
+    "policy", [*OURS, "cascade-lin-ucb:c=theory,horizon=900", "cascade-lin-ts:sigma=0.3"]
+)
+
+
+def new_ranker(policy="cascade-lin-ts", *, seed=5, **options) -> Ranker:
+    return Ranker(policy, Catalog(ITEMS, FEATURES), **{"k": K, "seed": seed, **options})
+
+
+def teach(ranker, steps, seed=1):
+    """Some users, who like items of even rows."""
+    draw = stream(seed, "users")
+    for _ in range(steps):
+        slate = ranker.recommend()
+        liked = [i for i, item in enumerate(slate.items) if ranker.catalog.rows([item])[0] % 2 == 0]
+        ranker.learn(slate, click=liked[0] if liked and draw.random() < 0.6 else None)
+    return ranker
+
+
+def same_state(first, second) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first.state, second.state, strict=True))
+
+
+def copy_of_state(ranker):
+    return [array.copy() for array in ranker.state]
+
+
+def refusal(call, *args, error=InvalidInput, **kwargs) -> str:
+    with pytest.raises(error) as caught:
+        call(*args, **kwargs)
+    return str(caught.value)
+
+
+@every_policy
+def test_a_slate_has_k_distinct_items_of_the_catalog(policy):
+    ranker = new_ranker(policy)
+    seen = set()
+    for _ in range(60):
+        slate = ranker.recommend()
+        assert len(slate) == len(slate.items) == len(set(slate.items)) == K
+        seen.update(slate.items)
+    assert seen <= set(ITEMS)
+    # What was not learned from keeps learners without noise where they are; ties still move.
+    assert len(seen) > K or policy.startswith("cascade-lin-ucb")
+
+
+@every_policy
+def test_candidates_and_exclusions_are_respected(policy):
+    ranker = teach(new_ranker(policy), 30)
+    candidates = [30, "p9", "nan", 30, "p40", 9, "p9"]
+    for _ in range(20):
+        assert set(ranker.recommend(candidates=candidates).items) <= set(candidates)
+        excluded = {"p3", "", "Grüße", "z" * 500}
+        assert not excluded & set(ranker.recommend(exclude=excluded).items)
+        both = ranker.recommend(candidates=candidates, exclude=["p9", 9, "never heard of"])
+        assert set(both.items) == {30, "nan", "p40"}
+
+
+@every_policy
+def test_a_slate_is_shorter_when_fewer_items_are_left_and_can_still_be_learned(policy):
+    ranker = teach(new_ranker(policy), 30)
+    assert set(ranker.recommend(candidates=iter([9, 9, "p40"])).items) == {9, "p40"}
+    assert ranker.recommend(candidates=["p9"], exclude=["p9"]).items == ()
+    assert ranker.recommend(candidates=[]).items == ()
+    assert ranker.recommend(exclude=ITEMS).items == ()
+    short = ranker.recommend(exclude=ITEMS[1:])
+    assert short.items == ("p3",)
+    assert refusal(ranker.learn, short, click=1) == "click must be a position of the slate, 0 to 0, got 1"
+    ranker.learn(short, click=0)
+    empty = ranker.recommend(candidates=[])
+    assert refusal(ranker.learn, empty, click=0) == "the slate is empty, so click must be None, got 0"
+    ranker.learn(empty, click=None)
+
+
+def test_an_unknown_candidate_is_refused_and_uses_up_no_slate():
+    ranker, same = new_ranker(), new_ranker()
+    assert (
+        refusal(ranker.recommend, candidates=["p3", "p4"], error=UnknownName) == "no item 'p4' in the catalog"
+    )
+    assert refusal(ranker.recommend, candidates="p3").startswith(
+        "items must be a list of ids, got the text 'p3'"
+    )
+    # Letter by letter it would exclude nothing, quietly.
+    assert refusal(ranker.recommend, exclude="p3").startswith(
+        "items must be a list of ids, got the text 'p3'"
+    )
+    assert ranker.recommend().items == same.recommend().items
+
+
+@every_policy
+def test_recommending_leaves_the_state_alone(policy):
+    ranker = teach(new_ranker(policy), 20)
+    before = copy_of_state(ranker)
+    for _ in range(5):
+        ranker.recommend(exclude=["p9"])
+    assert all(np.array_equal(a, b) for a, b in zip(before, ranker.state, strict=True))
+
+
+@every_policy
+def test_a_ranker_is_a_function_of_its_seed_and_what_it_was_told(policy):
+    one, same, other = (teach(new_ranker(policy, seed=seed), 40) for seed in (5, 5, 6))
+    assert same_state(one, same)
+    slates = [[ranker.recommend().items for _ in range(10)] for ranker in (one, same, other)]
+    assert slates[0] == slates[1]
+    # Without noise and without ties the seed has nothing to decide.
+    assert (slates[0] == slates[2]) == policy.startswith("cascade-lin-ucb")
+
+
+@every_policy
+def test_a_withdrawn_item_is_never_shown_not_even_as_a_candidate(policy):
+    ranker = teach(new_ranker(policy), 30)
+    ranker.withdraw_items(["p3", 1000, -7])
+    for _ in range(30):
+        assert not {"p3", 1000, -7} & set(ranker.recommend().items)
+        assert set(ranker.recommend(candidates=["p3", 9, 1000]).items) == {9}
+    assert ranker.recommend(candidates=["p3"]).items == ()
+
+
+@every_policy
+def test_feedback_may_come_in_any_order_and_each_slate_is_learned_once(policy):
+    ranker = teach(new_ranker(policy), 5)
+    slates = [ranker.recommend() for _ in range(4)]
+    for slate, click in zip(reversed(slates), (None, 2, 0, 1), strict=True):
+        ranker.learn(slate, click=click)
+    after = copy_of_state(ranker)
+    for slate in slates:
+        assert "is not waiting for feedback: it was learned already" in refusal(ranker.learn, slate, click=0)
+    assert all(np.array_equal(a, b) for a, b in zip(after, ranker.state, strict=True))
+    assert not ranker.pending
+
+
+@pytest.mark.parametrize(
+    ("click", "sentence"),
+    [
+        (3, "click must be a position of the slate, 0 to 2, got 3"),
+        (-1, "click must be a position of the slate, 0 to 2, got -1"),
+        (2**70, f"click must be a position of the slate, 0 to 2, got {2**70}"),
+        (True, "click must be a position or None, got True"),
+        (np.True_, f"click must be a position or None, got {np.True_!r}"),
+        (1.5, "click must be a position or None, got 1.5"),
+        (1.0, "click must be a position or None, got 1.0"),
+        ("0", "click must be a position or None, got '0'"),
+        ([0], "click must be a position or None, got [0]"),
+        (float("nan"), "click must be a position or None, got nan"),
+    ],
+)
+def test_a_click_that_is_no_position_is_refused_and_the_slate_still_waits(click, sentence):
+    ranker = teach(new_ranker("cascade-ucb1"), 10)
+    slate = ranker.recommend()
+    before = copy_of_state(ranker)
+    assert refusal(ranker.learn, slate, click=click) == sentence
+    assert all(np.array_equal(a, b) for a, b in zip(before, ranker.state, strict=True))
+    ranker.learn(slate, click=2)
+    assert not same_state(ranker, teach(new_ranker("cascade-ucb1"), 10))
+
+
+@pytest.mark.parametrize("click", [np.int64(1), np.uint8(1), np.array(1)])
+def test_a_click_may_be_a_number_of_numpy(click):
+    ranker, plain = new_ranker("cascade-ucb1"), new_ranker("cascade-ucb1")
+    ranker.learn(ranker.recommend(), click=click)
+    plain.learn(plain.recommend(), click=1)
+    assert same_state(ranker, plain)
+
+
+def test_what_was_examined_is_counted_and_what_lies_below_the_click_is_not():
+    ranker = new_ranker("cascade-ucb1")
+    slate = ranker.recommend()
+    ranker.learn(slate.id, click=1)  # The id alone will do: it is what a web page sends back.
+    rows = ranker.catalog.rows(slate.items)
+    assert ranker.state.examined[rows].tolist() == [1, 1, 0]
+    assert ranker.state.hits[rows].tolist() == [0, 1, 0]
+    assert (ranker.state.examined.sum(), ranker.state.time[0]) == (2, 1)
+    skipped = ranker.recommend(candidates=slate.items)
+    ranker.learn(skipped, click=None)
+    assert ranker.state.examined[rows].tolist() == [2, 2, 1]
+    assert ranker.state.hits.sum() == 1
+
+
+def test_only_so_many_slates_wait_and_the_oldest_is_forgotten():
+    ranker = new_ranker("random", max_pending=2)
+    oldest, middle, latest = (ranker.recommend() for _ in range(3))
+    assert refusal(ranker.learn, oldest, click=0) == (
+        f"slate {oldest.id!r} is not waiting for feedback: it was learned already, or was forgotten (the "
+        "last 2 are kept)"
+    )
+    ranker.learn(latest, click=0)
+    ranker.learn(middle, click=None)
+
+
+def test_a_slate_of_another_ranker_is_refused_even_if_both_have_the_default_seed():
+    catalog = Catalog(ITEMS, FEATURES)
+    ours, theirs = Ranker("cascade-ucb1", catalog, k=K), Ranker("cascade-ts", catalog, k=K)
+    wider = Ranker("cascade-ucb1", catalog, k=K + 1)
+    waiting = ours.recommend()
+    for other in (theirs, wider):
+        assert "it is not of this ranker" in refusal(ours.learn, other.recommend(), click=0)
+    twin = Ranker("cascade-ucb1", catalog, k=K)
+    assert "by a copy of this ranker" in refusal(ours.learn, twin.recommend(), click=0)
+    forged = Slate(id=waiting.id, items=twin.recommend(exclude=waiting.items).items)
+    assert refusal(ours.learn, forged, click=0) == (
+        f"slate {waiting.id!r} is not of this ranker, which showed {waiting.items}"
+    )
+    ours.learn(waiting, click=0)
+    assert refusal(ours.learn, None, click=0).startswith("learn takes a slate that recommend gave")
+
+
+def test_a_slate_whose_item_was_withdrawn_and_came_back_otherwise_is_learned_as_it_was_shown():
+    ranker, still = new_ranker(), new_ranker()
+    slate = ranker.recommend()
+    same = still.recommend()
+    assert slate.items == same.items
+    ranker.withdraw_items(slate.items)
+    ranker.add_items(slate.items, np.full((K, N_FEATURES), 0.9))
+    ranker.learn(slate, click=2)
+    still.learn(same, click=2)
+    assert same_state(ranker, still)
+    assert ranker.catalog.rows(slate.items).tolist() == [N_ITEMS, N_ITEMS + 1, N_ITEMS + 2]
+    assert len(ranker.catalog) == N_ITEMS
+
+
+def test_an_item_that_comes_back_is_new_to_a_learner_without_features():
+    ranker = teach(new_ranker("cascade-ucb1"), 60)
+    assert ranker.state.examined[0] > 0
+    slate = ranker.recommend(candidates=["p3"])
+    ranker.withdraw_items(["p3"])
+    ranker.add_items(["p3"], [[0.5] * N_FEATURES])
+    examined = ranker.state.examined[0]
+    ranker.learn(slate, click=0)
+    assert ranker.state.examined[[0, N_ITEMS]].tolist() == [examined + 1, 0]
+    assert ranker.recommend().items[0] == "p3"
+
+
+@pytest.mark.parametrize("policy", ["cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first"])
+def test_confidence_bounds_rank_unseen_items_first_in_live_use(policy):
+    ranker = new_ranker(policy)
+    shown = []
+    for _ in range(N_ITEMS // K):
+        slate = ranker.recommend()
+        shown += slate.items
+        ranker.learn(slate, click=None)
+    assert len(set(shown)) == len(shown) == 9
+    assert set(ITEMS) - set(shown) < set(ranker.recommend().items)
+
+
+def test_pessimistic_bounds_do_not():
+    ranker = teach(new_ranker("cascade-ucb1:start=pessimistic,radius=0.0001"), 1)
+    slate = ranker.recommend()
+    ranker.learn(slate, click=0)
+    assert ranker.recommend().items[0] == slate.items[0]
+
+
+@every_policy
+def test_added_items_are_recommended(policy):
+    ranker = teach(new_ranker(policy), 40)
+    added = [f"new {i}" for i in range(0, 26, 2)]
+    longest = np.sqrt((FEATURES**2).sum(axis=1).max())
+    ranker.add_items(added, np.eye(N_FEATURES)[np.arange(13) % N_FEATURES] * longest)
+    assert any(set(added) & set(teach(ranker, 1).recommend().items) for _ in range(60))
+    assert set(ranker.recommend(candidates=added[:K]).items) == set(added[:K])
+    teach(ranker, 20)
+
+
+@pytest.mark.parametrize("policy", ["cascade-ucb1", "cascade-lin-ts", "cascade-lin-ucb:c=theory,horizon=9"])
+@pytest.mark.parametrize(
+    ("features", "part"),
+    [
+        ([0.1] * N_FEATURES, "features must have two dimensions (items x features), got 1"),
+        ([["x"] * N_FEATURES] * 2, "features must be numbers"),
+        ([[0.1] * N_FEATURES, [0.1, np.nan, 0.1, 0.1]], "got nan in row 1, column 1"),
+        ([[0.1] * N_FEATURES], "features must have one row for each of the 2 items, got 1"),
+        ([[0.1] * N_FEATURES, [0.1, 10**400, 0.1, 0.1]], "about 401 digits in row 1, column 1"),
+        (
+            np.ma.array([[0.1] * N_FEATURES] * 2, mask=[[0] * 4, [0, 1, 0, 0]]),
+            "masked value in row 1, column 1",
+        ),
+        (np.array([["2026"] * N_FEATURES] * 2, "datetime64[ns]"), "got dates or times (datetime64[ns])"),
+        (None, "the catalog has 4 features an item; added items must have them too, or None as their row"),
+    ],
+)
+def test_an_addition_that_is_refused_changes_nothing(policy, features, part):
+    ranker, same = teach(new_ranker(policy), 9), teach(new_ranker(policy), 9)
+    assert part in refusal(ranker.add_items, ["new", "newer"], features)
+    assert ranker.catalog.items == ITEMS
+    assert same_state(ranker, same)
+    assert ranker.recommend().items == same.recommend().items
+
+
+def test_c_of_the_theorem_refuses_longer_features_later_by_whichever_door():
+    policy = "cascade-lin-ucb:c=theory,horizon=100"
+    ranker = Ranker(policy, Catalog(["a", "b"], [[3.0, 4.0], [0.5, 0.5]]), k=1)
+    ranker.add_items(["as long"], [[0.0, 5.0]])
+    sentence = (
+        "cascade-lin-ucb: c=theory was set up for features of norm at most 5, got 6; "
+        "start a new ranker with these items"
+    )
+    assert refusal(ranker.add_items, ["longer"], [[0.0, 6.0]]) == sentence
+    assert len(ranker.catalog) == 3
+    Ranker("cascade-lin-ucb", ranker.catalog, k=1).add_items(["longer"], [[0.0, 6.0]])
+    assert refusal(ranker.recommend) == sentence
+
+
+@every_policy
+def test_rankers_that_share_a_catalog_all_see_what_is_added_and_withdrawn(policy, tmp_path):
+    """A kernel does not look whether a row exists: a state too small would be read beyond its end."""
+    catalog = Catalog(ITEMS, FEATURES)
+    one, two = (teach(Ranker(policy, catalog, k=K, seed=seed), 12) for seed in (1, 2))
+    one.add_items(["new"], [[0.4] * N_FEATURES])
+    catalog.add(["newer"], [[0.3] * N_FEATURES])
+    catalog.withdraw(ITEMS)
+    assert set(one.recommend().items) == set(two.recommend().items) == {"new", "newer"}
+    catalog.add(["newest"], [[0.2] * N_FEATURES])
+    one.save(tmp_path / "one.npz")
+    for ranker in (Ranker.load(tmp_path / "one.npz"), one.merge(two)):
+        slate = ranker.recommend()
+        assert set(slate.items) == {"new", "newer", "newest"}
+        ranker.learn(slate, click=1)
+        assert all(len(array) in (1, K, N_FEATURES, N_ITEMS + 3) for array in ranker.state)
+
+
+@pytest.mark.parametrize("policy", WITHOUT_FEATURES)
+def test_learners_without_features_do_not_care_whether_there_are_any(policy):
+    plain, with_features = Ranker(policy, Catalog(ITEMS), k=K, seed=5), new_ranker(policy)
+    teach(plain, 50), teach(with_features, 50)
+    assert same_state(plain, with_features)
+    plain.add_items(["new"])
+    with_features.add_items(["new"], [[9.0] * N_FEATURES])
+    assert [plain.recommend().items for _ in range(9)] == [with_features.recommend().items for _ in range(9)]
+
+
+@pytest.mark.parametrize("policy", [name for name in OURS if name not in WITHOUT_FEATURES])
+def test_linear_learners_say_that_they_need_features(policy):
+    assert (
+        refusal(Ranker, policy, Catalog(ITEMS), k=K)
+        == f"{policy} needs features; give Catalog(items, features)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"k": 12}, "k must be at most 11, the items there are, got 12"),
+        ({"k": 0}, "k must be at least 1, got 0"),
+        ({"k": 2.0}, "k must be a whole number, got 2.0"),
+        ({"k": True}, "k must be a whole number, got True"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"seed": None}, "seed must be a whole number, got None"),
+        ({"max_pending": 0}, "max_pending must be at least 1, got 0"),
+        (
+            {"k": 10**5000},
+            "k must be at most 11, the items there are, got a whole number of about 5,001 digits",
+        ),
+        ({"k": -(10**5000)}, "k must be at least 1, got a negative whole number of about 5,001 digits"),
+        ({"seed": 2**256}, f"seed must be at most 2^256 - 1, got {2**256}"),
+        ({"seed": 10**5000}, "seed must be at most 2^256 - 1, got a whole number of about 5,001 digits"),
+        (
+            {"seed": [10**5000]},
+            "seed must be a whole number, got a value of type list that cannot be printed",
+        ),
+        ({"max_pending": 2**63}, "max_pending must be at most 2^63 - 1, got 9223372036854775808"),
+        (
+            {"policy": "ranked-lin-ts", "k": 10**400},
+            "k must be at most 11, the items there are, got a whole number of about 401 digits",
+        ),
+    ],
+)
+def test_a_ranker_of_impossible_numbers_is_refused(options, sentence):
+    assert refusal(new_ranker, **{"policy": "random"} | options) == sentence
+
+
+def test_a_ranker_keeps_the_largest_seed_there_is(tmp_path):
+    ranker = new_ranker("random", seed=2**256 - 1)
+    ranker.save(tmp_path / "r.npz")
+    assert Ranker.load(tmp_path / "r.npz").recommend().items == ranker.recommend().items
+
+
+HUGE = 10**5000
+SHOWN = "got a whole number of about 5,001 digits"
+
+
+@pytest.mark.parametrize(
+    ("use", "sentence"),
+    [
+        (
+            lambda r: r.recommend(candidates=[HUGE]),
+            "an item id that is a whole number must be at most 2^128 - 1",
+        ),
+        (
+            lambda r: r.recommend(exclude=[HUGE]),
+            "an item id that is a whole number must be at most 2^128 - 1",
+        ),
+        (
+            lambda r: r.add_items([HUGE], FEATURES[:1]),
+            "an item id that is a whole number must be at most 2^128",
+        ),
+        (lambda r: r.withdraw_items([HUGE]), "an item id that is a whole number must be at most 2^128 - 1"),
+        (lambda r: r.learn(r.recommend(), click=HUGE), "click must be a position of the slate, 0 to 2"),
+        (lambda r: r.learn(r.recommend(), clicks=[-HUGE]), "click must be a position of the slate, 0 to 2"),
+        (lambda r: r.learn(r.recommend(), clicks=HUGE), "clicks must be a list of positions"),
+        (lambda r: r.learn(r.recommend(), click=0, examined=HUGE), "examined must be at most 3"),
+        (lambda r: r.learn(HUGE, click=0), "learn takes a slate that recommend gave, or its id"),
+        (lambda r: r.warm_start([], weight=HUGE), "weight must be a number above 0 and at most 1"),
+        (lambda r: r.warm_start(HUGE), "a log is a list of slates"),
+        (lambda r: r.merge(HUGE), "a ranker can be merged with a ranker"),
+        (lambda r: r.merge(new_ranker(seed=3), seed=HUGE), "seed must be at most 2^256 - 1"),
+        (lambda r: r.save(HUGE), "a path must be a text that is not empty, or a Path"),
+        (lambda r: Ranker.load(HUGE), "a path must be a text that is not empty, or a Path"),
+    ],
+)
+def test_a_number_that_python_does_not_write_is_refused_at_every_door(use, sentence):
+    message = refusal(use, new_ranker("cascade-lin-ts"))
+    assert message.startswith(sentence)
+    assert SHOWN.removeprefix("got a ") in message
+
+
+@pytest.mark.parametrize("path", [None, 3, b"r.npz", "", ["r.npz"]])
+def test_a_ranker_is_saved_to_and_loaded_from_a_path(path):
+    sentence = f"a path must be a text that is not empty, or a Path, got {path!r}; name a file or a folder"
+    assert refusal(new_ranker().save, path) == sentence
+    assert refusal(Ranker.load, path) == sentence
+
+
+def test_a_file_with_a_number_that_no_array_can_hold_is_refused(tmp_path):
+    ranker = new_ranker()
+    slate = ranker.recommend()
+    ranker.save(tmp_path / "r.npz")
+    page, arrays = read_arrays(tmp_path / "r.npz", FORMAT)
+    assert page["pending"] == [[slate.id, page["pending"][0][1], False]]
+    page["pending"][0][1][0] = 10**30
+    write_arrays(tmp_path / "r.npz", page, arrays)
+    assert "damaged, or not written by this version of firstclick" in refusal(Ranker.load, tmp_path / "r.npz")
+
+
+def test_k_may_be_all_items_and_counts_only_those_that_can_be_shown():
+    assert len(new_ranker("random", k=np.int64(N_ITEMS)).recommend()) == N_ITEMS
+    catalog = Catalog(ITEMS)
+    catalog.withdraw([9, 30])
+    assert refusal(Ranker, "random", catalog, k=10) == "k must be at most 9, the items there are, got 10"
+
+
+def test_a_ranker_tells_what_it_is():
+    ranker = new_ranker("cascade-ucb1:radius=0.5")
+    ranker.withdraw_items([9])
+    assert repr(ranker) == "Ranker('cascade-ucb1:radius=0.5', 10 items, k=3)"
+    assert ranker.recommend() != ranker.recommend()
+
+
+# Saving and loading
+
+
+def mixed_steps(ranker, first, last) -> list:
+    """Whatever can happen, decided by the step alone; what the ranker answered."""
+    answers = []
+    for step in range(first, last):
+        draw = stream(77, "step", step)
+        kind = draw.integers(10)
+        if kind == 0:
+            ranker.add_items([f"added {step}"], draw.random((1, N_FEATURES)) / 3)
+        elif kind == 1 and len(ranker.catalog) > 2 * K:
+            shown = [
+                item
+                for item, hidden in zip(ranker.catalog.items, ranker.catalog.hidden, strict=True)
+                if not hidden
+            ]
+            ranker.withdraw_items([shown[int(draw.integers(len(shown)))]])
+        elif kind in (2, 3):
+            answers.append(ranker.recommend(exclude=ITEMS[step % 5 : step % 5 + 3]).items)
+        else:
+            answers.append(ranker.recommend(candidates=ITEMS[::2] if kind == 4 else None).items)
+        while len(ranker.pending) > 4:
+            waiting = list(ranker.pending)
+            slate = waiting[int(draw.integers(len(waiting)))]
+            size = len(ranker.pending[slate].rows)
+            ranker.learn(slate, click=int(draw.integers(size)) if size and draw.random() < 0.4 else None)
+    return answers
+
+
+@every_policy
+def test_a_loaded_ranker_goes_on_bit_for_bit_with_the_slates_that_waited(policy, tmp_path):
+    whole, saved = new_ranker(policy), new_ranker(policy)
+    mixed_steps(whole, 0, 60), mixed_steps(saved, 0, 60)
+    saved.save(tmp_path / "r.npz")
+    loaded = Ranker.load(tmp_path / "r.npz")
+    assert len(loaded.pending) == 4
+    assert loaded.catalog.items == whole.catalog.items
+    assert [type(item) for item in loaded.catalog.items] == [type(item) for item in whole.catalog.items]
+    assert (loaded.policy, loaded.k, loaded.seed, loaded.numbers) == (whole.policy, K, 5, whole.numbers)
+    assert mixed_steps(loaded, 60, 260) == mixed_steps(whole, 60, 260)
+    assert same_state(loaded, whole)
+    # Saved again after the same history, all is the same but the ids of slates.
+    for ranker, name in ((whole, "a.npz"), (loaded, "b.npz")):
+        ranker.save(tmp_path / name)
+    with np.load(tmp_path / "a.npz") as a, np.load(tmp_path / "b.npz") as b:
+        assert all(a[name].tobytes() == b[name].tobytes() for name in a.files if name != "page")
+        pages = [json.loads(file["page"].tobytes()) for file in (a, b)]
+    waiting = [[entry[1:] for entry in page.pop("pending")] for page in pages]
+    runs = [page.pop("runs") for page in pages]
+    assert list(runs[0].values()) == [whole.requests]
+    assert len(runs[1]) == 2, "that of the file, and its own"
+    assert (pages[0], waiting[0]) == (pages[1], waiting[1])
+
+
+def test_a_ranker_goes_on_in_another_process(tmp_path):
+    ranker = teach(new_ranker(), 50)
+    waiting = ranker.recommend()
+    ranker.save(tmp_path / "r.npz")
+    code = (
+        "import sys, json; from firstclick import Ranker; r = Ranker.load(sys.argv[1]); "
+        "r.learn(sys.argv[2], click=1); s = [r.recommend() for _ in range(5)]; r.save(sys.argv[1]); "
+        "print(json.dumps([t.items for t in s]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "r.npz"), waiting.id],
+        env=os.environ, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    ranker.learn(waiting, click=1)
+    assert json.loads(done.stdout) == [list(ranker.recommend().items) for _ in range(5)]
+    assert same_state(Ranker.load(tmp_path / "r.npz"), ranker)
+
+
+def test_no_id_is_given_twice_and_a_stale_one_has_an_error_of_its_own(tmp_path):
+    """After a crash the file is older than some slates that are out: their clicks are for no other slate."""
+    ranker = new_ranker()
+    kept, learned = ranker.recommend(), ranker.recommend()
+    ranker.learn(learned, click=0)
+    ranker.save(tmp_path / "r.npz")
+    lost = [ranker.recommend() for _ in range(3)]
+    loaded, twice = Ranker.load(tmp_path / "r.npz"), Ranker.load(tmp_path / "r.npz")
+    fresh = [loaded.recommend() for _ in range(3)]
+    assert [slate.items for slate in fresh] == [slate.items for slate in lost], "the same numbers as before"
+    assert not {slate.id for slate in fresh} & {slate.id for slate in lost}
+    before = copy_of_state(loaded)
+    for stale in (*lost, twice.recommend()):
+        assert "was shown after the file was saved" in refusal(loaded.learn, stale.id, click=1)
+    assert "learned already" in refusal(loaded.learn, learned.id, click=1)
+    assert "not of this ranker" in refusal(loaded.learn, "0123456789abcdef-1-1", click=1)
+    assert all(np.array_equal(a, b) for a, b in zip(before, loaded.state, strict=True))
+    loaded.learn(kept.id, click=1)
+    loaded.learn(fresh[1].id, click=1)
+    assert loaded.state.time[0] == 3
+
+
+def test_a_stale_id_is_told_apart_after_many_loads_too(tmp_path):
+    path = tmp_path / "r.npz"
+    ranker = new_ranker()
+    learned = ranker.recommend()
+    ranker.learn(learned, click=0)
+    ranker.save(path)
+    lost = ranker.recommend()
+    for _ in range(3):
+        ranker = Ranker.load(path)
+        for _ in range(5):
+            ranker.recommend()
+        ranker.save(path)
+    ranker = Ranker.load(path)
+    assert "was shown after the file was saved" in refusal(ranker.learn, lost.id, click=0)
+    assert "learned already" in refusal(ranker.learn, learned.id, click=0)
+
+
+def test_a_slate_of_a_parent_is_learned_once_after_a_merge():
+    one, two = new_ranker(seed=1), new_ranker(seed=2)
+    slate = one.recommend()
+    merged = one.merge(two)
+    merged.learn(slate.id, click=0)
+    assert "of a ranker that this one was merged from, it was learned already" in refusal(
+        merged.learn, slate.id, click=0
+    )
+
+
+def test_a_new_ranker_of_the_same_seed_and_a_copy_give_other_ids():
+    ranker = new_ranker()
+    others = [new_ranker(), copy.copy(ranker), copy.deepcopy(ranker)]
+    assert len({one.recommend().id for one in (ranker, *others)}) == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_gives_other_ids():
+    """As the workers of a web server are made of one that has loaded everything."""
+    code = (
+        "import os, sys; from firstclick import Catalog, Ranker; "
+        "r = Ranker('random', Catalog(range(9)), k=2); r.recommend(); child = os.fork(); "
+        "os.write(1, (r.recommend().id + '\\n').encode()); child and os.wait()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ids = done.stdout.split()
+    assert len(set(ids)) == 2, ids
+
+
+def test_a_catalog_without_features_comes_back_without(tmp_path):
+    Ranker("cascade-ts:a=0.3", Catalog(ITEMS), k=2).save(tmp_path / "r.npz")
+    loaded = Ranker.load(tmp_path / "r.npz")
+    assert loaded.catalog.features is None
+    assert loaded.policy == make_policy("cascade-ts:a=0.3")
+    loaded.add_items(["new"])
+    assert len(loaded.recommend()) == 2
+
+
+def rewrite(path, change):
+    """The file with its page and arrays changed by hand, checksums in order."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    page = json.loads(arrays.pop("page").tobytes())
+    change(page, arrays)
+    np.savez(path, page=np.frombuffer(json.dumps(page).encode(), np.uint8), **arrays)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "r.npz"
+    ranker = teach(new_ranker("cascade-lin-ucb:sigma=0.5"), 10)
+    ranker.recommend()
+    ranker.save(path)
+    return path
+
+
+PAGE_KEYS = [
+    "policy", "numbers", "k", "seed", "key", "origins", "runs", "warm_starts", "max_pending", "requests",
+    "items", "has_features", "groups", "cold", "pending",
+]  # fmt: skip
+ARRAY_NAMES = [
+    "features",
+    "hidden",
+    "pending.contexts",
+    "pending.features",
+    "state.precision",
+    "state.moment",
+    "state.factor",
+    "state.observations",
+    "state.time",
+]
+
+
+def test_these_are_all_the_parts_of_a_file(saved):
+    parts = []
+    rewrite(saved, lambda page, arrays: parts.extend([*page, *arrays]))
+    assert sorted(parts) == sorted(["format", *PAGE_KEYS, *ARRAY_NAMES])
+    assert len(Ranker.load(saved).pending) == 1
+
+
+@pytest.mark.parametrize("part", [*PAGE_KEYS, *ARRAY_NAMES])
+def test_a_file_with_a_part_missing_is_refused(saved, part):
+    rewrite(saved, lambda page, arrays: (page if part in page else arrays).pop(part))
+    assert refusal(Ranker.load, saved) == f"{saved}: damaged, or not written by this version of firstclick"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda page, arrays: page.update(items=page["items"][1:]),
+        lambda page, arrays: page.update(pending=[["x", [0, N_ITEMS], False]]),
+        lambda page, arrays: page.update(pending=[["x", [-1], False]]),
+        lambda page, arrays: page.update(pending=[["x", [0, 1, 2, 3], False]]),  # more than k
+        lambda page, arrays: page.update(pending=[["x", [[0, 1]], False]]),
+        lambda page, arrays: page.update(pending=[["x", [0], True]]),  # whose features are not there
+        lambda page, arrays: page.update(pending=[]),
+        lambda page, arrays: page.update(pending=7),
+        lambda page, arrays: arrays.update({"pending.contexts": np.zeros((1, 1))}),
+        lambda page, arrays: arrays.update({"pending.features": np.zeros((1, N_FEATURES))}),
+        lambda page, arrays: arrays.update({"pending.features": np.zeros((0, N_FEATURES + 1))}),
+        lambda page, arrays: page.update(cold=7),
+        lambda page, arrays: page.update(numbers=[1.0]),
+        lambda page, arrays: page["policy"]["settings"].update(colour="red"),
+        lambda page, arrays: page.update(policy="random"),
+        lambda page, arrays: arrays.update(features=arrays["features"][:, 0]),
+        lambda page, arrays: arrays.update(features=arrays["features"][:, 1:].copy()),
+        lambda page, arrays: arrays.update(hidden=arrays["hidden"][2:]),
+        lambda page, arrays: arrays.update({"state.moment": arrays["state.moment"].astype(np.float32)}),
+        lambda page, arrays: arrays.update({"state.factor": arrays["state.factor"][1:]}),
+    ],
+)
+def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
+    rewrite(saved, change)
+    assert refusal(Ranker.load, saved) == f"{saved}: damaged, or not written by this version of firstclick"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "sentence"),
+    [
+        (
+            lambda page: page.update(format="firstclick ranker 4"),
+            InvalidInput,
+            "expected 'firstclick ranker 3' or 'firstclick ranker 2' or 'firstclick ranker 1', got "
+            "'firstclick ranker 4'",
+        ),
+        (
+            lambda page: page["policy"].update(name="cascade-lin-uct"),
+            UnknownName,
+            "unknown policy 'cascade-lin-uct'; did you mean 'cascade-lin-ucb'?",
+        ),
+        (
+            lambda page: page["policy"]["settings"].update(sigma=-1),
+            InvalidInput,
+            "cascade-lin-ucb: sigma must be above 0, got -1",
+        ),
+        (lambda page: page.update(k=0), InvalidInput, "k must be at least 1, got 0"),
+        (lambda page: page.update(cold=[N_ITEMS]), InvalidInput, "a row must be at most 10, got 11"),
+        (
+            lambda page: page.update(groups=["a"]),
+            InvalidInput,
+            "groups must have a name for each of the 11 items, or None, got 1",
+        ),
+    ],
+)
+def test_a_file_that_asks_for_what_cannot_be_is_refused_with_the_reason(saved, change, error, sentence):
+    rewrite(saved, lambda page, arrays: change(page))
+    assert refusal(Ranker.load, saved, error=error) == f"{saved}: {sentence}"
+
+
+def test_a_file_of_the_first_format_is_still_read(saved):
+    def as_it_was(page, arrays):
+        page["format"] = "firstclick ranker 1"
+        page["pending"] = [entry[:2] for entry in page["pending"]]
+        del page["policy"]["version"]
+        for part in ("groups", "cold", "key", "origins", "runs", "warm_starts"):
+            del page[part]
+        for part in ("contexts", "features"):
+            del arrays[f"pending.{part}"]
+
+    newer = Ranker.load(saved)
+    rewrite(saved, as_it_was)
+    older = Ranker.load(saved)
+    for ranker in (newer, older):
+        ranker.learn(next(iter(ranker.pending)), click=1)
+    assert same_state(newer, older)
+    assert older._key == stream_key(5, "ranker", "cascade-lin-ucb:sigma=0.5", K), "of the label, as it was"
+    newer._key = older._key
+    assert newer.recommend().items == older.recommend().items
+    assert (older.catalog.groups, older.catalog.cold) == ([None] * N_ITEMS, [])
+
+
+def test_a_save_that_fails_leaves_the_older_file_and_the_ranker_as_they_were(saved, monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    older = Ranker.load(saved)
+    newer = teach(Ranker.load(saved), 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(WorkFailed, match="cannot be written: No space left on device"):
+            newer.save(saved)
+    assert same_state(Ranker.load(saved), older)
+    assert not same_state(newer, older)
+    missing = tmp_path / "no" / "r.npz"
+    assert refusal(newer.save, missing) == f"{missing} cannot be written: No such file or directory"
+
+
+# Merging
+
+
+@every_policy
+def test_merging_gives_what_one_ranker_would_know_from_both_logs(policy):
+    one, two, both = new_ranker(policy, seed=1), new_ranker(policy, seed=2), new_ranker(policy, seed=3)
+    for ranker, steps in ((one, 35), (two, 60)):
+        draw = stream(ranker.seed, "clicks")
+        for step in range(steps):
+            slate = ranker.recommend()
+            both.pending[slate.id] = ranker.pending[slate.id]
+            if step % 7 == 3:
+                continue  # This one waits until after the merger.
+            click = int(draw.integers(K)) if draw.random() < 0.5 else None
+            ranker.learn(slate, click=click)
+            both.learn(slate, click=click)
+    before = copy_of_state(one)
+    merged = one.merge(two)
+    assert merged.pending.keys() == one.pending.keys() | two.pending.keys() == both.pending.keys()
+    for slate in list(merged.pending)[::2]:
+        merged.learn(slate, click=1)
+        both.learn(slate, click=1)
+    for name, array in merged.state._asdict().items():
+        expected = getattr(both.state, name)
+        if array.dtype == np.int64:
+            assert np.array_equal(array, expected), name
+        else:
+            np.testing.assert_allclose(array, expected, rtol=0, atol=1e-9, err_msg=name)
+    assert all(np.array_equal(a, b) for a, b in zip(before, one.state, strict=True))
+    assert len(merged.recommend()) == K
+
+
+def test_a_merged_ranker_hides_what_either_withdrew_and_gives_ids_of_its_own():
+    one, two = new_ranker(seed=1), new_ranker(seed=2)
+    one.withdraw_items(["p3"])
+    two.withdraw_items([9])
+    waiting = [one.recommend(), two.recommend()]
+    merged = one.merge(two)
+    fresh = [merged.recommend() for _ in range(30)]
+    assert not {"p3", 9} & {item for slate in fresh for item in slate.items}
+    assert len({slate.id for slate in [*waiting, *fresh]}) == 32
+    merged.withdraw_items([30])
+    assert len(one.catalog) == 10
+    assert one.merge(two, seed=12).seed == 12
+    for seed in (1, 2):
+        assert refusal(one.merge, two, seed=seed).startswith("seed must be a new one")
+        assert refusal(merged.merge, new_ranker(seed=7), seed=seed).startswith("seed must be a new one")
+
+
+def test_more_slates_than_either_keeps_may_wait_after_merging():
+    one, two = (new_ranker("random", seed=seed, max_pending=3) for seed in (1, 2))
+    waiting = [ranker.recommend() for ranker in (one, two) for _ in range(3)]
+    merged = one.merge(two)
+    for slate in waiting:
+        merged.learn(slate, click=0)
+    assert merged.state.time[0] == 6
+    assert merged.max_pending == 6
+
+
+def ranker_of(policy="cascade-lin-ts", items=ITEMS, features=FEATURES, k=K, seed=2):
+    return Ranker(policy, Catalog(items, features), k=k, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("other", "part"),
+    [
+        (ranker_of("cascade-lin-ucb"), "cascade-lin-ts with k=3 and cascade-lin-ucb with k=3"),
+        (
+            ranker_of("cascade-lin-ts:sigma=0.5"),
+            "cascade-lin-ts with k=3 and cascade-lin-ts:sigma=0.5 with k=3",
+        ),
+        (ranker_of(k=2), "cascade-lin-ts with k=3 and cascade-lin-ts with k=2"),
+        (ranker_of(items=ITEMS[::-1]), "only rankers of one catalog can be merged"),
+        (ranker_of(items=ITEMS[1:], features=FEATURES[1:]), "only rankers of one catalog can be merged"),
+        (ranker_of(features=FEATURES + 1e-12), "only rankers of one catalog can be merged"),
+        (ranker_of(features=FEATURES[:, 1:]), "only rankers of one catalog can be merged"),
+    ],
+)
+def test_rankers_that_differ_are_not_merged(other, part):
+    assert part in refusal(new_ranker().merge, other)
+
+
+def test_rankers_that_scale_features_differently_are_not_merged():
+    policy, rows = "cascade-lin-ucb:c=theory,horizon=9", np.array([[3.0, 4.0], [3.0, 4.0 + 5e-12]])
+    at_once = Ranker(policy, Catalog(["a", "b"], rows), k=1, seed=1)
+    later = Ranker(policy, Catalog(["a"], rows[:1]), k=1, seed=2)
+    later.add_items(["b"], rows[1:])  # Longer only by rounding, and so admitted.
+    assert "started with different features" in refusal(at_once.merge, later)
+
+
+def test_rankers_of_one_seed_are_not_merged(tmp_path):
+    """They are copies, whose common past would count twice, or explore the same."""
+    one = new_ranker(seed=4)
+    one.learn(one.recommend(), click=0)
+    one.save(tmp_path / "one.npz")
+    for other in (one, new_ranker(seed=4), Ranker.load(tmp_path / "one.npz")):
+        assert refusal(one.merge, other).startswith("both rankers have seed 4: copies of one ranker")
+    assert refusal(one.merge, None) == "a ranker can be merged with a ranker, got None"
+
+
+def test_what_one_ranker_learned_is_merged_once(tmp_path):
+    a, b, c = (teach(new_ranker(seed=seed), 5) for seed in (1, 2, 3))
+    both = a.merge(b)
+    both.save(tmp_path / "both.npz")
+    for merged in (both, Ranker.load(tmp_path / "both.npz")):
+        for again in (a, b, a.merge(c)):
+            for one, other in ((merged, again), (again, merged)):
+                assert refusal(one.merge, other).startswith("both rankers know what one ranker has learned")
+        assert merged.merge(c).state.time[0] == 15
+
+
+@pytest.mark.parametrize("policy", sorted(policy_classes()))
+def test_the_way_out_of_a_refused_merge_is_one_that_the_policy_takes(policy):
+    one, two = (Ranker(policy, Catalog(ITEMS, abs(FEATURES) / 9), k=K, seed=seed) for seed in (1, 2))
+    if one.policy.mergeable:
+        return
+    sentence = refusal(one.merge, two)
+    log = [{"items": ITEMS[:K], "click": 0}]
+    if "give one ranker both logs in turn, by warm_start" in sentence:
+        assert one.warm_start(log) == 1
+    else:
+        assert "let one ranker show all slates" in sentence
+        assert "takes no log" in refusal(one.warm_start, log)
+
+
+def test_a_state_that_does_not_grow_with_the_catalog_is_caught_before_a_kernel_overruns_it():
+    class NeverGrows(CascadeUCB1):
+        def grow(self, state, n_items):
+            return state
+
+    ranker = Ranker(NeverGrows(), Catalog([1, 5, 9]), k=2)
+    for _ in range(2):
+        assert refusal(ranker.add_items, [12]) == (
+            "cascade-ucb1: its state has no room for 4 items; write grow() for it"
+        )
+    # The item was not added: the ranker is as good as before.
+    assert len(ranker.recommend().items) == 2
+
+
+def test_a_catalog_is_asked_for_and_text_is_told_from_numbers():
+    assert refusal(Ranker, "cascade-ts", ["a", "b"], k=1) == (
+        "a ranker needs a Catalog(items, features), got ['a', 'b']"
+    )
+    ranker = Ranker("cascade-ts", Catalog(["5", "6", 7]), k=2)
+    with pytest.raises(UnknownName, match=r"^no item 5 in the catalog, but there is '5'$"):
+        ranker.recommend(exclude=[5])
+    with pytest.raises(UnknownName, match=r"^no item '7' in the catalog, but there is 7$"):
+        ranker.recommend(candidates=["7"])
+    assert list(ranker.recommend(exclude=["6", "none"])) in (["5", 7], [7, "5"])
+
+
+def test_a_slate_is_only_a_handle_and_a_list():
+    slate = new_ranker().recommend()
+    assert slate == Slate(id=slate.id, items=slate.items)
+    assert isinstance(slate.items, tuple)

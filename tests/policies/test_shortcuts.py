@@ -1,0 +1,286 @@
+"""Learners recommend the same slates with their shortcuts and without, whatever they have learned."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from awkward import KINDS, kind_of_features
+from firstclick import Catalog, Ranker, make_policy, make_world
+from firstclick.catalog import search_tree as index_module
+from firstclick.catalog.search_tree import catalog_arrays, scanning
+from firstclick.data import FeedbackScenario, feedback_matrix, synthetic_matrix
+from firstclick.data.sources import make_source
+from firstclick.kernels.arrays import NO_LIMITS
+from firstclick.kernels.attraction import first_attractive
+from firstclick.kernels.compiling import compiled, kernel, learn, recommend
+from firstclick.kernels.hashing import fill_normal, mix
+from firstclick.kernels.posterior import mean, observe
+from firstclick.kernels.search.groups import MOST_NOTED
+from firstclick.kernels.search.widths import width_of
+from firstclick.testing import Driver, request
+from firstclick.worlds.base import Stage
+from sizes import policies, size
+
+LEARNERS = ("cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb")
+COUNTING = (
+    "cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first", "cascade-kl-ucb:start=pessimistic",
+    "cascade-ucb-v",
+)  # fmt: skip
+# The others take long to compile. Their shortcuts are tried in plain Python below.
+QUICK = "cascade-lin-ts"
+FEW = 64
+
+
+@pytest.fixture
+def small_indexes(monkeypatch):
+    monkeypatch.setattr(index_module, "FEWEST_ITEMS", FEW)
+
+
+def replay(numbers, state, catalog, scanned, world, steps, noise, slate, other):
+    """Play with the shortcuts, and ask for each slate without them too; the first step that differs or -1."""
+    clicks = np.empty(len(slate), np.uint8)
+    for step in range(steps):
+        key = mix(np.uint64(1), np.uint64(step))
+        fill_normal(key, noise)
+        n = recommend(numbers, state, catalog, NO_LIMITS, key, noise, slate)
+        n_other = recommend(numbers, state, scanned, NO_LIMITS, key, noise, other)
+        if n != n_other:
+            return step
+        for position in range(n):
+            if slate[position] != other[position]:
+                return step
+        click = first_attractive(world, mix(np.uint64(2), np.uint64(step)), slate, n)
+        for position in range(n):
+            clicks[position] = position == click
+        learn(numbers, state, catalog, NO_LIMITS, slate, n if click < 0 else click + 1, clicks)
+    return -1
+
+
+def first_difference(policy, stage, k, steps):
+    policy = make_policy(policy)
+    world, features = stage.world, stage.features
+    n_features = 0 if features is None else features.shape[1]
+    catalog = policy.shortcuts(catalog_arrays(features, world.n_items))
+    state = policy.initial_state(world.n_items, n_features, k)
+    if policy.learns_row:
+        policy.learn_row(state, (np.arange(world.n_items) % 7 == 0).astype(np.uint8))
+    return compiled(replay, type(policy))(
+        policy.numbers(k, catalog.features), state, catalog, scanning(catalog), world.arrays(), steps,
+        np.empty(policy.noise_size(k, n_features)), np.empty(k, np.int64), np.empty(k, np.int64),
+    )  # fmt: skip
+
+
+def films():
+    """All rated movies of MovieLens 1M, as the reproduction plays them."""
+    given = Path(os.environ.get("FIRSTCLICK_DATA", "../shared/data"))
+    folder = given if (given / "ratings.dat").exists() else given / "ml-1m"
+    if not (folder / "ratings.dat").exists():
+        pytest.skip(f"MovieLens 1M is not in {folder}; set FIRSTCLICK_DATA")
+    return FeedbackScenario(feedback_matrix(make_source("movielens").load(folder)), rank=20).stage(1, 0)
+
+
+def invented():
+    return FeedbackScenario(synthetic_matrix(2, n_users=300, n_items=1500, n_groups=5).matrix, rank=8).stage(
+        1, 0
+    )
+
+
+def linear():
+    world = make_world("linear:n_items=1200,n_features=7").build(3)
+    return Stage(world, world.features, [str(item) for item in range(1200)])
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(policy, marks=[] if policy.startswith(QUICK) else [pytest.mark.long])
+        for policy in [*LEARNERS, "cascade-lin-ucb:c=theory,horizon=9000", *COUNTING[2:]]
+    ],
+)
+@pytest.mark.parametrize("stage", [invented, linear])
+def test_every_slate_of_a_run_is_the_same(policy, stage):
+    assert first_difference(policy, stage(), k=3, steps=1500) == -1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("policy", LEARNERS)
+@pytest.mark.parametrize("stage", [films, invented, linear])
+def test_every_slate_of_a_hundred_thousand_steps_is_the_same(policy, stage):
+    assert first_difference(policy, stage(), k=4, steps=100_000) == -1
+
+
+def check_slates(driver, draw, steps, hide):
+    """Recommend with the shortcuts and without, under all sorts of filters, and learn now and then."""
+    n_items = len(driver.catalog.rows)
+    without = Driver(driver.policy, driver.catalog.features, k=driver.k, labels=driver.catalog.labels)
+    without.catalog, without.state = scanning(without.catalog), driver.state
+    for step in range(steps):
+        hidden = np.flatnonzero(draw.random(n_items) < hide) if step % 3 == 0 else []
+        candidates = draw.permutation(n_items)[:9] if step % 5 == 4 else []
+        asked = request(candidates, list(hidden), n_items)
+        slate = driver.recommend(step, asked)
+        assert slate == without.recommend(step, asked), step
+        for _ in range(int(draw.integers(0, 3))):
+            if slate:
+                click = int(draw.integers(0, len(slate) + 2))
+                driver.learn(slate, click if click < len(slate) else None)
+
+
+@pytest.mark.plain
+@settings(max_examples=size(60, plain=12))
+@given(
+    kind=st.sampled_from(KINDS),
+    n_items=st.sampled_from([32, 40, 100, size(300, plain=120)]),
+    d=st.sampled_from([1, 2, 3, 7, size(30, plain=9)]),
+    k=st.integers(1, 6),
+    seed=st.integers(0, 2**32),
+    hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
+    settings_=st.sampled_from(["", ":c=0.05", ":sigma=0.01", ":sigma=20,c=3", ":c=theory,horizon=100"]),
+)
+@pytest.mark.usefixtures("small_indexes")
+def test_old_widths_give_the_slates_of_a_scan(kind, n_items, d, k, seed, hide, settings_):
+    draw = np.random.default_rng(seed)
+    features = np.ascontiguousarray(kind_of_features(kind, draw, n_items, d))
+    driver = Driver(f"cascade-lin-ucb{settings_}", features, k=min(k, n_items))
+    assert len(driver.catalog.widths.values) >= n_items
+    check_slates(driver, draw, 25, hide)
+
+
+@pytest.mark.plain
+@settings(max_examples=size(60, plain=12))
+@given(
+    policy=st.sampled_from(COUNTING),
+    n_items=st.sampled_from([16, 60, size(300, plain=100)]),
+    k=st.integers(1, 6),
+    seed=st.integers(0, 2**32),
+    hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
+    spread=st.sampled_from([1, 3, 40]),
+)
+def test_groups_of_equal_counts_give_the_slates_of_a_scan(policy, n_items, k, seed, hide, spread):
+    draw = np.random.default_rng(seed)
+    policy = make_policy(policy)
+    type(policy).grouped_from, before = 0, type(policy).grouped_from
+    try:
+        driver = Driver(policy, np.empty((n_items, 0)), k=k, labels=draw.permutation(10 * n_items)[:n_items])
+    finally:
+        type(policy).grouped_from = before
+    assert len(driver.catalog.groups.group_of) == n_items
+    driver.state.examined[:] = draw.integers(0, spread + 1, n_items)
+    driver.state.hits[:] = draw.integers(0, driver.state.examined + 1)
+    driver.state.time[0] = int(draw.integers(0, 1000))
+    check_slates(driver, draw, 40, hide)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("policy", COUNTING[:2])
+def test_groups_follow_more_feedback_than_they_can_note(policy):
+    driver = Driver(policy, np.empty((300, 0)), k=4)
+    driver.recommend(0)
+    for step in range(MOST_NOTED):
+        driver.learn([step % 300, (7 * step + 1) % 300], 1 if step % 5 == 0 else None)
+    check_slates(driver, np.random.default_rng(1), 20, 0.1)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("policy", COUNTING[:2])
+def test_counts_that_changed_without_feedback_are_noticed_by_their_time(policy):
+    driver = Driver(policy, np.empty((300, 0)), k=4)
+    driver.play(30)
+    driver.state.examined[:] += np.arange(300)
+    driver.state.time[0] += 1
+    check_slates(driver, np.random.default_rng(1), 20, 0.1)
+
+
+@pytest.mark.parametrize("policy", policies([*LEARNERS, "cascade-ts"]))
+@pytest.mark.usefixtures("small_indexes")
+def test_a_ranker_that_gets_another_state_forgets_its_shortcuts(policy):
+    draw = np.random.default_rng(8)
+    features = kind_of_features("long tail", draw, 300, 5)
+    ranker, fresh = (Ranker(policy, Catalog(range(300), features), k=3, seed=4) for _ in range(2))
+    for step in range(60):
+        ranker.learn(ranker.recommend(), click=step % 4 if step % 4 < 3 else None)
+    ranker.state = ranker.policy.initial_state(300, 5, 3)
+    fresh.requests = ranker.requests
+    for step in range(30):
+        slates = [one.recommend() for one in (ranker, fresh)]
+        assert slates[0].items == slates[1].items, step
+        for one, slate in zip((ranker, fresh), slates, strict=True):
+            one.learn(slate, click=step % 3)
+
+
+@kernel
+def observe_again_and_again(state, x, sigma, times):
+    for step in range(times):
+        observe(state.precision, state.moment, state.factor, state.observations, x, step % 2 == 1, sigma, 1.0)
+
+
+@pytest.mark.long  # Two million steps, and kernels of cascade-lin-ucb.
+@pytest.mark.parametrize("n_items", [40, 1500])
+def test_widths_that_rounding_has_lifted_are_allowed_for(n_items):
+    """A sum of two million equal terms is off by a thousandth: an item never shown looks wider than ever."""
+    sigma = 0.1
+    x = np.random.default_rng(0).uniform(0.2, 1, size=2)
+    unseen = np.array([-x[1], x[0]]) / np.hypot(*x)
+    state = make_policy("cascade-lin-ucb").initial_state(n_items, 2, 1)
+    observe_again_and_again(state, x, sigma, 2_000_000)
+    features = np.zeros((n_items, 2))
+    features[1], features[3] = x, unseen
+    width, theta = width_of(features, 3, state.factor, np.empty(2)), mean(state.moment, state.factor, sigma)
+    assert width > 1.001
+    # Between what the norm of the unseen item allows and what its width gives it.
+    features[0] = x * (unseen @ theta + (1.0003 + width) / 2) / (x @ theta)
+    slates = []
+    for without in (False, True):
+        driver = Driver(f"cascade-lin-ucb:sigma={sigma}", features, k=1)
+        driver.state = state
+        if without:
+            driver.catalog = scanning(driver.catalog)
+        slates.append(driver.recommend())
+    assert slates == [[3], [3]]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("c", [1e290, 1.7e308])
+def test_bounds_beyond_floating_point_give_the_slates_of_a_scan(c):
+    features = np.random.default_rng(5).normal(size=(1500, 4)) * 1e30
+    check_slates(Driver(f"cascade-lin-ucb:c={c}", features, k=4), np.random.default_rng(1), 5, 0.1)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("policy", ["cascade-lin-ucb", *COUNTING[:2]])
+@pytest.mark.usefixtures("small_indexes")
+def test_a_state_that_was_turned_back_in_place_is_noticed(policy):
+    features = kind_of_features("long tail", np.random.default_rng(8), 300, 5)
+    driver = Driver(policy, features, k=3)
+    driver.play(100)
+    for array, first in zip(driver.state, driver.policy.initial_state(300, 5, 3), strict=True):
+        array[:] = first
+    assert driver.recommend(7) == Driver(policy, features, k=3).recommend(7)
+
+
+@pytest.mark.plain
+def test_widths_are_computed_for_few_items():
+    """A search looks at the widths of few items: else there would be no point in keeping them."""
+    stage = linear()
+    policy = make_policy("cascade-lin-ucb")
+    driver = Driver(policy, stage.features, k=3)
+    driver.play(200)
+    before = driver.catalog.widths.values.copy()
+    driver.play(1, first=200)
+    assert 1 <= np.count_nonzero(before != driver.catalog.widths.values) <= 100
+
+
+@pytest.mark.usefixtures("small_indexes")
+def test_rankers_of_one_catalog_have_hints_of_their_own():
+    """Kernels leave Python's lock: a hint that another thread is changing could name one row twice."""
+    catalog = Catalog(range(300), kind_of_features("long tail", np.random.default_rng(8), 300, 5))
+    first, second = (Ranker("cascade-lin-ts", catalog, k=3, seed=seed) for seed in (1, 2))
+    first.recommend()
+    assert (first.arrays().tree.recent >= 0).any()
+    assert (second.arrays().tree.recent < 0).all()
+    assert (catalog.arrays.tree.recent < 0).all()
+    assert second.arrays().tree.leaves is first.arrays().tree.leaves

@@ -1,0 +1,463 @@
+"""The dashboard and the example page in a real browser, served by a real server."""
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from serving import a_service
+
+from firstclick.catalog.item import Item
+from firstclick.serve.config import Settings
+from firstclick.serve.http.auth import new_key
+from firstclick.serve.http.server import Server
+from firstclick.serve.http.static import pages
+from firstclick.serve.service import Service, open_service
+
+# Long enough for any machine; no test waits for it unless it fails.
+AT_LAST = 30.0
+# The sandbox needs rights that root in a container has not; the rest keeps the browser from calling home.
+ARGUMENTS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run",
+]  # fmt: skip
+DESK = {"width": 1280, "height": 860}
+PHONE = {"width": 360, "height": 740}
+SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+HOSTILE = [
+    '<img src=x onerror="alert(1)">',
+    "<script>alert(1)</script>",
+    "'\"><svg onload=alert(1)><b>bold</b>",
+    "\u202eגלדת שוקולד",
+    "W" * 300,
+    "شاي بالنعناع " * 20,
+]
+
+
+def program(*names: str, way_out: str = "install it") -> str:
+    """A program of the system. Where it is missing its tests are skipped, but never unseen in CI."""
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"there is no {names[0]} here; {way_out}")
+    return found
+
+
+def test_ci_does_not_skip_what_lacks_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="there is no nosuch here; install it"):
+        program("nosuch", "nosuch-either")
+    monkeypatch.delenv("CI")
+    with pytest.raises(pytest.skip.Exception):
+        program("nosuch")
+    assert program("nosuch", "sh") == shutil.which("sh")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all; `launch` gives it a fresh profile folder."""
+    path = os.environ.get("FIRSTCLICK_CHROMIUM") or program(
+        *("chromium", "chromium-browser", "google-chrome"),
+        way_out="install it, or name its file by FIRSTCLICK_CHROMIUM",
+    )
+    with sync_playwright() as playwright:
+        expect.set_options(timeout=1000 * AT_LAST)
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+        expect.set_options(timeout=None)
+
+
+class Visitor:
+    """Somebody before a screen: a page, and all that went wrong in it."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.page = context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        # The console tells of scripts that fail, loads that fail, and loads that the policy forbids.
+        self.page.on("console", self._hear)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.page.on("dialog", lambda dialog: (self.complaints.append("dialog"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def forgive(self, text: str) -> None:
+        """Leave out what was to be expected, which must have come."""
+        assert any(text in one for one in self.complaints), self.complaints
+        self.complaints = [one for one in self.complaints if text not in one]
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    with browser.new_context(viewport=DESK) as context:
+        context.set_default_timeout(1000 * AT_LAST)
+        visitor = Visitor(context)
+        yield visitor
+        assert visitor.complaints == []
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with a_service(tmp_path) as service:
+        yield service
+
+
+@pytest.fixture
+def server(service: Service) -> Iterator[Server]:
+    with Server(service, Settings(port=0)) as server:
+        yield server
+
+
+def visit(service: Service, slates: int, *, model: str = "shop") -> None:
+    """So many slates; every other one is clicked, at its second place."""
+    tokens = [service.recommend(model).token for _ in range(slates)]
+    service.feedback_batch(model, [(token, 1 if i % 2 else None) for i, token in enumerate(tokens)])
+
+
+def put_hostile_names(service: Service) -> None:
+    """Another model, whose items are all called so."""
+    items = [Item(f"{i}{name}"[:256], name, name, np.array([1.0, 0.1 * i])) for i, name in enumerate(HOSTILE)]
+    service.create("hostile", policy="cascade-lin-ts", k=len(items), items=items, seed=1)
+    visit(service, 300, model="hostile")
+
+
+def is_live(page: Page) -> None:
+    expect(page.locator("#status")).to_have_attribute("data-state", "live")
+
+
+def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    visit(service, 500)
+    page = visitor.page
+    page.goto(server.address)
+    is_live(page)
+    expect(page).to_have_title("shop · firstclick")
+    expect(page.locator("#headline")).to_have_text("50\u00a0%")
+    expect(page.locator("#spoken")).to_have_text("50\u00a0% of slates got a click")
+    expect(page.locator("#against-start-words")).to_contain_text("1.0 times the clicks of the start")
+    expect(page.locator("#accepted")).to_have_text("500")
+    expect(page.get_by_role("img", name=re.compile("500 slates, 250 with a click"))).to_be_visible()
+    assert page.locator("#clickthrough-chart .curve").count() >= 1
+    expect(page.locator("#best-items > li")).to_have_count(3)
+    expect(page.locator("#estimates-list > li")).to_have_count(4)
+    expect(page.locator("#recent-list > li")).to_have_count(8)
+    expect(page.locator("#recent-list > li:first-child .clicked")).to_have_count(1)
+    positions = page.locator("#positions-list > li .value")
+    expect(positions).to_have_text(["0", "250", "0"])
+    expect(page.locator("#exploring-share")).to_have_text(re.compile(r"^[\d.]+\s%$"))
+    expect(page.locator("#facts")).to_contain_text("cascade-lin-ts, slates of 3")
+    expect(page.locator("#replicas > li")).to_have_count(1)
+    page.fill("#search", "esPR")
+    expect(page.locator("#estimates-list .name")).to_have_text(["Espresso"])
+
+    page.goto(f"{server.address}/ui/example.html#shop")
+    expect(page.locator("#slots button")).to_have_count(3)
+    paths = {urlsplit(url).path for url in visitor.requests if not url.startswith("data:")}
+    assert {url for url in visitor.requests if not url.startswith((server.address, "data:"))} == set()
+    # No file is missing, and none lies about that no page asks for.
+    assert {path for path in paths if not path.startswith("/v1/")} == set(pages())
+
+
+def test_numbers_grow_in_place_while_clicks_arrive(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    visit(service, 20)
+    page = visitor.page
+    page.goto(server.address)
+    expect(page.locator("#accepted")).to_have_text("20")
+    page.evaluate("""() => {
+        window.marked = ['#headline', '#best-items > li', '#estimates-list > li', 'figure svg', '#facts dd']
+            .map(what => document.querySelector(what));
+        window.scrollTo(0, 400);
+    }""")
+    visit(service, 10)
+    expect(page.locator("#accepted")).to_have_text("30")
+    visit(service, 7)
+    expect(page.locator("#accepted")).to_have_text("37")
+    expect(page.locator("#clickthrough-words")).to_contain_text("In all 37 slates, 18 with a click")
+    assert page.evaluate("marked.length === 5 && marked.every(node => node.isConnected)")
+    assert page.evaluate("scrollY") == 400
+
+
+@pytest.mark.long
+def test_the_page_goes_on_by_itself_after_a_restart(tmp_path: Path, visitor: Visitor) -> None:
+    page = visitor.page
+    with a_service(tmp_path) as service, Server(service, Settings(port=0)) as server:
+        visit(service, 20)
+        page.goto(server.address)
+        expect(page.locator("#accepted")).to_have_text("20")
+        page.evaluate("window.marked = true")
+    expect(page.locator("#away")).to_be_visible()
+    expect(page.locator("#away")).to_contain_text("Server away, trying again")
+    expect(page.locator("#away")).to_contain_text("What you see is from before")
+    expect(page.locator("#accepted")).to_have_text("20")
+    settings = Settings(port=int(server.address.rpartition(":")[2]))
+    with open_service(str(tmp_path / "shop.db")) as service, Server(service, settings):
+        visit(service, 22)
+        is_live(page)
+        expect(page.locator("#away")).to_be_hidden()
+        expect(page.locator("#clickthrough-words")).to_contain_text("In all 42 slates")
+        assert page.evaluate("marked")
+    visitor.forgive("net::ERR_")
+
+
+@pytest.mark.parametrize(
+    "place", ["/#hostile", pytest.param("/ui/example.html#hostile", marks=pytest.mark.long)]
+)
+def test_names_are_text_whatever_is_in_them(
+    service: Service, server: Server, visitor: Visitor, place: str
+) -> None:
+    put_hostile_names(service)
+    page = visitor.page
+    page.set_viewport_size(PHONE)
+    page.goto(server.address + place)
+    if place.startswith("/#"):
+        for name in HOSTILE:
+            expect(page.locator("#estimates-list").get_by_text(name, exact=True).first).to_be_attached()
+        page.fill("#search", HOSTILE[0])
+        expect(page.locator("#estimates-list > li")).to_have_count(1)
+        page.fill("#search", HOSTILE[0] * 2)
+        expect(page.locator("#estimates-none")).to_be_visible()
+        page.fill("#search", "")
+        expect(page.locator("#estimates-list > li")).to_have_count(len(HOSTILE))
+    shown = page.locator("#best-items bdi, #recent-list bdi, #slots :is(bdi, small)")
+    expect(shown.first).to_be_attached()
+    assert set(shown.all_text_contents()) - {""} == set(HOSTILE)
+    assert page.locator("main :is(img, script, b, svg[onload])").count() == 0
+    # A name that runs from right to left does not turn around what stands beside it.
+    ways = shown.evaluate_all("nodes => nodes.map(node => getComputedStyle(node).unicodeBidi)")
+    assert set(ways) == {"isolate"}
+    assert page.evaluate(SIDEWAYS) <= 0
+    known = {*pages(), "/v1/models"}
+    strange = [url for url in visitor.requests if urlsplit(url).path not in known]
+    assert all(url.startswith((f"{server.address}/v1/models/hostile/", "data:")) for url in strange), strange
+
+
+@pytest.mark.long
+def test_a_server_with_keys_is_shown_to_who_has_one(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    (right, digest), (wrong, _) = new_key(), new_key()
+    service.store.add_api_key("me", "read", digest, 0.0)
+    service.caretaker.reload_api_keys()
+    visit(service, 20)
+    page = visitor.page
+    page.goto(server.address)
+    expect(page.locator("#ask-key")).to_be_visible()
+    expect(page.locator("#panels")).to_be_hidden()
+    expect(page.locator("#key-refused")).to_be_hidden()
+    for key in (wrong, "no key\u2026"):
+        page.get_by_label("Key", exact=True).fill(key)
+        page.keyboard.press("Enter")
+        expect(page.locator("#key-refused")).to_be_visible()
+    page.get_by_label("Key", exact=True).fill(right)
+    page.keyboard.press("Enter")
+    expect(page.locator("#accepted")).to_have_text("20")
+    page.reload()
+    expect(page.locator("#accepted")).to_have_text("20")
+    # It is in no place where others may see it: not on the page, not in an address, and in this tab only.
+    assert right not in page.content()
+    assert not any(right in url for url in visitor.requests)
+    other = page.context.new_page()
+    other.goto(server.address)
+    expect(other.locator("#ask-key")).to_be_visible()
+    page.click("#forget-key")
+    expect(page.locator("#ask-key")).to_be_visible()
+    expect(page.locator("#panels")).to_be_hidden()
+    assert page.evaluate("sessionStorage.length") == 0
+    visitor.forgive("401")
+
+
+@pytest.mark.long
+def test_the_model_is_chosen_by_a_list_or_by_the_address(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    service.create("tea-room", policy="random", k=2, items=[Item(n, n, "", None) for n in "abc"], seed=1)
+    visit(service, 20)
+    visit(service, 30, model="tea-room")
+    page = visitor.page
+    page.goto(server.address)
+    expect(page.locator("#picker")).to_have_value("shop")
+    expect(page.locator("#accepted")).to_have_text("20")
+    page.get_by_label("Model").select_option("tea-room")
+    expect(page).to_have_url(f"{server.address}/#tea-room")
+    expect(page.locator("#accepted")).to_have_text("30")
+    expect(page.locator("#estimates-words")).to_contain_text("no opinion")
+    expect(page.locator("#best-words")).to_contain_text("draws slates by chance")
+    page.goto(f"{server.address}/#nosuch")
+    expect(page.locator("#no-model")).to_be_visible()
+    expect(page.locator("#no-model")).to_contain_text("no model named “nosuch”")
+    expect(page.locator("#panels")).to_be_hidden()
+    page.go_back()
+    expect(page.locator("#accepted")).to_have_text("30")
+
+
+@pytest.mark.long
+def test_a_phone_needs_no_sideways_scroll_and_a_dark_room_no_lamp(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    items = [Item(n, n, "", None) for n in "abc"]
+    service.create("unvisited", policy="cascade-ts", k=3, items=items, seed=1)
+    visit(service, 500)
+    page = visitor.page
+    page.emulate_media(color_scheme="dark")
+    for width in (320, 360, 620, 1000):
+        page.set_viewport_size({"width": width, "height": 740})
+        for model, panel in (("shop", "#learning"), ("unvisited", "#first-calls")):
+            page.goto(f"{server.address}/#{model}")
+            expect(page.locator(panel)).to_be_visible()
+            assert page.evaluate(SIDEWAYS) <= 0, (width, model)
+
+    def brightness(what: str) -> int:
+        colour = page.evaluate(f"getComputedStyle(document.body).{what}")
+        return sum(int(part) for part in re.findall(r"\d+", colour)[:3])
+
+    assert brightness("backgroundColor") < 150 < 600 < brightness("color")
+    page.get_by_role("button", name="Change to light").click()
+    assert brightness("color") < 150 < 600 < brightness("backgroundColor")
+    page.reload()
+    is_live(page)
+    assert brightness("color") < 150 < 600 < brightness("backgroundColor")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("keyed", [False, True], ids=["open", "with keys"])
+def test_the_calls_that_an_unvisited_model_offers_work(
+    service: Service, server: Server, visitor: Visitor, keyed: bool
+) -> None:
+    program("curl")
+    page, environment = visitor.page, os.environ | {"NO_PROXY": "127.0.0.1"}
+    page.goto(server.address)
+    if keyed:
+        environment["FIRSTCLICK_KEY"], digest = new_key()
+        service.store.add_api_key("me", "write", digest, 0.0)
+        service.caretaker.reload_api_keys()
+        page.get_by_label("Key", exact=True).fill(environment["FIRSTCLICK_KEY"])
+        page.keyboard.press("Enter")
+        expect(page.locator("#call-recommend")).to_contain_text("$FIRSTCLICK_KEY")
+        visitor.forgive("401")
+    expect(page.locator("#first-calls")).to_be_visible()
+    expect(page.locator("#learning")).to_be_hidden()
+
+    def call(text: str) -> dict[str, str]:
+        done = subprocess.run(["sh", "-c", text], env=environment, capture_output=True, check=True)
+        return dict(json.loads(done.stdout))
+
+    token = call(page.inner_text("#call-recommend"))["token"]
+    told = call(page.inner_text("#call-feedback").replace("TOKEN", token))
+    assert told == {"status": "accepted", "seq": 2}
+    expect(page.locator("#learning")).to_be_visible()
+    expect(page.locator("#first-calls")).to_be_hidden()
+    expect(page.locator("#accepted")).to_have_text("1")
+
+
+def mark_slate(page: Page) -> None:
+    page.locator("#slots li").first.evaluate("node => { node.dataset.old = '' }")
+
+
+def has_next_slate(page: Page) -> None:
+    """Another slate than the one that was marked; until it is there no click counts."""
+    expect(page.locator("#slots [data-old]")).to_have_count(0)
+    expect(page.locator("#slots button")).to_have_count(3)
+
+
+def answer(page: Page, what: str) -> None:
+    mark_slate(page)
+    page.locator(what).click()
+    has_next_slate(page)
+
+
+def test_the_example_page_sends_the_click_and_the_lack_of_one(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page, recent = visitor.page, service.model("shop").recent
+    page.goto(f"{server.address}/ui/example.html#shop")
+    expect(page.locator("#slots button")).to_have_count(3)
+    answer(page, "#slots li:nth-child(3) button")
+    expect(page.locator("#said")).to_contain_text("Kept as event 2 (accepted)")
+    answer(page, "#others")
+    expect(page.locator("#said")).to_contain_text("Kept as event 3 (accepted)")
+    assert [feedback.click for _, feedback in recent] == [2, None]
+    # Whoever leaves without a click tells that too, and the page that they went to shows it.
+    page.get_by_role("link", name="Dashboard").click()
+    expect(page.locator("#accepted")).to_have_text("3")
+    assert [feedback.click for _, feedback in recent] == [2, None, None]
+    # A slate that was left is not shown again as if it were open. The browser keeps no pages that were left
+    # while Playwright drives it, so that it brings one back is played here.
+    page.go_back()
+    expect(page.locator("#slots button")).to_have_count(3)
+    mark_slate(page)
+    with page.expect_response("**/feedback"):
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+    has_next_slate(page)
+    answer(page, "#slots li:nth-child(1) button")
+    expect(page.locator("#said")).to_contain_text("Kept as event 6 (accepted)")
+    assert [feedback.click for _, feedback in recent] == [2, None, None, None, 0]
+
+
+@pytest.mark.long
+def test_a_click_while_the_server_is_away_counts_once_when_it_is_back(
+    service: Service, visitor: Visitor
+) -> None:
+    page, model = visitor.page, service.model("shop")
+    with Server(service, Settings(port=0)) as server:
+        page.goto(f"{server.address}/ui/example.html#shop")
+        expect(page.locator("#slots button")).to_have_count(3)
+    mark_slate(page)
+    page.locator("#slots button").nth(1).click()
+    page.locator("#slots button").nth(2).click()
+    expect(page.locator("#said")).to_contain_text("sent again")
+    with Server(service, Settings(port=int(server.address.rpartition(":")[2]))):
+        has_next_slate(page)
+        expect(page.locator("#said")).to_contain_text("Kept as event 2 (accepted)")
+    assert [feedback.click for _, feedback in model.recent] == [1]
+    visitor.forgive("net::ERR_")
+
+
+@pytest.mark.long
+def test_intervals_and_steps_are_computed_right(server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(server.address)
+
+    def numbers(call: str) -> object:
+        return page.evaluate(f"import('/ui/numbers.js').then((numbers) => {call})")
+
+    assert numbers("numbers.wilson(0, 0)") == {"rate": None, "low": 0, "high": 1}
+    for clicks, slates in ((231, 1000), (0, 10), (10, 10), (1, 3), (5_000_000, 10_000_000)):
+        told = numbers(f"numbers.wilson({clicks}, {slates})")
+        for end in (told["low"], told["high"]):
+            # Wilson's ends are where the share seen is 1.96 standard errors away.
+            distance = (clicks / slates - end) ** 2
+            assert distance == pytest.approx(1.959964**2 * end * (1 - end) / slates, abs=1e-12)
+    times = numbers("numbers.timesAsMany({slates: 1000, clicks: 231}, {slates: 1000, clicks: 512})")
+    spread = math.exp(1.959964 * math.sqrt(1 / 231 + 1 / 512 - 2 / 1000))
+    assert times["low"] == pytest.approx(512 / 231 / spread)
+    assert times["high"] == pytest.approx(512 / 231 * spread)
+    assert numbers("numbers.timesAsMany({slates: 10, clicks: 0}, {slates: 10, clicks: 3})") is None
+    assert numbers("[0.512, 0, 0.0423, 0.00423, 1, null].map(numbers.percent)") == [
+        "51\u00a0%", "0\u00a0%", "4.2\u00a0%", "0.42\u00a0%", "100\u00a0%", "–",
+    ]  # fmt: skip
+    assert numbers("numbers.roundSteps(0.61)") == pytest.approx([0, 0.2, 0.4, 0.6, 0.8])
+    assert numbers("numbers.roundSteps(0.03)") == pytest.approx([0, 0.01, 0.02, 0.03])
+    for seconds in (5, 230, 240):
+        buckets = [
+            {"start": 100.0 + i, "width": 1.0, "slates": i % 7, "clicks": i % 3} for i in range(seconds)
+        ]
+        points = numbers(f"numbers.gather({json.dumps(buckets)})")
+        assert len(points) <= 61
+        for what in ("slates", "clicks"):
+            assert sum(point[what] for point in points) == sum(bucket[what] for bucket in buckets)

@@ -1,0 +1,211 @@
+"""Recommendations and feedback over HTTP: each outcome has its own status, and each is counted."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from serving import Exchange, Site, a_server, a_site
+
+from firstclick.serve.http.loop_inbox import Mailbox
+from firstclick.serve.log.token import Token, new_nonce
+from firstclick.wire.errors import StoreBroken, Unavailable
+
+FEEDBACK = "/v1/models/shop/feedback"
+BATCH = "/v1/models/shop/feedback:batch"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with a_site(tmp_path) as site:
+        yield site
+
+
+def old_token(site: Site, days: float) -> str:
+    issued = int((time.time() - days * 86_400) * 1000)
+    rows = (0).to_bytes(4, "little")
+    return site.service.keys.sign(Token(site.service.model("shop").id, issued, new_nonce(issued), rows))
+
+
+def test_a_slate_has_items_scores_a_token_and_its_place(site: Site) -> None:
+    answer = site.ask("POST", "/v1/models/shop/recommend", {})
+    assert answer.status_code == 200
+    told = answer.json()
+    assert set(told) == {"items", "scores", "token", "seq"}
+    assert len(told["items"]) == len(told["scores"]) == 3
+    assert answer.headers["firstclick-seq"] == str(told["seq"]) == "1"
+    assert "firstclick-age" not in answer.headers
+
+
+def test_what_is_asked_of_a_slate_is_done(site: Site) -> None:
+    path = "/v1/models/shop/recommend"
+    pinned = site.ask("POST", path, {"k": 2, "pinned": {"1": 7}, "exclude": ["tea"]}).json()["items"]
+    assert pinned[1] == 7
+    assert len(pinned) == 2
+    assert pinned[0] in ("espresso", "cake")
+    among = site.ask("POST", path, {"candidates": ["tea", "cake"]}).json()["items"]
+    assert sorted(among) == ["cake", "tea"]
+    first = site.ask("POST", path, {"request_id": "visit"}).json()
+    assert site.ask("POST", path, {"request_id": "visit"}).json()["items"] == first["items"]
+
+
+def test_the_age_of_what_is_known_is_told_while_the_store_is_silent(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site.service.caretaker, "silence", lambda: 12.34)
+    answer = site.ask("POST", "/v1/models/shop/recommend", {})
+    assert answer.status_code == 200
+    assert answer.headers["firstclick-age"] == "12.3"
+
+
+def test_every_outcome_has_its_status(site: Site) -> None:
+    token = site.recommend()["token"]
+    forged = token[:-1] + ("B" if token.endswith("A") else "A")
+    answers = {
+        "accepted": site.ask("POST", FEEDBACK, {"token": token, "click": 1}),
+        "duplicate": site.ask("POST", FEEDBACK, {"token": token, "click": 1}),
+        "conflict": site.ask("POST", FEEDBACK, {"token": token, "click": None}),
+        "unknown": site.ask("POST", FEEDBACK, {"token": forged, "click": 1}),
+        "expired": site.ask("POST", FEEDBACK, {"token": old_token(site, 8), "click": 0}),
+        "malformed": site.ask("POST", FEEDBACK, {"token": site.recommend()["token"], "click": 3}),
+        "too-large": site.post_bytes(FEEDBACK, b" " * 1_000_001),
+    }
+    codes = {name: answer.status_code for name, answer in answers.items()}
+    assert codes == {
+        "accepted": 201, "duplicate": 200, "conflict": 409, "unknown": 404, "expired": 410, "malformed": 422,
+        "too-large": 413,
+    }  # fmt: skip
+    assert answers["accepted"].json() == {"status": "accepted", "seq": 2}
+    assert answers["duplicate"].json() == {"status": "duplicate", "seq": 2}
+    for name, answer in answers.items():
+        if answer.status_code >= 400:
+            assert answer.json()["error"]["status"] == name
+            assert answer.json()["error"]["message"]
+    assert site.service.outcomes["shop"] == dict.fromkeys(codes, 1)
+    assert site.service.model("shop").seq == 2
+
+
+def test_a_store_that_cannot_write_is_unavailable_and_slates_are_still_served(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def append(batch: object) -> None:
+        raise Unavailable("the disk is full; send the same again later", retry_after=2.5)
+
+    token = site.recommend()["token"]
+    monkeypatch.setattr(site.service.store, "append", append)
+    answer = site.ask("POST", FEEDBACK, {"token": token, "click": 0})
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "3"
+    assert answer.json()["error"]["status"] == "unavailable"
+    assert site.ask("POST", "/v1/models/shop/recommend", {}).status_code == 200
+    assert site.service.outcomes["shop"] == {"unavailable": 1}
+    monkeypatch.undo()
+    assert site.ask("POST", FEEDBACK, {"token": token, "click": 0}).status_code == 201
+
+
+def test_a_broken_store_ends_readiness(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def append(batch: object) -> None:
+        raise StoreBroken("fsync failed")
+
+    token = site.recommend()["token"]
+    assert site.ask("GET", "/health/ready").json() == {"status": "ready", "durability": "full"}
+    monkeypatch.setattr(site.service.store, "append", append)
+    assert site.ask("POST", FEEDBACK, {"token": token, "click": 0}).status_code == 503
+    ready = site.ask("GET", "/health/ready")
+    assert ready.status_code == 503
+    assert "restart" in ready.json()["error"]["message"]
+    assert site.ask("GET", "/health/live").status_code == 200
+
+
+def test_a_batch_has_an_outcome_for_each_entry_in_order(site: Site) -> None:
+    tokens = [site.recommend()["token"] for _ in range(3)]
+    entries = [
+        {"token": tokens[0], "click": 0},
+        {"token": "forged", "click": 0},
+        {"token": tokens[1], "click": 99},
+        {"token": tokens[0], "click": 0},
+        {"token": tokens[2], "click": None},
+        {"token": tokens[0], "click": 1},
+    ]
+    answer = site.ask("POST", BATCH, {"feedback": entries})
+    assert answer.status_code == 200
+    results = answer.json()["results"]
+    assert [one["status"] for one in results] == [
+        "accepted", "unknown", "malformed", "duplicate", "accepted", "conflict",
+    ]  # fmt: skip
+    assert results[0] == {"status": "accepted", "seq": 2}
+    assert results[4] == {"status": "accepted", "seq": 3}
+    assert set(results[1]) == {"status", "message"}
+    assert site.service.outcomes["shop"]["accepted"] == 2
+    assert site.ask("POST", BATCH, {"feedback": []}).json() == {"results": []}
+
+
+def test_a_batch_may_have_a_thousand_entries(site: Site) -> None:
+    entry = {"token": site.recommend()["token"], "click": 0}
+    assert site.ask("POST", BATCH, {"feedback": [entry] * 1000}).status_code == 200
+    answer = site.ask("POST", BATCH, {"feedback": [entry] * 1001})
+    assert answer.status_code == 413
+    assert "1000 entries, got 1001" in answer.json()["error"]["message"]
+
+
+def test_no_such_model(site: Site) -> None:
+    for path, body in (
+        ("recommend", {}),
+        ("feedback", {"token": "a", "click": 0}),
+        ("feedback:batch", {"feedback": []}),
+    ):
+        answer = site.ask("POST", f"/v1/models/nope/{path}", body)
+        assert answer.status_code == 404, path
+        assert "no model 'nope'; there are: 'shop'" in answer.json()["error"]["message"]
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_body_gets_nothing(site: Site) -> None:
+    exchange = site.runner.run(Exchange(site.app, [b'{"token": '], gone=True).ask("POST", FEEDBACK))
+    assert exchange.sent == []
+    assert site.app.site.metrics.running == 0
+
+
+def test_one_token_from_many_connections_is_counted_once(tmp_path: Path) -> None:
+    async def storm(address: str) -> list[int]:
+        async with httpx.AsyncClient(base_url=address, timeout=30) as client:
+            slate = (await client.post("/v1/models/shop/recommend", json={})).json()
+            body = {"token": slate["token"], "click": 2}
+            answers = await asyncio.gather(*(client.post(FEEDBACK, json=body) for _ in range(200)))
+            return sorted(answer.status_code for answer in answers)
+
+    with a_server(tmp_path) as server:
+        assert asyncio.run(storm(server.address)) == [200] * 199 + [201]
+
+
+def test_answers_from_another_thread_wake_the_loop_once_for_many() -> None:
+    async def wait() -> tuple[list[int], int]:
+        loop = asyncio.get_running_loop()
+        woken = []
+        real = loop.call_soon_threadsafe
+
+        def counted(call, *arguments):  # type: ignore[no-untyped-def]
+            woken.append(call)
+            return real(call, *arguments)
+
+        loop.call_soon_threadsafe = counted  # type: ignore[method-assign]
+        mailbox = Mailbox()
+        futures = [loop.create_future() for _ in range(50)]
+        for number, future in enumerate(futures):
+            mailbox.post(future, number)
+        told = await asyncio.gather(*futures)
+        late = loop.create_future()
+        mailbox.post(late, 50)
+        return [*told, await late], len(woken)
+
+    assert asyncio.run(wait()) == (list(range(51)), 2)
+
+
+def test_a_closed_loop_does_not_stop_the_one_who_answers() -> None:
+    loop = asyncio.new_event_loop()
+    future = loop.create_future()
+    loop.close()
+    mailbox = Mailbox()
+    mailbox.post(future, 1)
+    mailbox.post(future, 2)

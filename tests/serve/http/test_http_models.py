@@ -1,0 +1,380 @@
+"""Items and models over HTTP, and what the dashboard, Prometheus and a load balancer are told."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from serving import ITEMS, Site, a_site
+
+from firstclick.policies.cascade_ts import CascadeTS
+from firstclick.serve.config import Settings
+from firstclick.serve.dashboard.data import OUTCOMES, compared
+from firstclick.serve.http.app import App
+from firstclick.serve.http.handlers import ready
+from firstclick.serve.http.messages import Asked
+from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, History
+from firstclick.serve.service import open_service
+from firstclick.serve.startup import open_for
+from firstclick.wire.errors import Unavailable
+
+SHOP = "/v1/models/shop"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with a_site(tmp_path) as site:
+        yield site
+
+
+def listed(site: Site, query: str = "") -> list[object]:
+    return [item["id"] for item in site.ask("GET", f"{SHOP}/items{query}").json()["items"]]
+
+
+def answer_some(site: Site, n: int, click: int | None = 0) -> None:
+    for _ in range(n):
+        body = {"token": site.recommend()["token"], "click": click}
+        assert site.ask("POST", f"{SHOP}/feedback", body).status_code == 201
+
+
+def test_items_come_change_and_go(site: Site) -> None:
+    put = site.ask("PUT", f"{SHOP}/items/milk", {"name": "Milk", "features": [0.5, 0.5]})
+    assert (put.status_code, put.json()) == (200, {"seq": 2})
+    assert listed(site) == ["espresso", "tea", 7, "cake", "milk"]
+    assert site.ask("DELETE", f"{SHOP}/items/milk").json() == {"seq": 3}
+    assert listed(site) == ["espresso", "tea", 7, "cake"]
+    assert site.ask("DELETE", f"{SHOP}/items/milk").status_code == 200  # as when no answer was heard
+    never = site.ask("DELETE", f"{SHOP}/items/cheese")
+    assert never.status_code == 404
+    assert "'cheese'" in never.json()["error"]["message"]
+    assert site.ask("GET", SHOP).json()["withdrawn"] == 1
+
+
+def test_digits_in_a_path_mean_the_number_where_only_that_is_there(site: Site) -> None:
+    assert site.ask("DELETE", f"{SHOP}/items/7").status_code == 200
+    assert 7 not in listed(site)
+    assert site.ask("PUT", f"{SHOP}/items/7", {"features": [0.6, 0.8]}).status_code == 200
+    assert 7 in listed(site)
+    # What no number stands for is a text, and stays one.
+    for text in ("8", "07", "-7", "\u0667", "9" * 30):
+        assert site.ask("PUT", f"{SHOP}/items/{quote(text)}", {"features": [1, 1]}).status_code == 200
+        assert text in listed(site)
+
+
+@pytest.mark.parametrize("item", ["a/b", "..", "%2e", "ä€𝄞", "a b?c#d", "<img src=x>", "\u202eabc", "{id}"])
+def test_an_id_may_be_any_text(site: Site, item: str) -> None:
+    path = f"{SHOP}/items/{quote(item, safe='').replace('.', '%2e')}"
+    assert site.ask("PUT", path, {"features": [1, 1]}).status_code == 200
+    assert item in listed(site)
+    assert site.ask("DELETE", path).status_code == 200
+
+
+def test_changes_in_bulk(site: Site) -> None:
+    put = [{"id": 100 + i, "name": f"n{i}", "group": "g", "features": [i, 1]} for i in range(50)]
+    answer = site.ask("POST", f"{SHOP}/items:bulk", {"put": put, "withdraw": ["tea", 7, "tea"]})
+    assert answer.status_code == 200
+    assert answer.json()["seq"] == site.service.model("shop").seq
+    assert listed(site) == ["espresso", "cake", *range(100, 150)]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "sentence"),
+    [
+        ({}, 422, "no items given"),
+        ({"put": [{"id": "new", "features": [1, 1]}], "withdraw": ["nope"]}, 404, "no item 'nope'"),
+        ({"put": [{"id": "tea", "features": [1, 1]}], "withdraw": ["tea"]}, 422, "both put and withdrawn"),
+        ({"put": [{"id": "new", "features": [1, 1]}, {"id": "new", "features": [1, 2]}]}, 422, "given twice"),
+        ({"put": [{"id": "new", "features": [1, 1]}, {"id": "b", "features": [1]}]}, 422, "features"),
+    ],
+)
+def test_a_bulk_that_is_refused_changes_nothing(site: Site, body: object, code: int, sentence: str) -> None:
+    answer = site.ask("POST", f"{SHOP}/items:bulk", body)
+    assert answer.status_code == code
+    assert sentence in answer.json()["error"]["message"]
+    assert listed(site) == [item.id for item in ITEMS]
+
+
+def test_items_are_listed_some_at_a_time(site: Site) -> None:
+    site.ask("DELETE", f"{SHOP}/items/tea")
+    found: list[object] = []
+    query = "?limit=2"
+    for _ in range(5):
+        page = site.ask("GET", f"{SHOP}/items{query}").json()
+        found += [item["id"] for item in page["items"]]
+        if page["next"] is None:
+            break
+        query = f"?limit=2&after={page['next']}"
+    assert found == ["espresso", 7, "cake"]
+    item = site.ask("GET", f"{SHOP}/items?limit=1").json()["items"][0]
+    assert item["name"] == "Espresso"
+    assert item["group"] == "coffee"
+    assert item["features"] == pytest.approx([1.0, 0.0])  # as they were sent, not as they are learned
+    assert listed(site, "?after=999999") == []
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=1001", "limit=x", "limit=1.5", "limit=", "after=-2", "after=9" * 9, "nope=1",
+              "limit=1&limit=2", "limit=%ff", "limit=" + "9" * 5000],
+)  # fmt: skip
+def test_a_wrong_query_is_refused(site: Site, query: str) -> None:
+    answer = site.ask("GET", f"{SHOP}/items?{query}")
+    assert answer.status_code == 422
+    assert answer.json()["error"]["status"] == "malformed"
+
+
+def test_a_model_is_created_listed_and_described(site: Site) -> None:
+    items = [{"id": 1, "name": "One"}, {"id": "two"}]
+    body = {"name": "plain", "policy": "cascade-ts", "k": 1, "seed": 3, "items": items}
+    made = site.ask("POST", "/v1/models", body)
+    assert made.status_code == 201
+    facts = {
+        "name": "plain", "policy": "cascade-ts", "k": 1, "seed": 3, "n_features": 0, "items": 2,
+        "withdrawn": 0, "seq": 1, "slates": 0, "clicks": 0,
+    }  # fmt: skip
+    assert made.json() == facts
+    assert site.ask("GET", "/v1/models/plain").json() == facts
+    assert [one["name"] for one in site.ask("GET", "/v1/models").json()["models"]] == ["plain", "shop"]
+    assert site.ask("POST", "/v1/models", body).status_code == 409
+    assert site.ask("POST", "/v1/models/plain/recommend", {}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"name": "a/b"}, "a model's name must be"),
+        ({"name": ""}, "a model's name must be"),
+        ({"name": ".."}, "a model's name must be"),
+        ({"policy": "cascade-lin-tss"}, "cascade-lin-ts"),
+        ({"policy": "cascade-lin-ts:sigma=-1"}, "sigma"),
+        ({"k": 256}, "k must be a whole number, at most 255"),
+        ({"items": []}, "no items"),
+        ({"items": [{"id": "a"}]}, "needs features"),
+        ({"items": [{"id": "", "features": [1]}]}, "id"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused(site: Site, change: dict[str, object], sentence: str) -> None:
+    body = {"name": "new", "policy": "cascade-lin-ts", "k": 1, "items": [{"id": "a", "features": [1]}]}
+    answer = site.ask("POST", "/v1/models", body | change)
+    assert answer.status_code == 422, answer.text
+    assert sentence in answer.json()["error"]["message"]
+    assert site.service.names() == ["shop"]
+
+
+def test_audit_export_import_and_rollback(site: Site) -> None:
+    answer_some(site, 5)
+    audit = site.ask("GET", f"{SHOP}/audit").json()
+    assert (audit["name"], audit["seq"], audit["equal"], audit["differing"]) == ("shop", 6, True, [])
+    exported = site.ask("GET", f"{SHOP}/export")
+    assert exported.headers["content-type"] == "application/octet-stream"
+    assert exported.headers["content-disposition"] == 'attachment; filename="shop.firstclick"'
+    imported = site.post_bytes("/v1/models/copy/import", exported.content, "application/octet-stream")
+    assert imported.status_code == 201
+    assert imported.json()["slates"] == 5
+    again = site.post_bytes("/v1/models/copy/import", exported.content, "application/octet-stream")
+    assert again.status_code == 409
+    spoilt = bytearray(exported.content)
+    spoilt[-1] ^= 1
+    refused = site.post_bytes("/v1/models/other/import", bytes(spoilt), "application/octet-stream")
+    assert refused.status_code == 422
+    assert site.ask("POST", f"{SHOP}/rollback", {"seq": 1}).json() == {"seq": 7}
+    assert site.ask("GET", f"{SHOP}/audit").json()["equal"] is True
+    assert site.ask("POST", f"{SHOP}/rollback", {"seq": 99}).status_code == 422
+
+
+def test_an_audit_tells_when_what_is_served_is_not_what_the_log_says(site: Site) -> None:
+    answer_some(site, 2)
+    site.service.model("shop").live.state.moment[0] += 1e-12
+    audit = site.ask("GET", f"{SHOP}/audit").json()
+    assert audit["equal"] is False
+    assert len(audit["differing"]) == 1
+
+
+def test_the_view_is_what_the_dashboard_expects(site: Site) -> None:
+    empty = site.ask("GET", f"{SHOP}/view").json()
+    assert (empty["since"], empty["start"], empty["lately"], empty["exploring"]) == (None, None, None, None)
+    assert (empty["clickthrough"], empty["recent"], empty["positions"]) == ([], [], [0, 0, 0])
+
+    answer_some(site, 9, click=1)
+    answer_some(site, 1, click=None)
+    site.ask("POST", f"{SHOP}/feedback", {"token": "forged", "click": 0})
+    view = site.ask("GET", f"{SHOP}/view").json()
+    assert set(view) == {
+        "model", "policy", "k", "seq", "now", "items", "since", "totals", "clickthrough", "start", "lately",
+        "positions", "best", "recent", "estimates", "exploring", "feedback", "process", "replicas",
+    }  # fmt: skip
+    assert view["totals"] == {"slates": 10, "clicks": 9}
+    assert view["items"] == {"shown": 4, "withdrawn": 0}
+    assert view["positions"] == [0, 9, 0]
+    assert sum(span["slates"] for span in view["clickthrough"]) == 10
+    assert len(view["recent"]) == 8
+    assert view["recent"][0]["click"] is None
+    assert view["recent"][1]["click"] == 1
+    assert set(view["recent"][0]["items"]) <= {"Espresso", "Tea", "Seven", "<b>Cake</b>"}
+    assert set(view["feedback"]) == set(OUTCOMES)
+    assert view["feedback"]["accepted"] == 10
+    assert view["feedback"]["unknown"] == 1
+    means = [one["mean"] for one in view["estimates"]]
+    assert len(means) == 4
+    assert means == sorted(means, reverse=True)
+    assert [one["id"] for one in view["best"]["items"]] == [one["id"] for one in view["estimates"][:3]]
+    assert view["exploring"]["of"] == 3  # of ten slates the first, the fifth and the ninth
+    assert view["process"]["recommended"] == 10
+    assert view["process"]["store"] == "sqlite"
+    assert view["process"]["durability"] == "full"
+    assert [replica["self"] for replica in view["replicas"]] == [True]
+
+
+def test_a_policy_that_holds_nothing_has_no_best_slate_and_no_numbers(site: Site) -> None:
+    body = {"name": "chance", "policy": "random", "k": 2, "items": [{"id": "a"}, {"id": "b"}, {"id": "c"}]}
+    assert site.ask("POST", "/v1/models", body).status_code == 201
+    view = site.ask("GET", "/v1/models/chance/view").json()
+    assert view["best"] == {"items": []}
+    assert [(one["id"], one["mean"], one["deviation"]) for one in view["estimates"]] == [
+        ("a", None, None), ("b", None, None), ("c", None, None),
+    ]  # fmt: skip
+
+
+def test_a_withdrawn_item_leaves_the_view_at_once(site: Site) -> None:
+    site.ask("GET", f"{SHOP}/view")
+    site.ask("DELETE", f"{SHOP}/items/cake")
+    view = site.ask("GET", f"{SHOP}/view").json()
+    assert "cake" not in [one["id"] for one in view["estimates"]]
+    assert view["items"] == {"shown": 3, "withdrawn": 1}
+
+
+def test_the_start_is_compared_with_lately_by_slates_and_later_by_days() -> None:
+    def after(history: History, now: float) -> list[str | None]:
+        start, lately = compared(history, history.buckets(now, 240), now)
+        return [start and start.label, lately and lately.label]
+
+    history, first = History(), f"first {FIRST_SLATES:,} slates"
+    history.add(np.full(FIRST_SLATES - 1, 1e9), np.zeros(FIRST_SLATES - 1, np.int64))
+    assert after(history, 1e9 + 1) == [None, None]
+    history.add(np.full(50, 1e9 + 5), np.full(50, -1))
+    assert after(history, 1e9 + 6) == [first, None]
+    history.add(np.full(70, 1e9 + 9), np.full(70, -1))
+    start, lately = compared(history, history.buckets(1e9 + 10, 240), 1e9 + 10)
+    assert start is not None
+    assert lately is not None
+    assert (start.slates, start.clicks) == (FIRST_SLATES, FIRST_SLATES - 1)
+    assert (lately.label, lately.slates, lately.clicks) == ("last 120 slates", 120, 0)
+    # Three quiet days later there is nothing of the last day to compare with.
+    later = 1e9 + 3 * DAY
+    assert after(history, later)[0] == first
+    history.add(np.full(200, later - 50), np.zeros(200, np.int64))
+    assert after(history, later) == ["first day", "last 24 hours"]
+
+
+def test_metrics_can_be_parsed_and_tell_what_happened(site: Site) -> None:
+    answer_some(site, 3)
+    site.ask("POST", f"{SHOP}/feedback", {"token": "forged", "click": 0})
+    site.ask("GET", "/nope")
+    answer = site.ask("GET", "/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+    def value(name: str, **labels: str) -> float:
+        return samples[name, *sorted(labels.items())]
+
+    feedback = "/v1/models/{model}/feedback"
+    assert value("firstclick_requests_total", method="POST", route=feedback, code="201") == 3
+    assert value("firstclick_requests_total", method="POST", route=feedback, code="404") == 1
+    assert value("firstclick_requests_total", method="?", route="?", code="404") == 1
+    assert value("firstclick_feedback_total", model="shop", outcome="accepted") == 3
+    assert value("firstclick_feedback_total", model="shop", outcome="unknown") == 1
+    assert value("firstclick_request_seconds_count", route=feedback) == 4
+    assert value("firstclick_request_seconds_bucket", route=feedback, le="+Inf") == 4
+    assert value("firstclick_seq", model="shop") == 4
+    assert value("firstclick_lag_seconds", model="shop") == 0
+    assert value("firstclick_recommended_total", model="shop") == 3
+    assert value("firstclick_waiting_events") == 0
+    assert value("firstclick_commits_total") == 3
+    assert value("firstclick_committed_events_total") == 3
+    assert value("firstclick_items", model="shop") == 4
+    assert 0 <= value("firstclick_exploring_share", model="shop") <= 1
+    assert value("process_resident_memory_bytes") > 0
+    assert ("firstclick_snapshot_seq", ("model", "shop")) in samples
+
+
+def test_ready_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_site(tmp_path, durability="relaxed", lag_most=2.0) as site:
+        assert site.ask("GET", "/health/ready").json() == {"status": "ready", "durability": "relaxed"}
+        assert ready(Asked(site.app.site, ())).status == "ready"
+        caretaker = site.service.caretaker
+        with monkeypatch.context() as patch:
+            patch.setattr(caretaker, "lag", lambda name: 2.5)
+            late = site.ask("GET", "/health/ready")
+        assert late.status_code == 503
+        assert "'shop' is 2.5 s behind its log" in late.json()["error"]["message"]
+        with monkeypatch.context() as patch:
+            patch.setattr(caretaker, "silence", lambda: 7.0)
+            silent = site.ask("GET", "/health/ready")
+        assert silent.status_code == 503
+        assert "not answered for 7.0 s" in silent.json()["error"]["message"]
+        assert site.ask("GET", "/health/ready").status_code == 200
+
+
+def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the log, so acknowledged; but not learned, and the caretaker cannot make up for it."""
+    from firstclick.serve import maintenance as caretaker
+    from firstclick.serve import service
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("cannot fold")
+
+    monkeypatch.setattr(site.service.model("shop"), "apply", broken)
+    monkeypatch.setattr(service, "catch_up", broken)
+    monkeypatch.setattr(caretaker, "catch_up", broken)
+    body = {"token": site.recommend()["token"], "click": 0}
+    assert site.ask("POST", f"{SHOP}/feedback", body).status_code == 201
+    site.service.caretaker.look()
+    site.service.caretaker._behind_since["shop"] -= 5
+    answer = site.ask("GET", "/health/ready")
+    assert answer.status_code == 503
+    assert "behind its log" in answer.json()["error"]["message"]
+
+
+def test_the_empty_endpoint_answers_nothing(site: Site) -> None:
+    assert site.ask("POST", "/v1/empty", {}).json() == {}
+    assert site.ask("POST", "/v1/empty", {"a": 1}).status_code == 422
+    assert json.loads(site.post_bytes("/v1/empty", b"[]").content)["error"]["status"] == "malformed"
+
+
+def test_a_model_of_another_version_is_told_and_the_others_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No restart would serve it: a server that is never ready again would take the other models down."""
+    store, catalog = str(tmp_path / "shop.db"), tmp_path / "items.csv"
+    with open_service(store) as service:
+        service.create("counts", policy="cascade-ts", k=2, items=ITEMS)
+    monkeypatch.setattr(CascadeTS, "version", 2)
+    catalog.write_text("id\na\nb\nc\n")
+    settings = Settings(store=store, name="counts", policy="cascade-ts", k=2, catalog=catalog)
+    service, notes = open_for(settings, lambda done, total: None)
+    service.close()
+    assert "model 'counts' is not served: it was learned by version 1 of cascade-ts" in notes[0]
+    with open_service(store) as service:
+        # Where nothing else is served, nothing may be sent.
+        app = App(service, Settings())
+        with pytest.raises(Unavailable, match="model 'counts' cannot be served"):
+            ready(Asked(app.site, ()))
+        app.close()
+    with a_site(tmp_path) as site:
+        told = site.ask("GET", "/health/ready")
+        assert (told.status_code, told.json()["not_served"]) == (200, ["counts"])
+        assert len(site.recommend()["items"]) > 0
+        refused = site.ask("POST", "/v1/models/counts/recommend", {})
+        assert (refused.status_code, refused.json()["error"]["status"]) == (503, "not-served")
+        assert "retry-after" not in refused.headers, "trying again is no use"
+        assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
+        site.service.caretaker.look()

@@ -1,0 +1,176 @@
+"""The table of routes: what is found, who is let in, what is documented."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from serving import Exchange, Site, a_site
+
+from firstclick.serve.http.auth import Role
+from firstclick.serve.http.openapi import codes, document
+from firstclick.serve.http.routes import ROUTES, Matcher, Route
+
+KEY_ROLES = {None: Role.OPEN, "read": Role.READ, "write": Role.WRITE, "admin": Role.ADMIN}
+LOWEST = {
+    "GET /": Role.OPEN,
+    "GET /health/live": Role.OPEN,
+    "GET /health/ready": Role.OPEN,
+    "GET /metrics": Role.READ,
+    "GET /openapi.json": Role.READ,
+    "GET /v1/models": Role.READ,
+    "GET /v1/models/{model}": Role.READ,
+    "GET /v1/models/{model}/items": Role.READ,
+    "GET /v1/models/{model}/view": Role.READ,
+    "POST /v1/empty": Role.WRITE,
+    "POST /v1/models/{model}/recommend": Role.WRITE,
+    "POST /v1/models/{model}/feedback": Role.WRITE,
+    "POST /v1/models/{model}/feedback:batch": Role.WRITE,
+    "PUT /v1/models/{model}/items/{id}": Role.WRITE,
+    "DELETE /v1/models/{model}/items/{id}": Role.WRITE,
+    "POST /v1/models/{model}/items:bulk": Role.WRITE,
+    "POST /v1/models": Role.ADMIN,
+    "GET /v1/models/{model}/audit": Role.ADMIN,
+    "GET /v1/models/{model}/export": Role.ADMIN,
+    "POST /v1/models/{model}/import": Role.ADMIN,
+    "POST /v1/models/{model}/rollback": Role.ADMIN,
+    "GET /v1/keys": Role.ADMIN,
+    "POST /v1/keys": Role.ADMIN,
+    "DELETE /v1/keys/{key}": Role.ADMIN,
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with a_site(tmp_path_factory.mktemp("site")) as site:
+        yield site
+
+
+def test_the_roles_are_these_and_no_route_goes_without() -> None:
+    table = {f"{route.method} {route.path}": route.role for route in ROUTES}
+    files = {name: role for name, role in table.items() if name.startswith("GET /ui/")}
+    assert files
+    assert set(files.values()) == {Role.OPEN}
+    assert {name: role for name, role in table.items() if name not in files} == LOWEST
+    with pytest.raises(TypeError, match="say which role"):
+        Route("GET", "/v1/secret", None, print, "Forgotten")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("sent", KEY_ROLES, ids=str)
+def test_every_route_lets_in_its_role_and_those_above(tmp_path: Path, sent: str | None) -> None:
+    with a_site(tmp_path) as site:
+        keys = {role: site.add_key(role) for role in ("read", "write", "admin")}
+        headers = {"authorization": f"Bearer {keys[sent]}"} if sent else {}
+        for route in ROUTES:
+            path = re.sub(r"{\w+}", "none", route.path)
+            exchange = site.runner.run(Exchange(site.app, [b"{"]).ask(route.method, path, headers))
+            may = KEY_ROLES[sent] >= route.role
+            refused = exchange.code in (401, 403)
+            assert refused is not may, (route.method, route.path, exchange.code)
+            if refused:
+                assert exchange.code == (403 if sent else 401), route.path
+                assert ("www-authenticate" in exchange.headers) is (sent is None)
+            assert exchange.code < 500
+
+
+def test_a_path_that_is_not_there(site: Site) -> None:
+    for path in ("/nope", "/v1", "/v1/", "/v1/models/", "/v1/models/shop/", "/v1/models/shop/nope", "//"):
+        answer = site.runner.run(Exchange(site.app).ask("GET", path))
+        assert answer.code == 404, path
+        error = json.loads(answer.body)["error"]
+        assert error["status"] == "unknown"
+        assert "/openapi.json" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/ui/../page.html", "/ui/%2e%2e/page.html", "/ui/..%2fpage.html", "/ui//page.css", "//ui/page.css",
+        "/ui/", "/ui/page.html", "/..", "/%2e%2e/%2e%2e/etc/passwd", "/ui/page.css/", "/ui/page.css%00",
+        "/ui/\xff", "/ui/%ff", "/ui/__init__.py",
+    ],
+)  # fmt: skip
+def test_files_are_found_by_name_and_never_by_path(site: Site, path: str) -> None:
+    assert site.runner.run(Exchange(site.app).ask("GET", path)).code == 404
+
+
+def test_the_pages_and_their_policy(site: Site) -> None:
+    page = site.ask("GET", "/")
+    assert page.status_code == 200
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
+    assert page.headers["x-content-type-options"] == "nosniff"
+    for name in re.findall(r'(?:src|href)="(/ui/[^"]+)"', page.text):
+        found = site.ask("GET", name)
+        assert found.status_code == 200, name
+        assert found.headers["content-type"].split(";")[0] in ("text/css", "text/javascript", "text/html")
+
+
+def test_a_wrong_method_is_told_the_right_ones(site: Site) -> None:
+    answer = site.ask("DELETE", "/v1/models")
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == "GET, HEAD, POST"
+    assert "DELETE" in answer.json()["error"]["message"]
+    assert site.ask("OPTIONS", "/v1/models").status_code == 405
+
+
+def test_head_is_get_without_the_body(site: Site) -> None:
+    for path in ("/v1/models", "/health/live", "/", "/nope"):
+        get, head = (site.runner.run(Exchange(site.app).ask(method, path)) for method in ("GET", "HEAD"))
+        assert head.code == get.code
+        assert head.body == b""
+        assert head.headers["content-length"] == str(len(get.body)) != "0"
+
+
+def test_answers_are_not_kept_and_not_guessed_at(site: Site) -> None:
+    for path in ("/v1/models", "/nope", "/metrics", "/openapi.json"):
+        answer = site.ask("GET", path)
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_parameters_are_unescaped_after_the_path_is_split() -> None:
+    route, parameters = Matcher(ROUTES).match("PUT", "/v1/models/shop/items/a%2Fb%20%E2%82%AC")
+    assert route.path == "/v1/models/{model}/items/{id}"
+    assert parameters == ("shop", "a/b €")
+    assert Matcher(ROUTES).match("POST", "/v1/models/shop/feedback%3Abatch")[0].path.endswith(":batch")
+
+
+def test_an_unexpected_failure_is_logged_and_told_without_internals(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(site.service, "names", lambda: 1 / 0)
+    answer = site.ask("GET", "/v1/models")
+    assert answer.status_code == 500
+    assert answer.json()["error"]["status"] == "failed"
+    assert "division" not in answer.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_openapi_lists_every_route_with_what_it_may_answer(site: Site) -> None:
+    told = site.ask("GET", "/openapi.json").json()
+    assert told == json.loads(json.dumps(document()))
+    assert told["openapi"] == "3.1.0"
+    for route in ROUTES:
+        if not route.in_document:
+            continue
+        operation = told["paths"][route.path][route.method.lower()]
+        assert set(operation["responses"]) == {str(code) for code in codes(route)}
+        assert ("security" in operation) is (route.role is not Role.OPEN)
+        assert (route.body is None) is ("requestBody" not in operation)
+        assert {one["name"] for one in operation.get("parameters", ())} == {*route.parameters, *route.query}
+    names = [one["operationId"] for path in told["paths"].values() for one in path.values()]
+    assert len(set(names)) == len(names)
+    references = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(told)))
+    assert references <= set(told["components"]["schemas"])
+
+
+def test_the_examples_in_the_table_are_bodies_that_decode() -> None:
+    for route in ROUTES:
+        if route.decoder is not None:
+            route.decoder.decode(json.dumps(route.example).encode())

@@ -1,0 +1,185 @@
+"""Features on their way to the learner and back, and what a ranker learns from the log of a service."""
+
+import json
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+
+import firstclick
+from firstclick import Catalog, Ranker
+from firstclick.catalog.feature_scale import FeatureScale
+from firstclick.catalog.item import Item
+from firstclick.cli.stores import _write_parquet
+from firstclick.serve.create import beginning
+from firstclick.serve.log.events import (
+    Created,
+    Event,
+    ItemsPut,
+    Kind,
+    NewEvent,
+    as_json,
+    full_payload,
+    packed,
+)
+from firstclick.serve.model.item_rules import features_as_given
+from firstclick.serve.service import Service, open_service
+
+FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.2, 0.8]])
+
+
+def items_of(features: Any) -> list[Item]:
+    return [Item(number, features=row) for number, row in enumerate(np.array(features, float))]
+
+
+def log_of(service: Service, name: str) -> list[dict[str, Any]]:
+    """What `firstclick log` prints."""
+    model = service.model(name)
+    scale = model.created.feature_scale
+    undone = FeatureScale.from_json(scale) if scale else None
+    events = chain.from_iterable(service.store.events(model.id, 0, model.seq))
+    told = [as_json(event, model.shelf.catalog.items, undone) for event in events]
+    return [json.loads(json.dumps(line)) for line in told]
+
+
+def scores_of(chooser: Any, context: list[float]) -> list[float]:
+    """What is held for items 0 and 1 and this user."""
+    if isinstance(chooser, Ranker):
+        means, _ = chooser.estimates(np.array([0, 1]), np.array(context))
+        return list(means)
+    slate = chooser.recommend("m", candidates=[0, 1], k=2, context=context, request_id="scores")
+    return [slate.scores[slate.items.index(item)] for item in (0, 1)]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize(
+    ("policy", "users"),
+    [
+        ("context-lin-ts:context=1,rank=1", ([1.0], [-1.0])),
+        ("context-lin-ts:context=2,combine=product", ([1.0, 0.2], [0.2, 1.0])),
+    ],
+)
+def test_users_who_differ_are_told_apart_as_by_a_ranker(tmp_path: Path, policy: str, users: Any) -> None:
+    """The first user likes item 0, the second item 1."""
+    with open_service(str(tmp_path / "shop.db")) as service:
+        service.create("m", policy=policy, k=2, items=items_of(FEATURES), seed=1)
+        for part in range(6):
+            said = []
+            for step in range(20):
+                liked = step % 2
+                slate = service.recommend("m", context=users[liked], request_id=f"{part} {step}")
+                said.append((slate, slate.items.index(liked) if liked in slate.items else None))
+            service.feedback_batch("m", said)
+        pupil = Ranker(policy, Catalog([0, 1, 2, 3], FEATURES), k=2)
+        assert pupil.warm_start(log_of(service, "m")) == 120
+        for chooser in (service, pupil):
+            for liked, user in enumerate(users):
+                scores = scores_of(chooser, user)
+                assert scores[liked] > scores[1 - liked] + 0.2
+        if "product" in policy:  # No constant, and rows of norm 1 at most: the very same features.
+            for mine, its in zip(service.model("m").live.state, pupil.state, strict=True):
+                np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.parametrize(
+    ("policy", "part"),
+    [
+        ("context-lin-ts:context=3,combine=product", "as there are features, 2, got 3"),
+        ("context-lin-ts:context=2,rank=3", "rank must be at most the number of features, 2"),
+    ],
+)
+def test_sizes_are_compared_with_the_features_that_were_given(policy: str, part: str) -> None:
+    with pytest.raises(firstclick.FirstclickError, match=part):
+        beginning("m", policy=policy, k=2, items=items_of(FEATURES), seed=1, feature_names=(), scale=True)
+
+
+def test_a_model_that_has_its_constant_first_keeps_it_there(tmp_path: Path) -> None:
+    # As it was written before the constant came last: nothing is said of its place.
+    stored = {"names": ["a", "b"], "intercept": 2.0, "divisor": 4.0}
+    rows = np.hstack([np.full((4, 1), 2.0), FEATURES]) / 4.0
+    body = ItemsPut.of(items_of(rows))
+    created = Created("cascade-lin-ts", {}, 2, 5, 3, body, stored)
+    path = str(tmp_path / "shop.db")
+    with open_service(path) as service:
+        service.store.create("old", [NewEvent(Kind.CREATED, bytes(16), packed(created), 0.0)])
+    with open_service(path) as service:
+        model = service.model("old")
+        service.put_items(
+            "old", [Item(0, "same", features=FEATURES[0]), Item("new", features=np.ones(2) * 3)]
+        )
+        assert model.shelf.catalog.items == [0, 1, 2, 3, "new"]
+        assert model.shelf.catalog.arrays.features[4].tolist() == [0.5, 0.75, 0.75]
+        assert features_as_given(model, np.array([0, 4])) == [[1, 0], [3, 3]]
+        slate = service.recommend("old", candidates=[1, "new"], features=[[1, 2], [3, 4]])
+        service.feedback("old", slate, click=0)
+        wanted = {1: [0.5, 0.25, 0.5], "new": [0.5, 0.75, 1.0]}[slate.items[0]]
+        np.testing.assert_allclose(model.live.state.moment, wanted, rtol=0)
+        line = log_of(service, "old")[-1]
+        assert line["features"] == [{1: [1, 2], "new": [3, 4]}[item] for item in slate.items]
+        assert service.audit("old").equal
+        assert service.import_model("copy", service.export("old")).digest() == model.digest()
+    with open_service(path) as service:
+        assert service.audit("old").equal
+        assert service.model("copy").created.feature_scale == stored
+
+
+@pytest.mark.parametrize("raw", [FEATURES * 7, [[10, 1.0, 2], [10, 5, 3], [10, 9, 1], [10, 2, 8]]])
+@pytest.mark.parametrize("scale", [True, False])
+def test_a_log_says_what_was_sent_and_a_ranker_learns_the_same_from_it(
+    tmp_path: Path, raw: Any, scale: bool
+) -> None:
+    given = np.array(raw, float)
+    own = given[::-1] / 3
+    with open_service(str(tmp_path / "shop.db")) as service:
+        service.create("m", policy="cascade-lin-ts", k=2, items=items_of(given), seed=1, scale=scale)
+        slate = service.recommend("m", candidates=[0, 1, 2, 3], features=own)
+        service.feedback("m", slate, click=1)
+        service.put_items("m", [Item("late", features=given[2] + 1)])
+        created, feedback, put = log_of(service, "m")
+    assert created["n_features"] == given.shape[1]
+    np.testing.assert_allclose([item["features"] for item in created["items"]], given, rtol=1e-14)
+    np.testing.assert_allclose(put["items"][0]["features"], given[2] + 1, rtol=1e-14)
+    np.testing.assert_allclose(feedback["features"], own[slate.items], rtol=1e-14)
+    told, pupil = (Ranker("cascade-lin-ts", Catalog([0, 1, 2, 3], given), k=2) for _ in range(2))
+    told.warm_start([{"items": slate.items, "click": 1, "features": own[slate.items].tolist()}])
+    assert pupil.warm_start([created, feedback, put]) == 1
+    for mine, its in zip(pupil.state, told.state, strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-12)
+
+
+def test_features_that_nobody_sent_can_be_printed_too() -> None:
+    scale = FeatureScale(("a", "b"), 1.0, 1e200)
+    for table in ([[1e200]], [[1.0, np.nan, 1.0, 1e300]]):
+        payload = full_payload([], 0, bytes(4), features=np.array(table, "<f8").tobytes())
+        as_json(Event(2, Kind.FEEDBACK, bytes(16), payload, 0.0), ["a"], scale)
+
+
+def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_service(tmp_path: Path) -> None:
+    with open_service(str(tmp_path / "shop.db")) as service:
+        model = service.create(
+            "m", policy="cascade-lin-ts", k=2, items=items_of(FEATURES), seed=1, scale=False
+        )
+        # Each round is three slates and a rollback, of which some go to what others have taken back.
+        for to, counted in ((3, 2), (1, 0), (4, 3), (8, 5), (12, 3), (18, 6)):
+            for click in (0, None, 1):
+                service.feedback("m", service.recommend("m"), click)
+            service.roll_back("m", to)
+            log = log_of(service, "m")
+            pupil = Ranker("cascade-lin-ts", Catalog([0, 1, 2, 3], FEATURES), k=2)
+            assert pupil.warm_start(log) == counted, to
+            for mine, its in zip(pupil.state, model.live.state, strict=True):
+                np.testing.assert_array_equal(mine, its)
+        _write_parquet(iter(log), tmp_path / "log.parquet")
+    pupil = Ranker("cascade-lin-ts", Catalog(["0", "1", "2", "3"], FEATURES), k=2)
+    assert pupil.warm_start(parquet.read_table(tmp_path / "log.parquet").to_pylist()) == counted
+
+
+def test_one_click_is_told_as_all_where_a_learner_wants_all_and_was_told_all():
+    def clicks(wants_all: bool, **said: Any) -> Any:
+        event = Event(2, Kind.FEEDBACK, bytes(16), full_payload([1], 0, bytes(12), **said), 0.0)
+        return as_json(event, ["a"], None, wants_all=wants_all).get("clicks")
+
+    assert (clicks(True), clicks(True, examined=2), clicks(False)) == ([1], None, None)

@@ -1,0 +1,238 @@
+"""Stopped and started again at any time, a service goes on as if nothing had been, whatever is asked."""
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from made_log import N_ITEMS, K, made_items
+
+from firstclick.catalog.item import Item
+from firstclick.registry import policy_class
+from firstclick.serve.log.events import Event
+from firstclick.serve.model.audit import audit_served, audit_stored
+from firstclick.serve.model.catalog_state import Shelf
+from firstclick.serve.model.export import export_model
+from firstclick.serve.model.model import Model
+from firstclick.serve.service import Service, open_service
+from firstclick.wire.errors import Conflict, Malformed, Unknown
+from sizes import policies
+
+STEPS = 120
+
+
+def play(service: Service, step: int) -> list[Any]:
+    """What happens in this step, decided by its number alone; the slate that was shown."""
+    shown = service.recommend("shop", request_id=f"step {step}")
+    click = (step * 7) % (K + 2)
+    service.feedback("shop", shown.token, click if click < len(shown.items) else None)
+    needs_features = policy_class(service.model("shop").created.policy).needs_features
+    items = made_items(1, first=100 + step) if step % 11 == 5 else made_items(seed=step)[step % N_ITEMS :][:1]
+    if step % 11 in (5, 8):
+        service.put_items(
+            "shop", items if needs_features else [item._replace(features=None) for item in items]
+        )
+    elif step % 17 == 3 and service.model("shop").shelf.is_shown(f"i{step % N_ITEMS}"):
+        service.withdraw_items("shop", [f"i{step % N_ITEMS}"])
+    elif step % 53 == 50:
+        service.roll_back("shop", step // 2)
+    return shown.items
+
+
+def create(service: Service, policy: str) -> None:
+    items = made_items()
+    if not policy_class(policy).needs_features:
+        items = [item._replace(features=None) for item in items]
+    service.create("shop", policy=policy, k=K, items=items, seed=5)
+
+
+@pytest.mark.parametrize("policy", policies(["cascade-lin-ts", "cascade-ts", "ranked-lin-ts"]))
+def test_resumed_is_uninterrupted(policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(len(policy))
+    stops = set(draw.choice(STEPS, 6, replace=False).tolist())
+    now = time.time()
+    interrupted, uninterrupted = str(tmp_path / "a.db"), str(tmp_path / "b.db")
+    slates: list[list[Any]] = []
+    with open_service(uninterrupted) as service:
+        create(service, policy)
+        for step in range(STEPS):
+            monkeypatch.setattr(time, "time", lambda step=step: now + step)
+            slates.append(play(service, step))
+        wanted = service.model("shop").digest()
+    monkeypatch.setattr(time, "time", lambda: now)
+    service = open_service(interrupted)
+    create(service, policy)
+    for step in range(STEPS):
+        monkeypatch.setattr(time, "time", lambda step=step: now + step)
+        assert play(service, step) == slates[step], step
+        if step in stops:
+            if step % 2:
+                service.caretaker.snapshot(service.model("shop"))
+            service.close()
+            service = open_service(interrupted)
+    assert service.model("shop").digest() == wanted
+    service.close()
+
+
+def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the log folded anew for each, a dozen would be folded thousands of times."""
+    place = str(tmp_path / "shop.db")
+    n = 12
+    with open_service(place) as service:
+        create(service, "cascade-lin-ts")
+        for step in range(n):
+            play(service, 2 * step)
+            service.roll_back("shop", service.model("shop").seq - step % 2)
+        service.caretaker.snapshot(service.model("shop"))
+        wanted = service.model("shop").digest()
+        changes: list[int] = []
+        for one in (Model, Shelf):
+            change = one._change if one is Model else one.apply
+
+            def counted(self: Any, event: Event, at: Any, change: Any = change) -> None:
+                changes.append(event.seq)
+                change(self, event, at)
+
+            monkeypatch.setattr(one, change.__name__, counted)
+        assert audit_served(service.store, service.model("shop")).equal
+        (stored,) = service.store.models()
+        assert audit_stored(service.store, stored).equal
+        content = export_model(service.store, stored)
+        assert service.import_model("again", content).seq == stored.head
+    with open_service(place) as service:
+        assert service.model("shop").digest() == wanted
+    assert len(changes) < 20 * stored.head
+
+
+class Anything(RuleBasedStateMachine):
+    """A service, and beside it the little that must be true of it."""
+
+    tokens: dict[str, tuple[int, list[Any]]]
+
+    @initialize(policy=st.sampled_from(["cascade-lin-ts", "cascade-ts"]))
+    def begin(self, policy: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="firstclick-"))
+        self.service = open_service(str(self.folder / "shop.db"))
+        self.with_features = policy_class(policy).needs_features
+        create(self.service, policy)
+        self.seq = 1
+        self.slates = self.clicks = 0
+        self.outstanding: list[tuple[str, list[Any]]] = []
+        self.said: dict[str, tuple[int | None, int]] = {}
+        self.shown: set[Any] = {f"i{row}" for row in range(N_ITEMS)}
+        self.ever = set(self.shown)
+        self.shown_after = {1: set(self.shown)}
+
+    def teardown(self) -> None:
+        if hasattr(self, "service"):
+            assert audit_served(self.service.store, self.service.model("shop")).equal
+            self.service.close()
+            shutil.rmtree(self.folder)
+
+    def happened(self, seq: int) -> None:
+        """One event more; what is shown after it."""
+        self.seq += 1
+        assert seq == self.seq
+        self.shown_after[seq] = set(self.shown)
+
+    @rule(k=st.integers(1, K))
+    def recommend(self, k: int) -> None:
+        slate = self.service.recommend("shop", k=k)
+        assert len(slate.items) == min(k, len(self.shown)) == len(set(slate.items))
+        assert set(slate.items) <= self.shown
+        assert slate.seq == self.seq
+        self.outstanding.append((slate.token, slate.items))
+
+    @precondition(lambda self: self.outstanding)
+    @rule(data=st.data(), click=st.none() | st.integers(-1, K))
+    def answer(self, data: st.DataObject, click: int | None) -> None:
+        token, items = data.draw(st.sampled_from(self.outstanding))
+        if click is not None and not 0 <= click < len(items):
+            with pytest.raises(Malformed):
+                self.service.feedback("shop", token, click)
+        elif token not in self.said:
+            receipt = self.service.feedback("shop", token, click)
+            assert receipt.status == "accepted"
+            self.said[token] = click, receipt.seq
+            self.slates += 1
+            self.clicks += click is not None
+            self.happened(receipt.seq)
+        elif self.said[token][0] == click:
+            assert self.service.feedback("shop", token, click) == ("duplicate", self.said[token][1])
+        else:
+            with pytest.raises(Conflict, match=f"as event {self.said[token][1]},"):
+                self.service.feedback("shop", token, click)
+
+    @precondition(lambda self: self.outstanding)
+    @rule(data=st.data(), place=st.integers(0, 200))
+    def forge(self, data: st.DataObject, place: int) -> None:
+        token, _ = data.draw(st.sampled_from(self.outstanding))
+        place %= len(token)
+        other = token[:place] + ("A" if token[place] != "A" else "B") + token[place + 1 :]
+        with pytest.raises(Unknown):
+            self.service.feedback("shop", other, None)
+
+    @rule(number=st.integers(0, N_ITEMS + 5), seed=st.integers(0, 2))
+    def put(self, number: int, seed: int) -> None:
+        (item,) = made_items(1, first=number, seed=seed)
+        given = item if self.with_features else item._replace(features=None)
+        self.shown.add(item.id)
+        self.ever.add(item.id)
+        self.happened(self.service.put_items("shop", [given]))
+
+    @rule(number=st.integers(0, N_ITEMS + 5))
+    def withdraw(self, number: int) -> None:
+        item = f"i{number}"
+        if item in self.ever:
+            self.shown.discard(item)  # One that is gone already is withdrawn again without harm.
+            self.happened(self.service.withdraw_items("shop", [item]))
+        else:
+            with pytest.raises(Unknown):
+                self.service.withdraw_items("shop", [item])
+
+    @rule()
+    def put_what_does_not_fit(self) -> None:
+        features = np.ones(9) if self.with_features else np.array([1.0, 2.0])
+        with pytest.raises(Malformed):
+            self.service.put_items("shop", [Item("i1", features=features)])
+
+    @rule(data=st.data())
+    def roll_back(self, data: st.DataObject) -> None:
+        to = data.draw(st.integers(1, self.seq))
+        self.shown = set(self.shown_after[to])
+        self.happened(self.service.roll_back("shop", to))
+
+    @rule()
+    def snapshot(self) -> None:
+        self.service.caretaker.snapshot(self.service.model("shop"))
+
+    @rule()
+    def restart(self) -> None:
+        digest = self.service.model("shop").digest()
+        self.service.close()
+        self.service = open_service(str(self.folder / "shop.db"))
+        assert self.service.model("shop").digest() == digest
+
+    @invariant()
+    def is_as_it_should_be(self) -> None:
+        if not hasattr(self, "service"):
+            return
+        told = self.service.model("shop").describe()
+        assert (told["seq"], told["slates"], told["clicks"], told["items"]) == (
+            self.seq,
+            self.slates,
+            self.clicks,
+            len(self.shown),
+        )
+
+
+TestAnything = Anything.TestCase
+TestAnything.settings = settings(
+    max_examples=15, stateful_step_count=25, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

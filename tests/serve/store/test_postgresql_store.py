@@ -1,0 +1,382 @@
+"""What a store in PostgreSQL promises beside the rest: several processes, a server that comes and goes."""
+
+import contextlib
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+import pytest
+from stores import Server, feedback, log_of, raised
+from test_stores import at_once
+
+from firstclick.errors import InvalidInput
+from firstclick.serve.log.events import NewEvent
+from firstclick.serve.store import open_store, postgresql_link
+from firstclick.serve.store import postgresql as module
+from firstclick.serve.store.postgresql import PostgresStore
+from firstclick.serve.store.store import Appended
+from firstclick.wire.errors import StoreBroken, Unavailable
+
+
+@pytest.fixture
+def shop(postgresql_url: str) -> Iterator[PostgresStore]:
+    """A store with one model, number 1, and one event."""
+    store = PostgresStore(postgresql_url)
+    store.create("shop", [feedback(0)])
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def other(shop: PostgresStore, postgresql_url: str) -> Iterator[PostgresStore]:
+    """Another process's view of the same store."""
+    store = PostgresStore(postgresql_url)
+    yield store
+    store.close()
+
+
+class Pause:
+    """Holds the first append that comes to `after insert`, its transaction open, until told to go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._taken = threading.Lock()
+        self._reached = threading.Event()
+        self._go = threading.Event()
+        self.error: BaseException | None = None
+        monkeypatch.setattr(module, "step", self._step)
+
+    def _step(self, name: str) -> None:
+        if name == "after insert" and self._taken.acquire(blocking=False):
+            self._reached.set()
+            assert self._go.wait(30)
+
+    def start(self, call: Callable[[], object]) -> None:
+        def run() -> None:
+            self.error = raised(call)
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+        assert self._reached.wait(30)
+
+    def finish(self) -> None:
+        self._go.set()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+# -- several processes
+
+
+def test_two_processes_that_get_the_same_events_count_them_once(
+    shop: PostgresStore, other: PostgresStore
+) -> None:
+    answers: list[Appended] = []
+
+    def send(store: PostgresStore, shift: int) -> None:
+        for n in range(0, 60, 3):
+            answers.extend(store.append([(1, feedback(1 + (n + m + shift) % 60)) for m in range(3)]))
+
+    at_once([lambda s=s, n=n: send(s, n) for s in (shop, other) for n in (0, 20)])
+    assert sum(answer.new for answer in answers) == 60
+    assert sorted(event.nonce[-1] for event in log_of(other, 1)) == list(range(61))
+    assert [event.seq for event in log_of(shop, 1)] == list(range(1, 62))
+    assert shop.check() == []
+
+
+def test_batches_of_many_models_do_not_wait_for_each_other(shop: PostgresStore, other: PostgresStore) -> None:
+    models = [1, shop.create("bakery", []).id, shop.create("bar", []).id]
+
+    def send(store: PostgresStore, order: list[int], first: int) -> None:
+        for n in range(first, first + 60):
+            store.append([(model, feedback(n)) for model in order])
+
+    at_once([lambda: send(shop, models, 1000), lambda: send(other, models[::-1], 2000)])
+    assert [model.head for model in shop.models()] == [121, 120, 120]
+
+
+class Naive(PostgresStore):
+    """Takes its numbers from a sequence, as one would: they are not committed in their order."""
+
+    def append(self, batch: Sequence[tuple[int, NewEvent]]) -> list[Appended]:
+        with self._link.transaction() as connection:
+            for model, event in batch:
+                connection.execute(
+                    "INSERT INTO firstclick_event VALUES (%s, nextval('numbers'), %s, %s, %s, %s)",
+                    (model, int(event.kind), *event[1:]),
+                )
+            module.step("after insert")
+        return []
+
+
+@pytest.mark.parametrize("kind", [PostgresStore, Naive])
+def test_who_reads_on_after_the_last_event_misses_none(
+    shop: PostgresStore, postgresql_url: str, kind: type[PostgresStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(postgresql_url) as connection:
+        connection.execute("CREATE SEQUENCE numbers START 2")
+    slow, fast = kind(postgresql_url), kind(postgresql_url)
+    seen = [event.seq for event in log_of(shop, 1)]
+    pause = Pause(monkeypatch)
+    pause.start(lambda: slow.append([(1, feedback(1))]))
+    quick = threading.Thread(target=lambda: fast.append([(1, feedback(2))]), daemon=True)
+    quick.start()
+
+    def waits_or_is_done() -> bool:
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        return not quick.is_alive() or bool(shop._link.rows(waiting))
+
+    until(waits_or_is_done)
+    seen += [event.seq for event in log_of(shop, 1, seen[-1], 99)]
+    pause.finish()
+    quick.join(30)
+    seen += [event.seq for event in log_of(shop, 1, seen[-1], 99)]
+    assert [event.seq for event in log_of(shop, 1, 0, 99)] == [1, 2, 3]
+    assert seen == ([1, 2, 3] if kind is PostgresStore else [1, 3]), "the naive one must be seen to lose 2"
+    slow.close()
+    fast.close()
+
+
+def test_many_processes_may_start_at_once(postgresql_url: str) -> None:
+    stores: list[PostgresStore] = []
+    at_once([lambda: stores.append(PostgresStore(postgresql_url))] * 6)
+    assert [store.models() for store in stores] == [[]] * 6
+    for store in stores:
+        store.close()
+
+
+def test_replicas_are_known_to_each_other(shop: PostgresStore, other: PostgresStore) -> None:
+    shop.note_replica("host:1", {1: 10, 2: 20}, 100.0)
+    other.note_replica("host:2", {}, 99.0)
+    shop.note_replica("host:1", {1: 11, 2: 20}, 101.0)
+    assert other.replicas() == [("host:1", 101.0, {1: 11, 2: 20}), ("host:2", 99.0, {})]
+    with shop._link.transaction() as connection:
+        connection.execute(
+            "UPDATE firstclick_replica SET heard = heard - interval '2 minutes' WHERE name = 'host:2'"
+        )
+    assert [name for name, *_ in shop.replicas()] == ["host:1"]
+
+
+def test_a_process_that_stands_still_loses_its_transaction_and_not_the_others(
+    postgresql_url: str, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_link, "IDLE_SECONDS", 1)
+    stopped = PostgresStore(postgresql_url)
+    pause = Pause(monkeypatch)
+    pause.start(lambda: stopped.append([(1, feedback(1))]))
+    assert other.append([(1, feedback(2))]) == [Appended(2, True, b"clicked")]
+    pause.finish()
+    assert isinstance(pause.error, Unavailable)
+    assert stopped.append([(1, feedback(1))]) == [Appended(3, True, b"clicked")]
+    assert stopped.check() == []
+    stopped.close()
+
+
+def test_a_row_that_stays_locked_is_not_waited_for_long(
+    shop: PostgresStore, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_link, "LOCK_SECONDS", 0.1)
+    impatient = PostgresStore(postgresql_url)
+    pause = Pause(monkeypatch)
+    pause.start(lambda: shop.append([(1, feedback(1))]))
+    with pytest.raises(Unavailable, match="lock timeout"):
+        impatient.append([(1, feedback(2))])
+    pause.finish()
+    assert pause.error is None
+    assert impatient.append([(1, feedback(2))]) == [Appended(3, True, b"clicked")]
+    impatient.close()
+
+
+# -- a server that comes and goes
+
+
+def test_connections_that_were_ended_are_opened_again(shop: PostgresStore, postgresql: Server) -> None:
+    for n, end in enumerate((postgresql.kill_connections, postgresql.restart), start=1):
+        shop.models()
+        end()
+        assert shop.models()[0].head == n
+        end()
+        assert shop.append([(1, feedback(n))]) == [Appended(n + 1, True, b"clicked")]
+    assert shop.check() == []
+
+
+def test_a_transaction_whose_connection_ends_leaves_nothing(
+    shop: PostgresStore, postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause = Pause(monkeypatch)
+    pause.start(lambda: shop.append([(1, feedback(1))]))
+    postgresql.kill_connections()
+    pause.finish()
+    assert isinstance(pause.error, Unavailable)
+    assert shop.models()[0].head == 1
+    assert shop.append([(1, feedback(1))]) == [Appended(2, True, b"clicked")]
+
+
+def test_a_server_that_is_down_is_told_and_work_goes_on_when_it_is_back(
+    shop: PostgresStore, postgresql: Server, postgresql_url: str
+) -> None:
+    postgresql.stop()
+    try:
+        for call in (
+            shop.models,
+            lambda: shop.append([(1, feedback(1))]),
+            lambda: shop.create("bakery", []),
+            lambda: log_of(shop, 1),
+            shop.check,
+            lambda: PostgresStore(postgresql_url),
+        ):
+            error = raised(call)
+            assert isinstance(error, Unavailable)
+            assert not isinstance(error, StoreBroken)
+            assert "PostgreSQL at" in str(error)
+            assert "\n" not in str(error)
+    finally:
+        postgresql.start()
+    assert shop.append([(1, feedback(1))]) == [Appended(2, True, b"clicked")]
+
+
+class Proxy:
+    """Between a store and the server; it can let a COMMIT go astray, or its answer."""
+
+    def __init__(self, url: str) -> None:
+        self._socket = parse_qs(urlsplit(url).query)["host"][0] + "/.s.PGSQL.5432"
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"postgresql://postgres@127.0.0.1:{self._listening.getsockname()[1]}/postgres?" + "&".join(
+            part for part in urlsplit(url).query.split("&") if not part.startswith("host=")
+        )
+        # What to do at the next COMMIT: "lose it", "lose its answer", or "keep its answer" and stay silent.
+        self.at_commit = ""
+        self._ends: list[socket.socket] = [self._listening]
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.socket(socket.AF_UNIX)
+                server.connect(self._socket)
+                self._ends += [client, server]
+                threading.Thread(target=self._pass_on, args=(client, server), daemon=True).start()
+
+    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        deaf = False
+        with contextlib.suppress(OSError), selectors.DefaultSelector() as ready:
+            ready.register(client, selectors.EVENT_READ, server)
+            ready.register(server, selectors.EVENT_READ, client)
+            while True:
+                for key, _ in ready.select():
+                    data = key.fileobj.recv(65536)  # type: ignore[union-attr]
+                    if not data:
+                        raise OSError
+                    if key.fileobj is client and b"COMMIT" in data and self.at_commit:
+                        todo, self.at_commit = self.at_commit, ""
+                        if todo == "lose it":
+                            raise OSError
+                        server.sendall(data)
+                        answered = server.recv(65536)
+                        assert b"COMMIT" in answered
+                        if todo == "lose its answer":
+                            raise OSError
+                        deaf = True
+                    elif not deaf:
+                        key.data.sendall(data)
+        client.close()
+        server.close()
+
+    def close(self) -> None:
+        for end in self._ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+@pytest.mark.parametrize(
+    ("at_commit", "there"), [("lose it", False), ("lose its answer", True), ("keep its answer", True)]
+)
+def test_a_network_cut_at_the_commit_is_settled_by_sending_again(
+    shop: PostgresStore, postgresql_url: str, at_commit: str, there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_link.Connection, "patience", 1.0)
+    proxy = Proxy(postgresql_url)
+    store = PostgresStore(proxy.url)
+    proxy.at_commit = at_commit
+    with pytest.raises(Unavailable, match=r"lost while it committed.*sending the same again"):
+        store.append([(1, feedback(1)), (1, feedback(2))])
+    assert shop.models()[0].head == (3 if there else 1)
+    answers = store.append([(1, feedback(1)), (1, feedback(2))])
+    assert answers == [Appended(2, not there, b"clicked"), Appended(3, not there, b"clicked")]
+    proxy.at_commit = at_commit
+    assert isinstance(raised(lambda: store.create("bakery", [feedback(0)])), Unavailable)
+    assert store.create("bakery", [feedback(0)]).head == 1
+    assert store.check() == []
+    store.close()
+    proxy.close()
+
+
+# -- opening
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"), [("off", "on"), ("local", "on"), ("remote_apply", "remote_apply")]
+)
+def test_every_commit_reaches_the_disk_whatever_the_servers_default(
+    shop: PostgresStore, postgresql_url: str, asked: str, kept: str
+) -> None:
+    url = f"{postgresql_url}%20-csynchronous_commit%3D{asked}"
+    for relaxed, expected in ((False, kept), (True, "off")):
+        store = PostgresStore(url, relaxed=relaxed)
+        with store._link.transaction() as connection:
+            assert connection.execute("SHOW synchronous_commit").fetchone() == (expected,)
+            assert connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
+        store.close()
+
+
+def test_an_address_where_nobody_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+    with pytest.raises(Unavailable, match=r"PostgreSQL at 127.0.0.1/shop cannot be asked now") as caught:
+        open_store(f"postgresql://me:hidden@127.0.0.1:{port}/shop")
+    assert "hidden" not in str(caught.value)
+    with pytest.raises(InvalidInput, match="address of the store cannot be read"):
+        open_store("postgresql://me@host:99999999/shop?colour=red")
+
+
+def test_tables_that_are_gone_are_told(shop: PostgresStore) -> None:
+    with shop._link.transaction() as connection:
+        connection.execute("DROP TABLE firstclick_snapshot")
+    with pytest.raises(StoreBroken, match="firstclick_snapshot"):
+        shop.snapshots(1)
+
+
+def test_without_psycopg_one_is_told_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from firstclick.serve.store import open_store\n"
+        "try: open_store('postgresql://host/shop')\n"
+        "except ValueError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'firstclick[postgresql]'" in done.stdout
+
+
+def test_catalog_events_are_found_without_reading_all_feedback(shop: PostgresStore) -> None:
+    shop.append([(1, feedback(n)) for n in range(1, 5000)])
+    with shop._link.patient() as connection:
+        connection.execute("ANALYZE firstclick_event")
+        plan = connection.execute(
+            "EXPLAIN SELECT * FROM firstclick_event WHERE model = 1 AND seq > 0 AND seq <= 5000 "
+            "AND kind <> 1 ORDER BY seq LIMIT 4096"
+        ).fetchall()
+    assert any("firstclick_event_catalog" in line for (line,) in plan), plan

@@ -1,0 +1,366 @@
+"""What a store in a SQLite file promises beside the rest: one owner, the disk, and errors one can act on."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from stores import feedback, log_of, raised
+
+from firstclick.errors import InvalidInput
+from firstclick.serve.store import open_store, sqlite_file
+from firstclick.serve.store.sqlite import SqliteStore
+from firstclick.serve.store.store import Appended
+from firstclick.wire.errors import StoreBroken, Unavailable
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shop.db"
+
+
+@pytest.fixture
+def shop(path: Path) -> Iterator[SqliteStore]:
+    """A store with one model, number 1, and one event."""
+    store = SqliteStore(path)
+    store.create("shop", [feedback(0)])
+    yield store
+    store.close()
+
+
+class Failing:
+    """The connection that writes, but for one statement that fails as SQLite would."""
+
+    def __init__(self, connection: sqlite3.Connection, statement: str, code: int) -> None:
+        self._connection = connection
+        self._statement = statement
+        self._code = code
+        self.executed: list[str] = []
+
+    def execute(self, statement: str, *parameters: object) -> sqlite3.Cursor:
+        self.executed.append(statement)
+        if statement.startswith(self._statement):
+            error = sqlite3.OperationalError("disk I/O error")
+            error.sqlite_errorcode, error.sqlite_errorname = self._code, "SQLITE_IOERR_FSYNC"
+            raise error
+        return self._connection.execute(statement, *parameters)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+
+def make_fail(store: SqliteStore, statement: str, code: int) -> Failing:
+    failing = Failing(store._file._writer, statement, code)
+    store._file._writer = failing
+    return failing
+
+
+# -- the disk
+
+
+def test_every_commit_reaches_the_disk_unless_told_otherwise(path: Path) -> None:
+    for relaxed, level in ((False, 2), (True, 1)):
+        store = SqliteStore(path, relaxed=relaxed)
+        ask = store._file._writer.execute
+        assert ask("PRAGMA synchronous").fetchone() == (level,)
+        assert ask("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert ask("PRAGMA mmap_size").fetchone() in ((0,), None)
+        store.close()
+
+
+def test_a_sync_that_failed_ends_all_writing(shop: SqliteStore) -> None:
+    failing = make_fail(shop, "COMMIT", sqlite3.SQLITE_IOERR_FSYNC)
+    with pytest.raises(StoreBroken, match=r"SQLITE_IOERR_FSYNC.*until a restart"):
+        shop.append([(1, feedback(1))])
+    failing._statement = "nothing"
+    tried = len(failing.executed)
+    for call in (
+        lambda: shop.append([(1, feedback(1))]),
+        lambda: shop.create("bakery", []),
+        lambda: shop.save_snapshot(1, 1, b""),
+        lambda: shop.add_token_key(b"", 0.0),
+    ):
+        with pytest.raises(StoreBroken, match="until a restart"):
+            call()
+    assert len(failing.executed) == tried, "a broken store must not even try"
+    assert len(log_of(shop, 1)) == 1, "reading goes on"
+
+
+def test_a_sync_that_failed_in_a_checkpoint_ends_all_writing(
+    shop: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "CHECKPOINT_PAGES", 1)
+    make_fail(shop, "PRAGMA wal_checkpoint", sqlite3.SQLITE_IOERR_FSYNC)
+    for _ in range(2):
+        with pytest.raises(StoreBroken):
+            shop.append([(1, feedback(1))])
+    assert len(log_of(shop, 1)) == 1
+
+
+def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(shop: SqliteStore) -> None:
+    connection = shop._file._writer
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(Unavailable, match=r"shop.db is full; make room") as caught:
+        shop.append([(1, feedback(n, b"x" * 500)) for n in range(1, 100)])
+    assert not isinstance(caught.value, StoreBroken)
+    assert shop.models()[0].head == 1
+    connection.execute("PRAGMA max_page_count = 100000")
+    answers = shop.append([(1, feedback(n, b"x" * 500)) for n in range(1, 100)])
+    assert [answer.seq for answer in answers] == list(range(2, 101))
+    assert shop.check() == []
+
+
+LIMITED = """
+import resource, sys
+sys.path.insert(0, sys.argv[2])
+from stores import feedback
+from firstclick.wire.errors import StoreBroken, Unavailable
+from firstclick.serve.store import open_store
+
+store = open_store(sys.argv[1])
+shop = store.create("shop", [])
+acked, refused = [], 0
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, resource.RLIM_INFINITY))
+for n in range(400):
+    try:
+        store.append([(shop.id, feedback(n, b"x" * 1000))])
+        acked.append(n)
+    except StoreBroken:
+        raise
+    except Unavailable as error:
+        refused += 1
+assert len(acked) > 20 and refused > 20, (len(acked), refused)
+assert store.models()[0].head == len(acked)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+answers = store.append([(shop.id, feedback(n, b"x" * 1000)) for n in range(400)])
+assert [answer.new for answer in answers] == [n not in acked for n in range(400)]
+assert store.check() == []
+"""
+
+
+def test_a_limit_of_file_sizes_loses_nothing_and_is_survived(path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path), str(Path(__file__).parents[1])],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+FAILING_DISK = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+from stores import feedback
+from firstclick.wire.errors import StoreBroken
+from firstclick.serve.store import open_store
+
+store = open_store(sys.argv[1])
+shop = store.create("shop", []).id
+acked = 0
+for n in range(60):
+    try:
+        store.append([(shop, feedback(n))])
+        acked += 1
+    except StoreBroken:
+        os.write(1, b"broken ")
+os.write(1, b"%d" % acked)
+os._exit(0)
+"""
+
+
+def test_a_disk_that_really_fails_to_sync_once(path: Path) -> None:
+    strace = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"]
+    if shutil.which("strace") is None or subprocess.run([*strace, "true"], capture_output=True).returncode:
+        pytest.skip("strace, which lets a sync fail, cannot be used here")
+    failing = [sys.executable, "-c", FAILING_DISK, str(path), str(Path(__file__).parents[1])]
+    done = subprocess.run(
+        [*strace, "-e", "inject=fsync,fdatasync:error=EIO:when=30", *failing],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *broken, acked = done.stdout.split()
+    assert len(broken) + int(acked) == 60
+    assert 5 < int(acked) < 30, "one sync failed, and nothing was acknowledged after it"
+    store = SqliteStore(path)
+    assert store.models()[0].head in (int(acked), int(acked) + 1)
+    assert store.check() == []
+    store.close()
+
+
+def test_the_write_ahead_log_stays_small_beside_a_reader_that_takes_its_time(
+    shop: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "CHECKPOINT_PAGES", 100)
+    shop.append([(1, feedback(n)) for n in range(1, 10)])
+    chunks = shop.events(1, 0)
+    next(chunks)
+    for batch in range(100):
+        shop.append([(1, feedback(100 + batch * 50 + n, b"x" * 200)) for n in range(50)])
+    assert path.with_name("shop.db-wal").stat().st_size < 2_000_000
+    assert path.stat().st_size > 1_000_000
+
+
+# -- one owner
+
+
+def test_a_second_service_on_the_file_is_refused(shop: SqliteStore, path: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.db").symlink_to(path)
+    for name in ("shop.db", "link.db"):
+        with pytest.raises(InvalidInput, match=f"{name} is in use by process {os.getpid()};.*PostgreSQL"):
+            SqliteStore(tmp_path / name)
+    shop.close()
+    SqliteStore(path).close()
+
+
+def test_a_foreign_lock_is_waited_for_and_then_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
+    store = SqliteStore(path)
+    shop = store.create("shop", []).id
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(Unavailable, match=r"shop.db was locked by another program") as caught:
+        store.append([(shop, feedback(1))])
+    assert not isinstance(caught.value, StoreBroken)
+    assert store.models()[0].head == 0
+    other.close()
+    assert store.append([(shop, feedback(1))]) == [Appended(1, True, b"clicked")]
+    store.close()
+
+
+def test_a_reader_leaves_every_byte_as_it_was(shop: SqliteStore, path: Path, tmp_path: Path) -> None:
+    shop.append([(1, feedback(n)) for n in range(1, 100)])
+    # As a killed service leaves it: a file, a write-ahead log that was not carried over, no shared memory.
+    left = tmp_path / "left"
+    left.mkdir()
+    for name in ("shop.db", "shop.db-wal"):
+        (left / name).write_bytes((tmp_path / name).read_bytes())
+    before = {name: (left / name).read_bytes() for name in ("shop.db", "shop.db-wal")}
+    assert len(before["shop.db-wal"]) > 10_000
+    for _ in range(2):
+        reader = SqliteStore(left / "shop.db", read_only=True)
+        assert len(log_of(reader, 1)) == 100
+        reader.close()
+    assert {name: (left / name).read_bytes() for name in before} == before
+    assert not (left / "shop.db.lock").exists()
+
+
+@pytest.mark.parametrize("name", ["shop.db", "shop.db-wal"])
+def test_a_file_that_was_taken_away_is_noticed(shop: SqliteStore, tmp_path: Path, name: str) -> None:
+    shop.append([(1, feedback(1))])
+    (tmp_path / name).rename(tmp_path / "elsewhere")
+    for _ in range(2):
+        with pytest.raises(StoreBroken, match=r"removed or replaced while in use"):
+            shop.append([(1, feedback(2))])
+    (tmp_path / "elsewhere").rename(tmp_path / name)
+
+
+def test_somebody_elses_events_in_the_log_are_noticed(shop: SqliteStore, path: Path) -> None:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("INSERT INTO event VALUES (1, 2, 1, x'00112233445566778899aabbccddeeff', x'', 0)")
+    other.close()
+    with pytest.raises(StoreBroken, match="contradicts itself"):
+        shop.append([(1, feedback(1))])
+
+
+# -- opening
+
+
+def test_the_file_with_its_secrets_is_its_owners_alone(shop: SqliteStore, tmp_path: Path) -> None:
+    for name in ("shop.db", "shop.db-wal"):
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+def test_places_where_no_store_can_be(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=f"{tmp_path.name} is a folder; name a file in it"):
+        open_store(tmp_path)
+    with pytest.raises(InvalidInput, match=r"no folder .*nowhere for shop.db; make it first"):
+        open_store(tmp_path / "nowhere" / "shop.db")
+    with pytest.raises(InvalidInput, match=r"there is no file .*shop.db to read"):
+        open_store(tmp_path / "shop.db", read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_with_odd_letters(tmp_path: Path) -> None:
+    for name in ("a b.db", "50%.db", "what?.db", "#1.db", "ä.db", ":memory:"):
+        store = open_store(f"sqlite:{tmp_path / name}")
+        store.create("shop", [feedback(0)])
+        store.close()
+        assert (tmp_path / name).stat().st_size > 4096
+
+
+def test_a_file_that_may_not_be_written() -> None:
+    if not hasattr(os, "seteuid"):
+        pytest.skip("no users here")
+    me = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "shop.db"
+        SqliteStore(path).close()
+        path.chmod(0o444)
+        (Path(folder) / "shop.db.lock").chmod(0o666)
+        Path(folder).chmod(0o777)
+        os.seteuid(65534 if me == 0 else me)  # the administrator may write anything
+        try:
+            error = raised(lambda: SqliteStore(path))
+        finally:
+            os.seteuid(me)
+    assert isinstance(error, InvalidInput)
+    assert "shop.db cannot be opened to be written" in str(error)
+
+
+def test_files_that_are_no_store(path: Path) -> None:
+    path.write_bytes(b"these are the notes of the meeting of last week, in which nothing was decided " * 20)
+    with pytest.raises(StoreBroken, match=r"shop.db is not a SQLite database"):
+        SqliteStore(path)
+    assert path.read_bytes().startswith(b"these are the notes")
+    path.unlink()
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE songs (title)")
+    other.close()
+    with pytest.raises(InvalidInput, match=r"shop.db is a database of another program"):
+        SqliteStore(path)
+
+
+def test_a_damaged_file_is_found_out(shop: SqliteStore, path: Path) -> None:
+    shop.append([(1, feedback(n, bytes([n % 256]) * 100)) for n in range(1, 2000)])
+    shop.close()
+    content = bytearray(path.read_bytes())
+    for page in range(8, len(content) // 4096, 3):
+        content[page * 4096 : page * 4096 + 600] = b"\xff" * 600
+    path.write_bytes(content)
+    reader = SqliteStore(path, read_only=True)
+    with pytest.raises(StoreBroken, match=r"shop.db is damaged"):
+        log_of(reader, 1)
+    assert reader.check() != []
+    reader.close()
+
+
+def test_a_file_system_on_a_network_is_noted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(path)
+    assert store.notes == ()
+    store.close()
+    mounts = f"/dev/sda / ext4 rw 0 0\nserver:/x {path.parent} nfs4 rw 0 0\n"
+    real = Path.read_text
+    monkeypatch.setattr(
+        Path, "read_text", lambda self, *how: mounts if str(self) == "/proc/mounts" else real(self, *how)
+    )
+    (note,) = sqlite_file._network_note(path)
+    assert "network file system (nfs4)" in note
+
+
+def test_catalog_events_are_found_without_reading_all_feedback(shop: SqliteStore) -> None:
+    asked: list[str] = []
+    with shop._file.reading() as connection:
+        connection.set_trace_callback(asked.append)
+    assert log_of(shop, 1, 0, 1, feedback=False) == []
+    with shop._file.reading() as connection:
+        connection.set_trace_callback(None)
+        (plan,) = connection.execute(f"EXPLAIN QUERY PLAN {asked[-1]}").fetchall()
+    assert "USING INDEX event_catalog (model=? AND seq>? AND seq<?)" in plan[3]

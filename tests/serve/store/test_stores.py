@@ -1,0 +1,379 @@
+"""What every kind of store promises."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from stores import feedback, log_of, raised
+
+from firstclick.errors import InvalidInput
+from firstclick.serve.log.events import Event, Kind, NewEvent
+from firstclick.serve.store import open_store, postgresql, sqlite
+from firstclick.serve.store.store import Appended, Store
+from firstclick.wire.errors import Conflict, Unavailable, Unknown
+
+CREATED = feedback(0, b"born", Kind.CREATED)
+
+
+def damage(url: str, statement: str) -> None:
+    """Run a statement behind the store's back; tables by their short names in braces."""
+    if url.startswith("postgresql"):
+        with psycopg.connect(url) as connection:
+            connection.execute(statement.format(event="firstclick_event", model="firstclick_model").encode())
+    else:
+        other = sqlite3.connect(url, isolation_level=None)
+        other.execute(statement.format(event="event", model="model"))
+        other.close()
+
+
+# -- logs
+
+
+def test_events_get_the_numbers_1_2_3_and_come_back_as_they_were(store: Store) -> None:
+    model = store.create("shop", [CREATED, feedback(1)])
+    assert (model.name, model.head) == ("shop", 2)
+    sent = [feedback(n, bytes([n, 0, 255])) for n in range(2, 20)]
+    answers = store.append([(model.id, event) for event in sent])
+    assert answers == [Appended(n + 1, True, bytes([n, 0, 255])) for n in range(2, 20)]
+    assert log_of(store, model.id) == [
+        Event(seq, *event) for seq, event in enumerate([CREATED, feedback(1), *sent], start=1)
+    ]
+    assert store.models() == [model._replace(head=20)]
+    assert store.append([]) == []
+    assert store.check() == []
+
+
+def test_an_event_is_counted_once_and_the_first_stays(store: Store) -> None:
+    shop = store.create("shop", [CREATED]).id
+    store.append([(shop, feedback(1, b"first")), (shop, feedback(2))])
+    answers = store.append(
+        [
+            (shop, feedback(3, b"new")),
+            (shop, feedback(1, b"other")),
+            (shop, feedback(4)),
+            (shop, feedback(3, b"twice in one batch")),
+            (shop, feedback(5)),
+        ]
+    )
+    assert answers == [
+        Appended(4, True, b"new"),
+        Appended(2, False, b"first"),
+        Appended(5, True, b"clicked"),
+        Appended(4, False, b"new"),
+        Appended(6, True, b"clicked"),
+    ]
+    assert [event.nonce[-1] for event in log_of(store, shop)] == [0, 1, 2, 3, 4, 5]
+    assert store.append([(shop, feedback(1, b"other"))] * 2) == [Appended(2, False, b"first")] * 2
+    assert store.models()[0].head == 6
+    assert store.check() == []
+
+
+def test_the_logs_of_two_models_are_numbered_alone(store: Store) -> None:
+    tea, coffee = store.create("tea", [CREATED]).id, store.create("coffee", [CREATED]).id
+    answers = store.append(
+        [(coffee, feedback(1)), (tea, feedback(1)), (coffee, feedback(2)), (tea, feedback(3))]
+    )
+    assert [answer.seq for answer in answers] == [2, 2, 3, 3]
+    assert all(answer.new for answer in answers)
+    assert [event.nonce[-1] for event in log_of(store, tea)] == [0, 1, 3]
+    assert [(model.name, model.head) for model in store.models()] == [("tea", 3), ("coffee", 3)]
+
+
+def test_a_batch_of_thousands_with_duplicates_anywhere(store: Store) -> None:
+    shop = store.create("shop", [CREATED]).id
+    store.append([(shop, feedback(n)) for n in range(1, 1500)])
+    answers = store.append([(shop, feedback(n)) for n in range(1000, 3001)])
+    assert [answer.seq for answer in answers] == list(range(1001, 3002))
+    assert [answer.new for answer in answers] == [False] * 500 + [True] * 1501
+    assert store.check() == []
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    batches=st.lists(
+        st.lists(st.tuples(st.integers(0, 1), st.integers(0, 30), st.binary(max_size=3)), max_size=12),
+        max_size=6,
+    )
+)
+def test_any_batches_leave_what_a_dictionary_would_hold(
+    store: Store, batches: list[list[tuple[int, int, bytes]]]
+) -> None:
+    models = [store.create(f"model {len(store.models())}", []).id for _ in range(2)]
+    logs: list[dict[int, tuple[int, bytes]]] = [{}, {}]
+    for batch in batches:
+        expected = []
+        for which, nonce, payload in batch:
+            new = nonce not in logs[which]
+            logs[which].setdefault(nonce, (len(logs[which]) + 1, payload))
+            seq, stored = logs[which][nonce]
+            expected.append(Appended(seq, new, stored))
+        assert store.append([(models[which], feedback(n, p)) for which, n, p in batch]) == expected
+    for model, log in zip(models, logs, strict=True):
+        found = [(event.seq, event.nonce[-1], event.payload) for event in log_of(store, model)]
+        assert found == [(seq, nonce, payload) for nonce, (seq, payload) in log.items()]
+
+
+@pytest.mark.parametrize("wrong", [feedback(7)._replace(nonce=b"short"), feedback(7)._replace(payload=None)])
+def test_one_bad_event_and_nothing_is_written(store: Store, wrong: NewEvent) -> None:
+    shop = store.create("shop", [CREATED]).id
+    batch = [(shop, feedback(1)), (shop, wrong), (shop, feedback(2))]
+    assert raised(lambda: store.append(batch)) is not None
+    assert raised(lambda: store.create("bakery", [CREATED, wrong])) is not None
+    assert [(model.name, model.head) for model in store.models()] == [("shop", 1)]
+    assert store.append([(shop, feedback(2))]) == [Appended(2, True, b"clicked")]
+    assert store.check() == []
+
+
+def test_a_nonce_of_the_wrong_length_is_named(store: Store) -> None:
+    shop = store.create("shop", [CREATED]).id
+    with pytest.raises(InvalidInput, match="nonce"):
+        store.append([(shop, feedback(1)._replace(nonce=b"short"))])
+
+
+def test_an_event_of_a_model_that_is_not_there_is_refused_with_its_batch(store: Store) -> None:
+    shop = store.create("shop", [CREATED]).id
+    with pytest.raises(Unknown, match=f"no model number {shop + 1}"):
+        store.append([(shop, feedback(1)), (shop + 1, feedback(2))])
+    assert store.models()[0].head == 1
+
+
+# -- creation
+
+
+def test_a_name_is_given_once(store: Store) -> None:
+    first = store.create("shop", [CREATED])
+    with pytest.raises(Conflict, match="'shop' already"):
+        store.create("shop", [feedback(9, b"another", Kind.CREATED)])
+    assert log_of(store, first.id) == [Event(1, *CREATED)]
+    assert store.models() == [first]
+    assert store.create("Shop", []).id != first.id
+
+
+def test_a_creation_that_is_sent_again_is_the_same(store: Store) -> None:
+    first = store.create("shop", [CREATED, feedback(1)])
+    store.append([(first.id, feedback(2))])
+    assert store.create("shop", [CREATED, feedback(1)]) == first._replace(head=3)
+
+
+def test_a_creation_with_one_nonce_twice_leaves_nothing(store: Store) -> None:
+    with pytest.raises(InvalidInput, match="events 2 and 3 of model 'shop'"):
+        store.create("shop", [CREATED, feedback(1), feedback(1)])
+    assert store.models() == []
+
+
+# -- reading
+
+
+def test_events_between_two_numbers(store: Store) -> None:
+    shop = store.create("shop", [CREATED, *map(feedback, range(1, 10))]).id
+    assert [event.seq for event in log_of(store, shop, 3, 7)] == [4, 5, 6, 7]
+    assert [event.seq for event in log_of(store, shop, 8)] == [9, 10]
+    assert [event.seq for event in log_of(store, shop, 8, 99)] == [9, 10]
+    assert log_of(store, shop, 10) == log_of(store, shop, 5, 5) == log_of(store, shop + 1) == []
+
+
+def test_events_without_feedback(store: Store) -> None:
+    puts = {n for n in range(1, 200) if n % 50 == 0}
+    events = [feedback(n, b"", Kind.ITEMS_PUT if n in puts else Kind.FEEDBACK) for n in range(1, 200)]
+    shop = store.create("shop", [CREATED, *events]).id
+    assert [event.seq for event in log_of(store, shop, feedback=False)] == [1, 51, 101, 151]
+    assert [event.seq for event in log_of(store, shop, 1, 150, feedback=False)] == [51, 101]
+
+
+def test_chunks_are_bounded_in_events_and_in_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (sqlite, postgresql):
+        monkeypatch.setattr(kind, "CHUNK_EVENTS", 4)
+        monkeypatch.setattr(kind, "CHUNK_BYTES", 100)
+    small, large = [feedback(n, b"x") for n in range(1, 7)], [feedback(n, b"x" * 60) for n in range(7, 12)]
+    shop = store.create("shop", [*small, *large]).id
+    chunks = [[event.seq for event in chunk] for chunk in store.events(shop, 0)]
+    assert chunks == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10], [11]]
+
+
+def test_a_reader_sees_the_log_as_long_as_it_was_when_it_began(store: Store) -> None:
+    shop = store.create("shop", [CREATED]).id
+    chunks = store.events(shop, 0)
+    seen = next(chunks)
+    store.append([(shop, feedback(1))])
+    assert [event.seq for chunk in [seen, *chunks] for event in chunk] == [1]
+
+
+def test_what_was_written_is_there_after_opening_again(store: Store, store_url: str) -> None:
+    shop = store.create("shop", [CREATED]).id
+    store.append([(shop, feedback(n)) for n in range(1, 600)])
+    store.save_snapshot(shop, 600, b"known")
+    key = store.add_token_key(b"secret", 1.5)
+    before = log_of(store, shop)
+    store.close()
+    again = open_store(store_url)
+    assert log_of(again, shop) == before
+    assert (again.snapshots(shop), again.token_keys()) == ([(600, b"known")], [key])
+    assert again.append([(shop, feedback(3)), (shop, feedback(600))]) == [
+        Appended(4, False, b"clicked"),
+        Appended(601, True, b"clicked"),
+    ]
+    again.close()
+
+
+# -- snapshots and keys
+
+
+def test_the_newest_three_snapshots_are_kept(store: Store) -> None:
+    for seq in (10, 20, 30, 40, 50):
+        store.save_snapshot(1, seq, b"at %d" % seq)
+    store.save_snapshot(2, 7, b"another model's")
+    assert store.snapshots(1) == [(50, b"at 50"), (40, b"at 40"), (30, b"at 30")]
+    store.save_snapshot(1, 40, b"made anew")
+    assert store.snapshots(1) == [(50, b"at 50"), (40, b"made anew"), (30, b"at 30")]
+    store.save_snapshot(1, 5, b"older, but it was asked for")
+    assert [seq for seq, _ in store.snapshots(1)] == [50, 40, 5]
+    assert store.snapshots(2) == [(7, b"another model's")]
+
+
+def test_token_keys_count_up_even_when_older_ones_are_dropped(store: Store) -> None:
+    keys = [store.add_token_key(bytes([n]) * 32, n + 0.5) for n in range(3)]
+    assert store.token_keys() == keys
+    assert keys[0].id < keys[1].id < keys[2].id
+    store.drop_token_keys(keys[2].id)
+    assert store.token_keys() == keys[2:]
+    store.drop_token_keys(keys[2].id + 1)
+    assert store.add_token_key(b"new", 9.0).id > keys[2].id
+
+
+def test_api_keys_are_added_and_revoked(store: Store) -> None:
+    first = store.add_api_key("shop front", "write", b"h" * 32, 1.5)
+    second = store.add_api_key("dashboard", "read", b"i" * 32, 2.5)
+    assert store.api_keys() == [first, second]
+    assert store.revoke_api_key(first.id)
+    assert not store.revoke_api_key(first.id)
+    assert store.api_keys() == [second]
+    assert store.add_api_key("shop front", "write", b"h" * 32, 1.5).id > second.id
+
+
+# -- several threads
+
+
+def test_threads_that_send_the_same_events_count_them_once(store: Store) -> None:
+    shop = store.create("shop", [CREATED]).id
+    answers: list[Appended] = []
+
+    def send(shift: int) -> None:
+        for n in range(40):
+            answers.extend(store.append([(shop, feedback(1 + (n + shift) % 40, b"%d" % shift))]))
+
+    at_once([lambda shift=shift: send(shift) for shift in (0, 10, 20, 30)])
+    assert sum(answer.new for answer in answers) == 40
+    assert sorted(event.nonce[-1] for event in log_of(store, shop)) == list(range(41))
+    stored = {event.seq: event.payload for event in log_of(store, shop)}
+    assert all(stored[answer.seq] == answer.payload for answer in answers)
+    assert store.check() == []
+
+
+def test_readers_see_whole_batches_while_others_write(store: Store) -> None:
+    shop = store.create("shop", []).id
+    seen: list[int] = []
+
+    def read() -> None:
+        while not seen or seen[-1] < 200:
+            seen.append(len(log_of(store, shop)))
+
+    def write() -> None:
+        for start in range(1, 200, 10):
+            store.append([(shop, feedback(n)) for n in range(start, start + 10)])
+
+    at_once([read, read, write])
+    assert {n % 10 for n in seen} == {0}
+
+
+def at_once(calls: list[Callable[[], None]]) -> None:
+    """Run each in a thread; an error in one of them is an error here."""
+    errors: list[BaseException] = []
+
+    def run(call: Callable[[], None]) -> None:
+        try:
+            call()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(call,), daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    if errors:
+        raise errors[0]
+
+
+# -- damage
+
+
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        ("DELETE FROM {event} WHERE seq = 3", "should hold events 1 to 6, and holds 5 from 1 to 6"),
+        ("DELETE FROM {event} WHERE seq = 6", "should hold events 1 to 6, and holds 5 from 1 to 5"),
+        ("DELETE FROM {event} WHERE seq = 1", "should hold events 1 to 6, and holds 5 from 2 to 6"),
+        ("UPDATE {model} SET head = 7", "should hold events 1 to 7, and holds 6 from 1 to 6"),
+        ("UPDATE {event} SET seq = 9 WHERE seq = 6", "should hold events 1 to 6, and holds 6 from 1 to 9"),
+        ("DELETE FROM {model}", "events of a model number 1"),
+    ],
+)
+def test_check_tells_what_is_wrong_with_a_log(
+    store: Store, store_url: str, statement: str, sentence: str
+) -> None:
+    store.create("shop", [CREATED, *map(feedback, range(1, 6))])
+    assert store.check() == []
+    damage(store_url, statement)
+    (found,) = store.check()
+    assert sentence in found
+
+
+def test_check_finds_an_event_that_was_counted_twice(store: Store, store_url: str) -> None:
+    shop = store.create("shop", [CREATED, feedback(1)]).id
+    damage(store_url, f"DROP INDEX {'firstclick_' if store.shared else ''}event_nonce")
+    damage(
+        store_url,
+        "INSERT INTO {event} SELECT model, 3, kind, nonce, payload, received FROM {event} WHERE seq = 2",
+    )
+    damage(store_url, "UPDATE {model} SET head = 3")
+    assert store.check() == [f"nonce {feedback(1).nonce.hex()} is 2 times in the log of model number {shop}"]
+
+
+# -- opening and closing
+
+
+def test_a_store_that_was_closed_says_so(store: Store) -> None:
+    store.close()
+    for call in (store.models, lambda: store.append([(1, CREATED)]), lambda: store.create("shop", [])):
+        with pytest.raises(Unavailable, match="closed"):
+            call()
+    store.close()
+
+
+def test_a_store_opened_for_reading_reads_and_refuses_to_write(store: Store, store_url: str) -> None:
+    shop = store.create("shop", [CREATED]).id
+    reader = open_store(store_url, read_only=True)
+    store.append([(shop, feedback(1))])
+    assert log_of(reader, shop) == log_of(store, shop)
+    assert reader.check() == []
+    with pytest.raises(InvalidInput, match="for reading only"):
+        reader.append([(shop, feedback(2))])
+    reader.close()
+
+
+def test_a_store_without_tables_is_not_opened_for_reading(store_url: str) -> None:
+    if not store_url.startswith("postgresql"):
+        sqlite3.connect(store_url).close()
+    with pytest.raises(InvalidInput, match="start a server on it once"):
+        open_store(store_url, read_only=True)
+
+
+@pytest.mark.parametrize("url", ["", "sqlite:", "mysql://host/shop", "sqlite:///shop.db"])
+def test_an_address_of_neither_kind_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput, match=r"a store is a file \(shop.db"):
+        open_store(url)

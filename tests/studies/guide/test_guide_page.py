@@ -1,0 +1,106 @@
+"""The table and the picture of the guide."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_hex
+
+from firstclick.report.figures import figure_bytes
+from firstclick.studies.guide.figure import OWN, SCALE, color_of, guide_figure
+from firstclick.studies.guide.page import guide_page, guide_table, leaders_table, share_in_words
+from firstclick.studies.guide.standings import Standing, lines_of
+from firstclick.studies.guide.stock import stock_worlds
+
+
+@pytest.fixture
+def lines():
+    """Two worlds: KL leads in the first, and in the second two learners have nothing to choose between."""
+    few, topics = stock_worlds(["few-items", "topics-and-more"])
+    regrets = {
+        "cascade-kl-ucb": ([10, 12], [50, 60]),
+        "cascade-ts": ([30, 35], [61, 52]),
+        "cascade-lin-ts": (None, [-1, -3]),
+        "top-rank": ([40, 41], [90, 95]),
+        "random": ([100, 120], [100, 120]),
+    }
+    standings = []
+    for place, world in enumerate((few, topics)):
+        for learner, given in regrets.items():
+            regret = given[place]
+            policy = "top-rank:horizon=50" if learner == "top-rank" else learner
+            reason = "" if regret else f"{learner} needs features, and this world has none"
+            standings.append(Standing(world, learner, policy, np.array(regret or [], float), reason))
+    return lines_of(standings, 50)
+
+
+def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_marked(lines):
+    page = guide_page(lines)
+    assert "| | few-items | topics-and-more |" in page
+    assert "| `cascade-kl-ucb` | **10**° | 50 |" in page
+    assert "| `cascade-lin-ts` | – | **−1.8** |" in page
+    assert "| `random` | 100 | 100 |" in page
+    assert "Regret after 50 steps" in page
+    assert "mean of 2 runs" in page
+    order = [page.index(f"`{name}`") for name in ("cascade-kl-ucb", "cascade-lin-ts", "top-rank", "random")]
+    assert order == sorted(order)
+    assert page.index("**Counts for each item**") < page.index("`cascade-kl-ucb`")
+
+
+def test_below_the_table_stand_the_worlds_what_was_told_and_why_some_are_missing(lines):
+    text = guide_table(lines)
+    assert any(line.startswith("- **few-items**: Sixteen items") and "± 10" in line for line in text)
+    assert "- `top-rank:horizon=50`" in text
+    assert "- few-items: `cascade-lin-ts` need features." in text
+
+
+def test_small_shares_keep_a_digit(lines):
+    by_name = {(line.learner, line.world): line for line in lines}
+    assert share_in_words(by_name["cascade-lin-ts", "topics-and-more"]) == "−1.8"
+    assert share_in_words(by_name["cascade-ts", "few-items"]) == "30"
+    assert share_in_words(by_name["cascade-lin-ts", "few-items"]) == "–"
+
+
+def test_the_terminal_gets_the_leaders_of_each_world(lines):
+    table = leaders_table(lines)
+    names = [str(cell) for cell in table.columns[1].cells]
+    assert names == ["cascade-kl-ucb", "cascade-lin-ts"]
+
+
+def test_the_picture_has_a_cell_for_each_learner_and_world(lines):
+    figure = guide_figure(lines)
+    (axes,) = figure.axes
+    said = [text.get_text() for text in axes.texts]
+    for name in (
+        "few-items",
+        "topics-and-more",
+        "cascade-kl-ucb",
+        "random",
+        "Counts for each item",
+        "No click model",
+    ):
+        assert said.count(name) == 1
+    frames = [patch for patch in axes.patches if to_hex(patch.get_edgecolor()) == OWN]
+    assert len(frames) == 2 + 1  # two on their own ground, and the legend
+    bold = [text.get_text() for text in axes.texts if text.get_fontweight() == "bold"]
+    assert "10" in bold
+    assert "−1.8" in bold
+    assert "100" not in bold
+    assert figure_bytes(figure, "png") == figure_bytes(guide_figure(lines), "png")
+
+
+def test_nothing_of_the_picture_is_cut_off(lines):
+    figure = guide_figure(lines)
+    figure.draw_without_rendering()
+    width, height = figure.get_size_inches() * figure.dpi
+    for text in figure.axes[0].texts:
+        box = text.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= width, text.get_text()
+        assert 0 <= box.y0 < box.y1 <= height, text.get_text()
+    by_words = {text.get_text(): text.get_window_extent() for text in figure.axes[0].texts}
+    assert by_words["topics-and-more"].y1 < by_words["Mean of 2 runs of 50 steps"].y0
+
+
+def test_colours_go_from_light_to_dark_and_stop_at_the_ends():
+    assert to_hex(color_of(-0.2)) == to_hex(color_of(0.0)) == SCALE[0][1]
+    assert to_hex(color_of(1.3)) == to_hex(color_of(1.0)) == SCALE[-1][1]
+    brightness = [sum(color_of(share)) for share in np.linspace(0, 1, 40)]
+    assert (np.diff(brightness) < 0).all()
