@@ -278,7 +278,7 @@ def test_a_folder_of_something_else_is_refused(garden, experiment, tmp_path):
 
 
 def test_a_full_disk_keeps_the_finished_cells(garden, experiment, tmp_path, monkeypatch):
-    from firstclick.experiments import store_module
+    from firstclick.experiments import store as store_module
 
     written = store_module.write_whole
     count = 0

@@ -70,7 +70,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     (tmp_path / "parent.py").write_text(PARENT)
     told = tmp_path / "numbers"
     told.touch()
-    command = [sys.executable, tmp_path / "parent.py", told, Path(__file__).parents[1]]
+    command = [sys.executable, tmp_path / "parent.py", told, Path(__file__).parent]
     with subprocess.Popen(command) as parent:
         wait_until(lambda: len(told.read_text().splitlines()) == 2, 60)
         parent.kill()

@@ -30,7 +30,7 @@ def test_counts_do_not_depend_on_how_events_come_together(events: list, chunk: i
     assert history(times, clicks, chunk).as_json() == whole.as_json()
     with pytest.MonkeyPatch.context() as patch:
         # So few buckets that they are dropped all the time.
-        patch.setattr("firstclick.serve.click_stats.TIERS", ((1, 4), (60, 3), (3600, 5)))
+        patch.setattr("firstclick.serve.model.click_stats.TIERS", ((1, 4), (60, 3), (3600, 5)))
         assert history(times, clicks, chunk).as_json() == history(times, clicks).as_json()
     assert (whole.slates, whole.clicks) == (len(events), sum(click >= 0 for click in clicks))
     assert whole.positions == [clicks.count(p) for p in range(max(max(clicks) + 1, 0))]
