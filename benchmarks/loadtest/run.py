@@ -33,7 +33,7 @@ from benchmarks.loadtest.server_process import MODEL, Recovered, Shop, recovered
 from firstclick.errors import InvalidInput
 from firstclick.serve.http.auth import is_loopback
 
-BATCH_MOST = 512  # events in one commit, as `firstclick serve` has it
+MAX_BATCH = 512  # events in one commit, as `firstclick serve` has it
 TAIL = 10_000  # events after the last snapshot, as `firstclick serve` makes them
 MILLION = 1_000_000
 TRIES = 3  # of a recovery with a snapshot, which is short
@@ -165,7 +165,7 @@ def own_server(
             f"a write with fsync to {place} takes {fsync_ms(place):.2f} ms",
         ]
         with ExitStack() as servers:
-            target = servers.enter_context(served(grouped.path, BATCH_MOST))
+            target = servers.enter_context(served(grouped.path, MAX_BATCH))
             other = servers.enter_context(served(single.path, 1))
             feedback, batch = writing(target, MODEL, grouped.tokens)
             one_by_one = writing(other, MODEL, single.tokens)[0]

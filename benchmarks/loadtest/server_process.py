@@ -1,6 +1,6 @@
 """The load test's own shop: made-up items in a temporary store, served by a child process.
 
-python -m benchmarks.loadtest.server_process serve STORE BATCH_MOST  # says its address, ends with stdin
+python -m benchmarks.loadtest.server_process serve STORE MAX_BATCH  # says its address, ends with stdin
 python -m benchmarks.loadtest.server_process recover STORE [TAIL]        # says how long it took
 """
 
@@ -129,9 +129,9 @@ def _told(child: "subprocess.Popen[str]", what: str) -> Any:
 
 
 @contextmanager
-def served(path: str, batch_most: int) -> Iterator[Target]:
+def served(path: str, max_batch: int) -> Iterator[Target]:
     """A server of its own process on this store."""
-    child = _child("serve", path, str(batch_most))
+    child = _child("serve", path, str(max_batch))
     try:
         yield Target(*_told(child, "the server"))
     finally:
@@ -175,9 +175,9 @@ def recovered(path: str, tail: int | None = None) -> Recovered:
 # In the child
 
 
-def _serve(path: str, batch_most: int) -> None:
-    settings = Settings(store=path, port=0, batch_most=batch_most)
-    with open_service(path, batch_most=batch_most) as service:
+def _serve(path: str, max_batch: int) -> None:
+    settings = Settings(store=path, port=0, max_batch=max_batch)
+    with open_service(path, max_batch=max_batch) as service:
         server = Server(service, settings)
 
         def wait_for_the_end() -> None:

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firstclick.errors import FirstclickError, UnknownName
-from firstclick.serve.config import Settings, as_toml, flag, load_settings, shown_store, variable
+from firstclick.serve.config import (
+    RENAMED,
+    Settings,
+    as_toml,
+    flag,
+    load_settings,
+    renamed_notes,
+    shown_store,
+    variable,
+)
 
 SECRET = "postgresql://shop:s3cret@db.example:5432/clicks"
 
@@ -68,7 +77,7 @@ def test_a_file_may_begin_with_a_mark_of_its_encoding(tmp_path):
     ("name", "text", "value"),
     [
         ("demo", "Yes", True), ("demo", "0", False), ("demo", "off", False), ("port", "80", 80),
-        ("token_days", "0.5", 0.5), ("lag_most", "1e-3", 0.001), ("catalog", "a b.csv", Path("a b.csv")),
+        ("token_days", "0.5", 0.5), ("max_lag", "1e-3", 0.001), ("catalog", "a b.csv", Path("a b.csv")),
         ("allow_origin", "https://a.example, http://b:81", ("https://a.example", "http://b:81")),
         ("policy", "cascade-lin-ucb:c=0.5", "cascade-lin-ucb:c=0.5"), ("durability", "relaxed", "relaxed"),
     ],
@@ -166,8 +175,8 @@ def test_other_mistakes_say_where_they_were_made(tmp_path):
             "demo brings its own catalog; leave out demo, or catalog 'a.csv'",
         ),
         (
-            {"body_most": 5000, "bulk_body_most": 4000},
-            "bulk_body_most must be at least body_most (5000), got 4000",
+            {"max_body": 5000, "max_bulk_body": 4000},
+            "max_bulk_body must be at least max_body (5000), got 4000",
         ),
         (
             {"store": "postgresql://shop:***@db/clicks"},
@@ -201,7 +210,7 @@ some = st.fixed_dictionaries(
     optional={
         "catalog": texts.map(Path), "seed": st.integers(0, 2**64 - 1), "name": texts, "host": texts,
         "store": texts.map(lambda text: "clicks " + text), "port": st.integers(0, 65535),
-        "token_days": st.floats(0, 36500, exclude_min=True), "batch_most": whole, "waiting_most": whole,
+        "token_days": st.floats(0, 36500, exclude_min=True), "max_batch": whole, "max_queue": whole,
         "snapshot_seconds": st.floats(0, math.inf, exclude_min=True, exclude_max=True),
         "policy": st.sampled_from(["random", "cascade-lin-ucb:c=0.5"]),
         "allow_origin": st.lists(st.sampled_from(["https://a.example", "http://b:81"])),
@@ -249,3 +258,19 @@ def test_a_printed_file_without_its_password_is_refused_and_a_variable_gives_it(
     assert "in place of its password" in refusal(path=path)
     settings, _ = load_settings({}, {"FIRSTCLICK_STORE": SECRET}, path)
     assert settings == Settings(store=SECRET, k=3)
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_old_names_are_read_with_a_note_and_the_new_one_wins(tmp_path, old, new):
+    for flags, env, path, note in (
+        ({old: "70000"}, {}, None, f"{flag(old)} is now called {flag(new)}"),
+        ({}, {variable(old): "70000"}, None, f"{variable(old)} is now called {variable(new)}"),
+        ({}, {}, file(tmp_path, f"{old} = 70000\n"), f"serve.toml: {old} is now called {new}"),
+    ):
+        more = {"max_body": "5000"} if new == "max_bulk_body" else {}
+        settings, origins = load_settings(flags | more, env, path)
+        assert getattr(settings, new) == 70000
+        assert [one.split(";")[0] for one in renamed_notes(origins)] == [note]
+    both, origins = load_settings({old: "70000", new: "90000"}, {"FIRSTCLICK_MAX_BODY": "5000"})
+    assert getattr(both, new) == 90000
+    assert renamed_notes(origins) == []

@@ -319,7 +319,7 @@ def test_old_slates_expire(place: str) -> None:
 def test_a_full_queue_refuses_and_says_when_to_come_again(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with open_service(place, waiting_most=10, batch_most=4) as service:
+    with open_service(place, max_queue=10, max_batch=4) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
         tokens = [service.recommend("shop").token for _ in range(40)]
         held, append = threading.Event(), service.store.append

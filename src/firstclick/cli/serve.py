@@ -16,7 +16,15 @@ from typer import Exit, Option
 from firstclick.cli.console import talk
 from firstclick.cli.data import bar
 from firstclick.errors import InvalidInput
-from firstclick.serve.config import Settings, as_toml, flag, load_settings, shown_store
+from firstclick.serve.config import (
+    RENAMED,
+    Settings,
+    as_toml,
+    flag,
+    load_settings,
+    renamed_notes,
+    shown_store,
+)
 from firstclick.wire.errors import Refused
 
 if TYPE_CHECKING:
@@ -44,6 +52,8 @@ def serve(**flags: Any) -> None:
     if settings.demo and origins["name"] == "default":
         flags["name"] = DEMO_MODEL
         settings, origins = load_settings(flags, os.environ, file)
+    for note in renamed_notes(origins):
+        talk.print(f"note: {note}")
     if printing:
         print(as_toml(settings, origins), end="")
         return
@@ -125,6 +135,8 @@ def _signature() -> inspect.Signature:
         known = "" if default in (None, ()) else f"  [default: {default}]"
         kind = list[str] | None if rule.kind is tuple else str | None
         options[name] = kind, Option(flag(name), metavar=METAVARS.get(rule.kind, "TEXT"), help=told + known)
+    for old in RENAMED:
+        options[old] = str | None, Option(flag(old), hidden=True)
     options["config"] = (
         Path | None,
         Option("--config", metavar="FILE", help="TOML file with any of these settings."),

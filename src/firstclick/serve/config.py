@@ -20,6 +20,11 @@ from firstclick.validation.quoting import quoted
 
 PREFIX = "FIRSTCLICK_"
 DEFAULT = "default"
+# Old names, read for one release with a note.
+RENAMED = {
+    "batch_most": "max_batch", "waiting_most": "max_queue", "body_most": "max_body",
+    "bulk_body_most": "max_bulk_body", "requests_at_once": "max_requests", "lag_most": "max_lag",
+}  # fmt: skip
 HIDDEN = "***"
 
 YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -114,17 +119,17 @@ class Settings:
         default=False, metadata={"rule": Switch("a café's catalog and a simulated crowd that clicks", bool)}
     )
     token_days: float = param(7.0, "days for which a slate can be answered", above=0, at_most=36500)
-    batch_most: int = param(512, "events in one commit at most", at_least=1)
-    waiting_most: int = param(10_000, "events that may wait for a commit; more are refused", at_least=1)
-    body_most: int = param(1_000_000, "bytes in the body of a request at most", at_least=1000)
-    bulk_body_most: int = param(64_000_000, "the same for items in bulk, batches and imports", at_least=1000)
-    requests_at_once: int = param(1000, "requests answered at one time; more are refused", at_least=1)
+    max_batch: int = param(512, "events in one commit at most", at_least=1)
+    max_queue: int = param(10_000, "events that may wait for a commit; more are refused", at_least=1)
+    max_body: int = param(1_000_000, "bytes in the body of a request at most", at_least=1000)
+    max_bulk_body: int = param(64_000_000, "the same for items in bulk, batches and imports", at_least=1000)
+    max_requests: int = param(1000, "requests answered at one time; more are refused", at_least=1)
     requests_per_second: float = param(
         0.0, "requests a second of one API key, or of one address; 0 for no limit", at_least=0
     )
     snapshot_events: int = param(10_000, "events after which a snapshot is written", at_least=1)
     snapshot_seconds: float = param(60.0, "seconds after which one is written, if events came", above=0)
-    lag_most: float = param(1.0, "seconds that a replica may be behind and still be ready", above=0)
+    max_lag: float = param(1.0, "seconds that a replica may be behind and still be ready", above=0)
     poll_seconds: float = param(0.2, "seconds between two looks for the events of other replicas", above=0)
     durability: str = param(
         "full", "full, or relaxed: a power cut may take clicks of the last moments",
@@ -145,9 +150,9 @@ class Settings:
             raise InvalidInput(
                 f"demo brings its own catalog; leave out demo, or catalog {str(self.catalog)!r}"
             )
-        if self.bulk_body_most < self.body_most:
+        if self.max_bulk_body < self.max_body:
             raise InvalidInput(
-                f"bulk_body_most must be at least body_most ({self.body_most}), got {self.bulk_body_most}"
+                f"max_bulk_body must be at least max_body ({self.max_body}), got {self.max_bulk_body}"
             )
         if any(found[2] == HIDDEN for pattern in PASSWORDS for found in pattern.finditer(self.store)):
             raise InvalidInput(
@@ -180,23 +185,44 @@ def load_settings(
     setting are left alone, as others have that prefix too; in the file they are refused.
     """
     rules = Settings.rules()
+    known = {**{name: name for name in rules}, **RENAMED}
     for name in flags:
-        check_name("setting", name, rules)
+        check_name("setting", name, known)
     values: dict[str, Any] = {}
     origins = dict.fromkeys(rules, DEFAULT)
+
+    def take(given: str, value: Any, owner: str, shown: str, origin: str) -> None:
+        name = known[given]
+        values[name] = rules[name].check(owner, shown, value)
+        origins[name] = origin
+
     # Later ones win. All are checked, or a mistake would come to light when the flag above it is left out.
-    for name, value in (_in_file(file) if file else {}).items():
-        assert file is not None
-        values[name], origins[name] = rules[name].check(file.name, name, value), file.name
-    for name, rule in rules.items():
+    # Old names come first in each, so that the new one wins.
+    in_order = (*RENAMED, *rules)
+    content = _in_file(file) if file else {}
+    for name in in_order:
+        if file and name in content:
+            take(
+                name, content[name], file.name, name, f"{file.name}: {name}" if name in RENAMED else file.name
+            )
+    for name in in_order:
         if text := env.get(variable(name), ""):
-            values[name] = rule.check("environment", variable(name), rule.parse(text))
-            origins[name] = variable(name)
-    for name, value in flags.items():
-        if value not in (None, (), []):
-            parsed = rules[name].parse(value) if isinstance(value, str) else value
-            values[name], origins[name] = rules[name].check("serve", flag(name), parsed), "flag"
+            take(name, rules[known[name]].parse(text), "environment", variable(name), variable(name))
+    for name in in_order:
+        if (value := flags.get(name)) not in (None, (), []):
+            parsed = rules[known[name]].parse(value) if isinstance(value, str) else value
+            take(name, parsed, "serve", flag(name), flag(name) if name in RENAMED else "flag")
     return Settings(**values), origins
+
+
+def renamed_notes(origins: Mapping[str, str]) -> list[str]:
+    """What to tell about settings that were given by their old name."""
+    return [
+        f"{origins[new]} is now called {write(new)}; the old name will not be read after this release"
+        for old, new in RENAMED.items()
+        for write in (flag, variable, str)
+        if origins[new] == write(old) or (write is str and origins[new].endswith(f": {old}"))
+    ]
 
 
 def as_toml(settings: Settings, origins: Mapping[str, str]) -> str:
@@ -231,7 +257,7 @@ def _in_file(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"{path.name}: a number has too many digits to be read") from None
     for key in content:
         try:
-            check_name("setting", key, Settings.rules())
+            check_name("setting", key, (*Settings.rules(), *RENAMED))
         except UnknownName as error:
             raise UnknownName(f"{path.name}: {error}") from None
     return content

@@ -50,8 +50,8 @@ class Service:
         store: Store,
         *,
         token_days: float = 7.0,
-        batch_most: int = 512,
-        waiting_most: int = 10_000,
+        max_batch: int = 512,
+        max_queue: int = 10_000,
         snapshot_events: int = 10_000,
         snapshot_seconds: float = 60.0,
         poll_seconds: float = 0.2,
@@ -73,7 +73,7 @@ class Service:
         self.keys = KeyRing(store.token_keys(), store.token_keys)
         for stored in store.models():
             self.models.take_up(stored, progress)
-        self.writer = Writer(store, self._fold, batch_most=batch_most, waiting_most=waiting_most)
+        self.writer = Writer(store, self._fold, max_batch=max_batch, max_queue=max_queue)
         self.caretaker = Caretaker(
             self,
             poll_seconds=poll_seconds,

@@ -40,8 +40,8 @@ def open_for(
         service = Service(
             store,
             token_days=settings.token_days,
-            batch_most=settings.batch_most,
-            waiting_most=settings.waiting_most,
+            max_batch=settings.max_batch,
+            max_queue=settings.max_queue,
             snapshot_events=settings.snapshot_events,
             snapshot_seconds=settings.snapshot_seconds,
             poll_seconds=settings.poll_seconds,

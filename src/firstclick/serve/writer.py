@@ -40,13 +40,13 @@ class Writer:
         store: Store,
         fold: Callable[[Model, Sequence[Event], int], None],
         *,
-        batch_most: int = 512,
-        waiting_most: int = 10_000,
+        max_batch: int = 512,
+        max_queue: int = 10_000,
     ) -> None:
         self._store = store
         self._fold = fold
-        self._batch_most = batch_most
-        self._waiting_most = waiting_most
+        self._batch_most = max_batch
+        self._waiting_most = max_queue
         self._waiting: deque[_Waiting] = deque()
         self._n_waiting = 0
         self._changed = threading.Condition()

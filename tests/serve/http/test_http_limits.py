@@ -17,7 +17,7 @@ BULK = "/v1/models/shop/items:bulk"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with a_site(tmp_path, body_most=1000, bulk_body_most=5000) as site:
+    with a_site(tmp_path, max_body=1000, max_bulk_body=5000) as site:
         yield site
 
 
@@ -86,7 +86,7 @@ def test_an_import_takes_a_file_and_nothing_else(site: Site) -> None:
 def test_more_requests_at_once_are_refused_and_health_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with a_site(tmp_path, requests_at_once=2) as site:
+    with a_site(tmp_path, max_requests=2) as site:
         release = threading.Event()
         real = site.service.store.append
         monkeypatch.setattr(site.service.store, "append", lambda batch: (release.wait(), real(batch))[1])

@@ -305,7 +305,7 @@ def test_metrics_can_be_parsed_and_tell_what_happened(site: Site) -> None:
 
 
 def test_ready_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with a_site(tmp_path, durability="relaxed", lag_most=2.0) as site:
+    with a_site(tmp_path, durability="relaxed", max_lag=2.0) as site:
         assert site.ask("GET", "/health/ready").json() == {"status": "ready", "durability": "relaxed"}
         assert ready(Asked(site.app.site, ())).status == "ready"
         caretaker = site.service.caretaker

@@ -89,7 +89,7 @@ def test_idle_connections_do_not_stop_others(stage: Stage) -> None:
 
 # So little that a few clients are too many: requests at once, or events that wait.
 @pytest.mark.parametrize(
-    "most", [{"requests_at_once": 6}, {"waiting_most": 4, "batch_most": 2}], ids=["requests", "events"]
+    "most", [{"max_requests": 6}, {"max_queue": 4, "max_batch": 2}], ids=["requests", "events"]
 )
 def test_more_than_it_can_take_is_refused_and_all_is_well_at_once_afterwards(
     stage: Stage, most: dict[str, int]

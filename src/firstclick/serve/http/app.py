@@ -65,9 +65,9 @@ class App:
         self._matcher = Matcher(ROUTES)
         self._gate = Gate(bound_to_loopback=is_loopback(settings.host))
         self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
-        self._most_running = settings.requests_at_once
-        self._body_most = settings.body_most
-        self._bulk_body_most = settings.bulk_body_most
+        self._most_running = settings.max_requests
+        self._body_most = settings.max_body
+        self._bulk_body_most = settings.max_bulk_body
         self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
         self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
         self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")

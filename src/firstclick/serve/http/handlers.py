@@ -276,7 +276,7 @@ def ready(asked: Asked) -> schemas.Ready:
     service, settings = asked.service, asked.site.settings
     if service.writer.broken is not None:
         raise Unavailable("the store must not be written to any more; restart the server, and see its log")
-    if (silence := service.caretaker.silence()) > settings.lag_most:
+    if (silence := service.caretaker.silence()) > settings.max_lag:
         raise Unavailable(
             f"the store has not answered for {silence:.1f} s; what was learned is served meanwhile"
         )
@@ -286,9 +286,9 @@ def ready(asked: Asked) -> schemas.Ready:
         if name not in outdated or not service.names():
             raise Unavailable(f"model {name!r} cannot be served: {why}")
     for name in service.names():
-        if (lag := service.caretaker.lag(name)) > settings.lag_most:
+        if (lag := service.caretaker.lag(name)) > settings.max_lag:
             raise Unavailable(
-                f"model {name!r} is {lag:.1f} s behind its log, and may be {settings.lag_most:g} s; "
+                f"model {name!r} is {lag:.1f} s behind its log, and may be {settings.max_lag:g} s; "
                 "ask another replica"
             )
     return schemas.Ready("ready", _durability(asked), outdated)
