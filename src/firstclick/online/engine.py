@@ -18,7 +18,7 @@ from firstclick.validation.float_array import float_array
 from firstclick.validation.whole_number import whole_number
 
 
-class LivePolicy:
+class Engine:
     """A policy, its catalog and its state. Follows the catalog as items come and go.
 
     Not safe for use by several threads at once.
@@ -55,7 +55,7 @@ class LivePolicy:
         catalog: Catalog,
         k: int,
         arrays: Mapping[str, NDArray[Any]],
-    ) -> "LivePolicy":
+    ) -> "Engine":
         """A live policy with the state in `arrays`; ValueError or LookupError when they do not fit."""
         live = cls.__new__(cls)
         live._restore(policy, numbers, catalog, k, arrays)

@@ -17,7 +17,7 @@ from firstclick.catalog.ids import ItemId
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.kernels.arrays import NO_LIMITS
-from firstclick.online.engine import LivePolicy
+from firstclick.online.engine import Engine
 from firstclick.online.feedback import told
 from firstclick.online.file import FORMATS, Resting, from_file, to_file
 from firstclick.online.pending import Waiting
@@ -46,7 +46,7 @@ class Slate:
         return iter(self.items)
 
 
-class Ranker(LivePolicy):
+class Ranker(Engine):
     """A policy at work on a catalog: `recommend` slates, `learn` from clicks, `save` and `load`.
 
     Slates wait for their feedback in any order and for any time, up to `max_pending` of them;
@@ -245,7 +245,7 @@ class Ranker(LivePolicy):
             raise InvalidInput(
                 f"{self.policy.label} cannot merge a log with what it has learned; warm_start a new ranker"
             )
-        past = LivePolicy.restored(self.policy, self.numbers, self.catalog, self.k, blank._asdict())
+        past = Engine.restored(self.policy, self.numbers, self.catalog, self.k, blank._asdict())
         used = learn_log(past, log)
         state = self.policy.tempered(past.state, weight, draw)
         self.state = state if nothing_known else self.policy.merge(self.state, state)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.clicks import UNTOLD
-from firstclick.online.engine import LivePolicy
+from firstclick.online.engine import Engine
 from firstclick.online.feedback import told
 from firstclick.validation.quoting import quoted
 
@@ -34,7 +34,7 @@ class _Step(NamedTuple):
     lesson: _Lesson | None
 
 
-def learn_log(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> int:
+def learn_log(live: Engine, log: Iterable[Mapping[str, Any]]) -> int:
     """Learn from all slates of the log but those that it says were rolled back; how many there was something
     to learn from.
 
@@ -49,7 +49,7 @@ def learn_log(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> int:
     return used
 
 
-def _lessons(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> Iterator[_Lesson]:
+def _lessons(live: Engine, log: Iterable[Mapping[str, Any]]) -> Iterator[_Lesson]:
     """What the log teaches in the end, in its order."""
     steps: list[_Step] = []
     last = 0
@@ -124,7 +124,7 @@ def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str,
         yield line, entry
 
 
-def _lesson(live: LivePolicy, entry: Mapping[str, Any]) -> _Lesson | None:
+def _lesson(live: Engine, entry: Mapping[str, Any]) -> _Lesson | None:
     """What one slate teaches, as far as it can be used; None if that is nothing."""
     click, clicks = entry.get("click", ...), entry.get("clicks")
     if "items" not in entry or (click is ... and clicks is None):

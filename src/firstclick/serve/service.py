@@ -39,7 +39,7 @@ from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.writer import Writer
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed, Refused, Unavailable
-from firstclick.wire.feedback import ClickReport, Entry, Receipt, Shown, report_of
+from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
 
 
 class Service:
@@ -157,7 +157,7 @@ class Service:
         context: ArrayLike | None = None,
         at_most: AtMost | None = None,
         features: ArrayLike | None = None,
-    ) -> Shown:
+    ) -> ServedSlate:
         """A slate and its token; nothing is written. The log so far and the request id decide the slate.
 
         `context` is the user, for a policy that wants to know; of each group, or of those it names, at most
@@ -182,14 +182,14 @@ class Service:
         self.recommended[name] += 1
         if plain:
             self.exploring[name].note(model, ranked.rows)
-        return Shown(ranked.items, ranked.scores, self.keys.sign(token), ranked.seq)
+        return ServedSlate(ranked.items, ranked.scores, self.keys.sign(token), ranked.seq)
 
     # Feedback
 
     def feedback(
         self,
         name: str,
-        slate: str | Shown,
+        slate: str | ServedSlate,
         click: int | UnsetType | None = UNSET,
         *,
         clicks: Sequence[int] | None = None,

@@ -19,7 +19,7 @@ class Receipt(NamedTuple):
     seq: int
 
 
-class Shown(NamedTuple):
+class ServedSlate(NamedTuple):
     """A slate, best first; what is held for each item's attraction; and what to send back with the click."""
 
     items: list[ItemId]
@@ -32,7 +32,7 @@ class ClickReport(NamedTuple):
     """What a page says of a slate, or of its token: `click`, the first position clicked (None: none was), or
     `clicks`, all of them; and how many positions from the top were examined, if it knows."""
 
-    slate: str | Shown
+    slate: str | ServedSlate
     click: int | UnsetType | None = UNSET
     clicks: Sequence[int] | None = None
     examined: int | None = None
@@ -53,7 +53,7 @@ class MoreClicks(TypedDict, total=False):
 
 
 # A slate, or its token, and the first click; or more.
-Entry = tuple[str | Shown, int | None] | ClickReport
+Entry = tuple[str | ServedSlate, int | None] | ClickReport
 
 
 def report_of(entry: Entry) -> ClickReport:

@@ -41,7 +41,7 @@ def log_of(service: Service, name: str) -> list[dict[str, Any]]:
     scale = model.created.feature_scale
     undone = FeatureScale.from_json(scale) if scale else None
     events = chain.from_iterable(service.store.events(model.id, 0, model.seq))
-    told = [as_json(event, model.shelf.catalog.items, undone) for event in events]
+    told = [as_json(event, model.catalog.items, undone) for event in events]
     return [json.loads(json.dumps(line)) for line in told]
 
 
@@ -80,7 +80,7 @@ def test_users_who_differ_are_told_apart_as_by_a_ranker(tmp_path: Path, policy: 
                 scores = scores_of(chooser, user)
                 assert scores[liked] > scores[1 - liked] + 0.2
         if "product" in policy:  # No constant, and rows of norm 1 at most: the very same features.
-            for mine, its in zip(service.model("m").live.state, pupil.state, strict=True):
+            for mine, its in zip(service.model("m").engine.state, pupil.state, strict=True):
                 np.testing.assert_array_equal(mine, its)
 
 
@@ -110,13 +110,13 @@ def test_a_model_that_has_its_constant_first_keeps_it_there(tmp_path: Path) -> N
         service.put_items(
             "old", [Item(0, "same", features=FEATURES[0]), Item("new", features=np.ones(2) * 3)]
         )
-        assert model.shelf.catalog.items == [0, 1, 2, 3, "new"]
-        assert model.shelf.catalog.arrays.features[4].tolist() == [0.5, 0.75, 0.75]
+        assert model.catalog.items == [0, 1, 2, 3, "new"]
+        assert model.catalog.arrays.features[4].tolist() == [0.5, 0.75, 0.75]
         assert features_as_given(model, np.array([0, 4])) == [[1, 0], [3, 3]]
         slate = service.recommend("old", candidates=[1, "new"], features=[[1, 2], [3, 4]])
         service.feedback("old", slate, click=0)
         wanted = {1: [0.5, 0.25, 0.5], "new": [0.5, 0.75, 1.0]}[slate.items[0]]
-        np.testing.assert_allclose(model.live.state.moment, wanted, rtol=0)
+        np.testing.assert_allclose(model.engine.state.moment, wanted, rtol=0)
         line = log_of(service, "old")[-1]
         assert line["features"] == [{1: [1, 2], "new": [3, 4]}[item] for item in slate.items]
         assert service.audit("old").equal
@@ -170,7 +170,7 @@ def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_servi
             log = log_of(service, "m")
             pupil = Ranker("cascade-lin-ts", Catalog([0, 1, 2, 3], FEATURES), k=2)
             assert pupil.warm_start(log) == counted, to
-            for mine, its in zip(pupil.state, model.live.state, strict=True):
+            for mine, its in zip(pupil.state, model.engine.state, strict=True):
                 np.testing.assert_array_equal(mine, its)
         _write_parquet(iter(log), tmp_path / "log.parquet")
     pupil = Ranker("cascade-lin-ts", Catalog(["0", "1", "2", "3"], FEATURES), k=2)

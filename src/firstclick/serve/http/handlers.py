@@ -134,7 +134,7 @@ def list_items(asked: Asked) -> schemas.ListedItems:
     after = _whole(asked, "after", -1, at_least=-1)
     limit = _whole(asked, "limit", 100, at_least=1, at_most=MOST_ITEMS_LISTED)
     with model.lock:
-        catalog, names, groups = model.shelf.catalog, model.shelf.names, model.shelf.groups
+        catalog, names, groups = model.catalog, model.items.names, model.items.groups
         rows = np.flatnonzero(catalog.hidden[after + 1 :] == 0)[: limit + 1] + after + 1
         items = [catalog.items[row] for row in rows[:limit].tolist()]
         features = features_as_given(model, rows[:limit])
@@ -147,7 +147,7 @@ def list_items(asked: Asked) -> schemas.ListedItems:
 
 def _item_meant(model: Model, text: str) -> ItemId:
     """The id that a path means: text, unless only the whole number of these digits is there."""
-    catalog = model.shelf.catalog
+    catalog = model.catalog
     if catalog.row_of(text) is None and text.isascii() and text.lstrip("-").isdigit() and len(text) < 18:
         number = int(text)
         # Where items are numbered, a new one is meant to be numbered too.

@@ -12,8 +12,8 @@ from firstclick.catalog.features import check_features
 from firstclick.catalog.groups import caps_by_group
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.kernels.arrays import NO_LIMITS, Request
-from firstclick.online.engine import LivePolicy
-from firstclick.serve.model.catalog_state import Shelf
+from firstclick.online.engine import Engine
+from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.pinned import pinned_rows
 from firstclick.validation.whole_number import whole_number
 from firstclick.wire.errors import Malformed
@@ -31,8 +31,8 @@ class Wish(NamedTuple):
 
 
 def wish(
-    live: LivePolicy,
-    shelf: Shelf,
+    live: Engine,
+    state: CatalogState,
     scale: Mapping[str, Any] | None,
     *,
     k: int | None,
@@ -50,18 +50,18 @@ def wish(
     n = live.k
     if k is not None:
         n = whole_number("k", k, at_least=1, at_most=live.k, because=", the places of this model")
-    catalog = shelf.catalog
+    catalog = state.catalog
     ids = None if candidates is None else item_ids(candidates, "candidates")
     asked = None if ids is None else catalog.rows(ids)
     excluded = catalog.known_rows(item_ids(exclude, "exclude"))
-    held = pinned_rows(shelf, pinned, n) if pinned else {}
+    held = pinned_rows(state, pinned, n) if pinned else {}
     excluded += held.values()
     own = None
     if features is not None:
         if ids is None:
             raise Malformed("features are those of candidates, a row for each; give candidates too")
         own = _own_features(live, scale, catalog, ids, features)
-    caps = None if at_most is None else _caps(shelf, at_most, held)
+    caps = None if at_most is None else _caps(state, at_most, held)
     request = live.request(asked, excluded, context=context, features=own, caps=caps)
     # To a kernel no candidates are all of them.
     free = n - len(held) if asked is None or len(asked) else 0
@@ -69,7 +69,7 @@ def wish(
 
 
 def _own_features(
-    live: LivePolicy,
+    live: Engine,
     scale: Mapping[str, Any] | None,
     catalog: Catalog,
     ids: Sequence[ItemId],
@@ -91,9 +91,9 @@ def _own_features(
     return np.ascontiguousarray(table[catalog.hidden[rows] == 0])
 
 
-def _caps(shelf: Shelf, at_most: AtMost, held: Mapping[int, int]) -> Caps:
+def _caps(state: CatalogState, at_most: AtMost, held: Mapping[int, int]) -> Caps:
     """The group of each row and what is left of its cap beside the pinned rows."""
-    names, groups = shelf.numbered_groups()
+    names, groups = state.numbered_groups()
     if not names:
         raise Malformed("at_most is about groups, and no item of this model has one; put items with a group")
     caps = caps_by_group(names, at_most, len(groups))

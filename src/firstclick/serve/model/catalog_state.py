@@ -12,15 +12,15 @@ from firstclick.catalog.ids import ItemId
 from firstclick.serve.log.events import Created, Event, ItemsPut, ItemsWithdrawn, Kind, RolledBack, unpacked
 
 
-class Standing(NamedTuple):
-    """How a shelf stood: which rows were hidden, and how items were called."""
+class CatalogCopy(NamedTuple):
+    """What may be taken back later: which rows were hidden, and how items were called."""
 
     hidden: NDArray[np.uint8]
     names: dict[ItemId, str]
     groups: dict[ItemId, str]
 
 
-class Shelf:
+class CatalogState:
     """A catalog with a name and a group for each item, changed by events alone."""
 
     def __init__(self, created: Created) -> None:
@@ -38,12 +38,12 @@ class Shelf:
             self._numbered = names, rows
         return self._numbered
 
-    def standing(self) -> Standing:
-        """How things stand now, to go back to later."""
-        return Standing(self.catalog.hidden.copy(), dict(self.names), dict(self.groups))
+    def copy(self) -> CatalogCopy:
+        """What a later rollback may go back to."""
+        return CatalogCopy(self.catalog.hidden.copy(), dict(self.names), dict(self.groups))
 
-    def apply(self, event: Event, standing_at: Callable[[int], Standing]) -> None:
-        """One event that is neither feedback nor the creation; `standing_at` knows how things stood once."""
+    def apply(self, event: Event, copy_at: Callable[[int], CatalogCopy]) -> None:
+        """One event that is neither feedback nor the creation; `copy_at` knows how things stood once."""
         self._numbered = None
         if event.kind == Kind.ITEMS_PUT:
             self._put(unpacked(event, ItemsPut))
@@ -52,7 +52,7 @@ class Shelf:
             # Two processes may withdraw one item: the second finds it gone already.
             self.catalog.withdraw(dict.fromkeys(item for item in ids if self.is_shown(item)))
         else:
-            earlier = standing_at(unpacked(event, RolledBack).to)
+            earlier = copy_at(unpacked(event, RolledBack).to)
             self.catalog.show_as(earlier.hidden)
             self.names |= earlier.names
             self.groups |= earlier.groups

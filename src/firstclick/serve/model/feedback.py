@@ -46,7 +46,7 @@ def feedback_event(model: Model, token: Token, said: ClickReport, clicks: Sequen
     """What is to be written, or a Refused; the clicks come from the top."""
     examined = said.examined
     _check_positions(token.size, clicks, examined)
-    if model.live.policy.wants_all_clicks and said.clicks is None and clicks and examined is None:
+    if model.engine.policy.wants_all_clicks and said.clicks is None and clicks and examined is None:
         examined = clicks[0] + 1
     if not has_rows(model, token):
         raise Unknown(
@@ -87,7 +87,7 @@ def _check_positions(size: int, clicks: Sequence[int], examined: int | None) -> 
 
 def has_rows(model: Model, token: Token) -> bool:
     """Whether the log, as far as it is folded here, has given all rows of the token."""
-    return max(token.row_numbers(), default=-1) < len(model.shelf.catalog.items)
+    return max(token.row_numbers(), default=-1) < len(model.catalog.items)
 
 
 def receipt(event: NewEvent, place: Appended) -> Receipt | Refused:

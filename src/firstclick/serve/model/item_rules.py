@@ -153,11 +153,11 @@ def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
         checked = scaled(checked, FeatureScale.from_json(scale) if scale else None)
         if model.created.n_features:
             with model.lock:
-                catalog = model.shelf.catalog
+                catalog = model.catalog
                 checked = filled([_with_own(catalog, item) for item in checked], catalog.features)
         body = ItemsPut.of(check_items(checked, model.created.n_features))
         if (table := body.table()) is not None:
-            model.live.policy.admit(model.live.numbers, table)
+            model.engine.policy.admit(model.engine.numbers, table)
         _check_growth(model, checked)
     except Refused:
         raise
@@ -176,19 +176,19 @@ def _with_own(catalog: Catalog, item: Item) -> Item:
 
 def _check_growth(model: Model, items: Sequence[Item]) -> None:
     """A learner that cannot take new items must not find them in its log."""
-    catalog = model.shelf.catalog
+    catalog = model.catalog
     for item in items:
         row = catalog.row_of(item.id)
         if row is None or (
             item.features is not None and (item.features != catalog.arrays.features[row]).any()
         ):
-            if not model.live.policy.growable:
+            if not model.engine.policy.growable:
                 raise Malformed(
                     f"{model.policy} takes no new items, nor other features for those it has, and item "
                     f"{item.id!r} would be one; make a new model"
                 )
             with model.lock:
-                model.live.check_growable()
+                model.engine.check_growable()
             return
 
 
@@ -202,14 +202,14 @@ def withdrawn_ids(model: Model, items: Sequence[ItemId], put: Container[ItemId])
     for item in ids:
         if item in put:
             raise Malformed(f"item {quoted(item)} is both put and withdrawn; decide for one")
-        if model.shelf.catalog.row_of(item) is None:
+        if model.catalog.row_of(item) is None:
             raise Unknown(f"no item {quoted(item)} in model {model.name!r}")
     return ids
 
 
 def features_as_given(model: Model, rows: NDArray[np.int64]) -> list[list[float] | None]:
     """The features of these rows as people sent them, but for rounding; None where there are none."""
-    features, scale = model.shelf.catalog.features, model.created.feature_scale
+    features, scale = model.catalog.features, model.created.feature_scale
     if features is None:
         return [None] * len(rows)
     table = features[rows]

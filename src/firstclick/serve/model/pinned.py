@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog.ids import ItemId
-from firstclick.serve.model.catalog_state import Shelf
+from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 from firstclick.wire.errors import Malformed
 
 
-def pinned_rows(shelf: Shelf, pinned: Mapping[int, ItemId], n: int) -> dict[int, int]:
+def pinned_rows(state: CatalogState, pinned: Mapping[int, ItemId], n: int) -> dict[int, int]:
     """The row at each pinned position of a slate of n, or Malformed."""
     if not isinstance(pinned, Mapping):
         raise Malformed(
@@ -22,8 +22,8 @@ def pinned_rows(shelf: Shelf, pinned: Mapping[int, ItemId], n: int) -> dict[int,
         whole_number("pinned: a position", position, at_least=0, at_most=n - 1)
     held: dict[int, int] = {}
     for position, item in sorted(pinned.items()):
-        row = shelf.catalog.row_of(item)
-        if row is None or not shelf.catalog.is_shown(row):
+        row = state.catalog.row_of(item)
+        if row is None or not state.catalog.is_shown(row):
             raise Malformed(f"pinned: item {quoted(item)} is not in the catalog, or withdrawn")
         if row in held.values():
             raise Malformed(f"pinned: item {item!r} has two positions; give it one")
