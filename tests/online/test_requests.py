@@ -373,10 +373,10 @@ def test_a_learner_of_a_cascade_takes_the_first_click_unless_the_page_knows_what
 @pytest.mark.parametrize(
     ("feedback", "part"),
     [
-        ({}, "give either click, a position or None, or clicks, a list of positions; got neither of them"),
-        ({"clicks": None, "examined": 2}, "got neither of them"),
-        ({"click": 1, "clicks": [1]}, "got both of them"),
-        ({"click": None, "clicks": []}, "got both of them"),
+        ({}, "click is missing; give it, None (in JSON null) if nothing was clicked, or give clicks"),
+        ({"clicks": None, "examined": 2}, "click is missing"),
+        ({"click": 1, "clicks": [1]}, "click and clicks are both given"),
+        ({"click": None, "clicks": []}, "click and clicks are both given"),
         ({"clicks": [1, 2, 1]}, "clicks must name a position once, got 1 twice"),
         ({"clicks": [4]}, "click must be a position of the slate, 0 to 3, got 4"),
         ({"clicks": [0, -1]}, "click must be a position of the slate, 0 to 3, got -1"),

@@ -168,7 +168,7 @@ def test_no_items_at_all(service: Service) -> None:
     service.withdraw_items("shop", NO_LIMITS)
     empty = service.recommend("shop")
     assert empty.items == []
-    with pytest.raises(Malformed, match="the slate was empty, so click must be null"):
+    with pytest.raises(Malformed, match="the slate is empty, so click must be None"):
         service.feedback("shop", empty.token, 0)
     assert service.feedback("shop", empty.token, None).status == "accepted"
     assert service.feedback("shop", before.token, None).status == "accepted"

@@ -283,24 +283,24 @@ def _same_after_recovery(service: Service, name: str, folder: Path) -> None:
 def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> None:
     token, seq = recommend(site, "page")["token"], site.service.model("page").seq
     for said, sentence in (
-        ({}, "click is missing; give it, null if nothing was clicked, or give clicks"),
+        ({}, "click is missing; give it, None (in JSON null) if nothing was clicked, or give clicks"),
         ({"click": 0, "clicks": [0]}, "click and clicks are both given"),
-        ({"clicks": [1, 0, 1]}, "clicks must be different positions, got 1 twice"),
+        ({"clicks": [1, 0, 1]}, "clicks must name a position once, got 1 twice"),
         ({"clicks": [0, 3]}, "a position of the slate, 0 to 2, got 3"),
         ({"clicks": [-1]}, "a position of the slate, 0 to 2, got -1"),
         ({"clicks": None}, "clicks must be a list, got null"),
         ({"clicks": [0.5]}, "clicks[0] must be a whole number, got 0.5"),
         ({"clicks": list(range(300))}, "clicks must be a list of at most 255"),
-        ({"click": 0, "examined": 4}, "examined must lie between 0 and 3, the items of the slate, got 4"),
+        ({"click": 0, "examined": 4}, "examined must be at most 3, the length of the slate, got 4"),
         ({"click": 0, "examined": -1}, "examined must be a whole number, at least 0, got -1"),
-        ({"click": 2, "examined": 2}, "position 2 was clicked, and only 2 positions are said to be examined"),
-        ({"clicks": [0, 1], "examined": 0}, "examined must be at least 2, or left out"),
+        ({"click": 2, "examined": 2}, "position 2 was clicked, so that examined must be at least 3, got 2"),
+        ({"clicks": [0, 1], "examined": 0}, "examined must be at least 2, got 0; or leave it out"),
     ):
         code, message = feedback(site, "page", token=token, **said)
         assert (code, sentence in message) == (422, True), (said, message)
         with pytest.raises(firstclick.FirstclickError):
             site.service.feedback("page", token, **said)
-    with pytest.raises(firstclick.FirstclickError, match="a position must be a whole number, got True"):
+    with pytest.raises(firstclick.FirstclickError, match="each of clicks must be a position, got True"):
         site.service.feedback("page", token, clicks=[True])
     for entry in (5, None, token, (token,), site.service.recommend("page")):
         (outcome,) = site.service.feedback_batch("page", [entry])

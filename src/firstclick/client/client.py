@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 import httpx
-from msgspec import UNSET, UnsetType
 
 from firstclick._version import __version__
 from firstclick.catalog.ids import ItemId
@@ -28,6 +27,7 @@ from firstclick.catalog.item import Item
 from firstclick.client.encoding import encoded
 from firstclick.client.flow import JSON, Call, Dialogue, Heard, More, NothingHeard, Patience, Steps
 from firstclick.errors import InvalidInput
+from firstclick.online.feedback import NOT_GIVEN, NotGiven
 from firstclick.wire.errors import Refused
 from firstclick.wire.feedback import ClickReport, Entry, MoreClicks, Receipt, ServedSlate
 
@@ -89,7 +89,7 @@ class Client:
         return self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
 
     def feedback(
-        self, slate: str | ServedSlate, click: int | UnsetType | None = UNSET, **more: Unpack[MoreClicks]
+        self, slate: str | ServedSlate, click: int | NotGiven | None = NOT_GIVEN, **more: Unpack[MoreClicks]
     ) -> Receipt:
         """Durable and counted once when this returns: the position clicked first, from 0, or None.
 
@@ -203,7 +203,7 @@ class AsyncClient:
         return await self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
 
     async def feedback(
-        self, slate: str | ServedSlate, click: int | UnsetType | None = UNSET, **more: Unpack[MoreClicks]
+        self, slate: str | ServedSlate, click: int | NotGiven | None = NOT_GIVEN, **more: Unpack[MoreClicks]
     ) -> Receipt:
         """As `Client.feedback`."""
         return await self._run(self._dialogue.feedback(ClickReport(slate, click, **more)))

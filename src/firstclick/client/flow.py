@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 import msgspec
-from msgspec import UNSET
 from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
+from firstclick.online.feedback import NOT_GIVEN
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
 from firstclick.wire import errors
@@ -271,7 +271,7 @@ def _body(entry: Entry) -> dict[str, Any]:
     """The entry as a body holds it; the server says what is wrong with it."""
     said = report_of(entry)
     told: dict[str, Any] = {"token": said.token()}
-    if said.click is not UNSET:
+    if said.click is not NOT_GIVEN:
         told["click"] = said.click
     if said.clicks is not None:
         told["clicks"] = list(said.clicks)

@@ -5,7 +5,6 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from types import EllipsisType
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -18,7 +17,7 @@ from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.online.engine import Engine
-from firstclick.online.feedback import told
+from firstclick.online.feedback import NOT_GIVEN, Click, click_bits
 from firstclick.online.file import FORMATS, Resting, from_file, to_file
 from firstclick.online.pending import Waiting
 from firstclick.online.random_key import new_key
@@ -166,7 +165,7 @@ class Ranker(Engine):
         self,
         slate: Slate | str,
         *,
-        click: SupportsIndex | EllipsisType | None = ...,
+        click: Click = NOT_GIVEN,
         clicks: Iterable[SupportsIndex] | None = None,
         examined: SupportsIndex | None = None,
     ) -> None:
@@ -189,7 +188,7 @@ class Ranker(Engine):
         rows, context, features = waiting
         if isinstance(slate, Slate) and slate.items != self._items(rows):
             raise InvalidInput(f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}")
-        clicked, seen = told(len(rows), click, clicks, examined, wants_all=self.policy.wants_all_clicks)
+        clicked, seen = click_bits(len(rows), click, clicks, examined, wants_all=self.policy.wants_all_clicks)
         del self.pending[slate_id]
         self.learn_rows(rows, clicked, seen, context=context, features=features)
 

@@ -12,7 +12,7 @@ from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.clicks import UNTOLD
 from firstclick.online.engine import Engine
-from firstclick.online.feedback import told
+from firstclick.online.feedback import NOT_GIVEN, click_bits
 from firstclick.validation.quoting import quoted
 
 
@@ -126,8 +126,8 @@ def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str,
 
 def _lesson(live: Engine, entry: Mapping[str, Any]) -> _Lesson | None:
     """What one slate teaches, as far as it can be used; None if that is nothing."""
-    click, clicks = entry.get("click", ...), entry.get("clicks")
-    if "items" not in entry or (click is ... and clicks is None):
+    click, clicks = entry.get("click", NOT_GIVEN), entry.get("clicks")
+    if "items" not in entry or (click is NOT_GIVEN and clicks is None):
         keys: list[object] = list(entry)
         names = ", ".join(key if isinstance(key, str) else quoted(key) for key in keys)
         raise InvalidInput(f"a slate needs items, and click or clicks, got {names or 'nothing'}")
@@ -137,11 +137,11 @@ def _lesson(live: Engine, entry: Mapping[str, Any]) -> _Lesson | None:
     known = catalog.known_rows(items)
     if len(set(items)) < len(items):
         raise InvalidInput(f"an item is in the slate twice, got {quoted(items)}")
-    clicked, page_says = told(
-        len(items), click if clicks is None else ..., clicks, entry.get("examined"),
+    clicked, page_says = click_bits(
+        len(items), click if clicks is None else NOT_GIVEN, clicks, entry.get("examined"),
         wants_all=live.policy.wants_all_clicks,
     )  # fmt: skip
-    if clicks is not None and click is not ...:
+    if clicks is not None and click is not NOT_GIVEN:
         first = int(np.argmax(clicked)) if clicked.any() else None
         if click != first:
             raise InvalidInput(

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from msgspec import UNSET, UnsetType
 from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.online.feedback import NOT_GIVEN, NotGiven, positions_of
 from firstclick.policies.base import Policy
 from firstclick.serve.create import beginning
 from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, NewEvent, RolledBack, packed
@@ -29,7 +29,7 @@ from firstclick.serve.model.asking import AtMost
 from firstclick.serve.model.audit import Audit, audit_served
 from firstclick.serve.model.exploration import Exploring
 from firstclick.serve.model.export import export_model, import_model
-from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes, positions
+from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes
 from firstclick.serve.model.item_rules import items_as_learned, withdrawn_ids
 from firstclick.serve.model.model import Known, Model
 from firstclick.serve.model.replay import catch_up, known_after
@@ -38,7 +38,7 @@ from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.writer import Writer
 from firstclick.validation.quoting import quoted
-from firstclick.wire.errors import Malformed, Refused, Unavailable
+from firstclick.wire.errors import Malformed, Refused, Unavailable, refusing
 from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
 
 
@@ -190,7 +190,7 @@ class Service:
         self,
         name: str,
         slate: str | ServedSlate,
-        click: int | UnsetType | None = UNSET,
+        click: int | NotGiven | None = NOT_GIVEN,
         *,
         clicks: Sequence[int] | None = None,
         examined: int | None = None,
@@ -238,13 +238,14 @@ class Service:
 
     def _read_feedback(self, model: Model, entry: Entry) -> NewEvent | Refused:
         try:
-            said = report_of(entry)
-            clicks = positions(said)
-            read = self.keys.read(said.token(), model.id, days=self.token_days)
-            # Another process may have put an item just now, and shown it.
-            if self.store.shared and not has_rows(model, read):
-                catch_up(self.store, model)
-            return feedback_event(model, read, said, clicks)
+            with refusing:
+                said = report_of(entry)
+                clicks = positions_of(said.click, said.clicks)
+                read = self.keys.read(said.token(), model.id, days=self.token_days)
+                # Another process may have put an item just now, and shown it.
+                if self.store.shared and not has_rows(model, read):
+                    catch_up(self.store, model)
+                return feedback_event(model, read, said, clicks)
         except Refused as refusal:
             return refusal
 

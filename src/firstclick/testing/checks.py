@@ -9,7 +9,7 @@ import numpy as np
 from firstclick.catalog.catalog import Catalog
 from firstclick.experiments import simulate
 from firstclick.kernels.arrays import NO_LIMITS
-from firstclick.online import Ranker
+from firstclick.online.ranker import Ranker
 from firstclick.policies.base import Policy
 from firstclick.registry import make_world
 from firstclick.streams import stream

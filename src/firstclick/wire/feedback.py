@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
-from msgspec import UNSET, UnsetType
-
 from firstclick.catalog.ids import ItemId
+from firstclick.online.feedback import NOT_GIVEN, NotGiven
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed
 
@@ -33,7 +32,7 @@ class ClickReport(NamedTuple):
     `clicks`, all of them; and how many positions from the top were examined, if it knows."""
 
     slate: str | ServedSlate
-    click: int | UnsetType | None = UNSET
+    click: int | NotGiven | None = NOT_GIVEN
     clicks: Sequence[int] | None = None
     examined: int | None = None
 

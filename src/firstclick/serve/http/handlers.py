@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.online.feedback import NOT_GIVEN
 from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
@@ -63,7 +64,10 @@ async def _outcomes(asked: Asked, entries: Sequence[schemas.Feedback]) -> list[R
         asked.path[0],
         [
             ClickReport(
-                entry.token, entry.click, None if entry.clicks is UNSET else entry.clicks, entry.examined
+                entry.token,
+                NOT_GIVEN if entry.click is UNSET else entry.click,
+                None if entry.clicks is UNSET else entry.clicks,
+                entry.examined,
             )
             for entry in entries
         ],
