@@ -186,7 +186,7 @@ def test_pinned_items_stand_where_they_were_asked_for() -> None:
     ("asked", "sentence"),
     [
         ({"k": 0}, "k must be at least 1, got 0"),
-        ({"k": 4}, "k must be at most 3, the places of this model, got 4"),
+        ({"k": 4}, "k must be at most 3, the k that it was created with, got 4"),
         ({"candidates": ["i1", "nobody"]}, "no item 'nobody'"),
         ({"pinned": {3: "i1"}}, "position must be at most 2, got 3"),
         ({"pinned": {0: "nobody"}}, "'nobody' is not in the catalog"),

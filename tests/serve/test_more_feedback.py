@@ -1,5 +1,6 @@
 """Several clicks, how far was examined, contexts, caps, features of a request: from the page to the log."""
 
+import copy
 import json
 import struct
 from collections.abc import Iterator
@@ -18,7 +19,6 @@ from firstclick.catalog.item import Item
 from firstclick.cli.stores import _write_parquet
 from firstclick.client.client import Client
 from firstclick.kernels.source_files import with_imports
-from firstclick.online.engine import Engine
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.policies.context_lin_ts import ContextLinTS
 from firstclick.serve.log.codec import SKIPPED, fold
@@ -309,7 +309,7 @@ def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> N
     assert site.service.model("page").seq == seq
 
 
-def test_wishes_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None:
+def test_requests_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None:
     one = {"candidates": ["tea"], "features": [[1, 2]]}
     for model, asked, sentence in (
         ("page", {"context": [1]}, "dcm-lin-ts takes no context"),
@@ -323,7 +323,7 @@ def test_wishes_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None:
         ("page", {"at_most": {"cofee": 1}}, "no item is of group 'cofee'; did you mean 'coffee'"),
         ("page", {"features": [[1, 2]]}, "give candidates too"),
         ("page", one | {"features": [[1, 2], [3, 4]]}, "one row for each of the 1 items, got 2"),
-        ("page", one | {"features": [[1, 2, 3]]}, "2 features here (f1, f2), got 3"),
+        ("page", one | {"features": [[1, 2, 3]]}, "features must have 2 columns, as in the catalog, got 3"),
         ("page", one | {"features": [[1, 1e300]]}, "at most 1e+100"),
         ("page", {"candidates": ["tea", "tea"], "features": [[1, 2]] * 2}, "'tea' is given twice"),
     ):
@@ -366,10 +366,7 @@ def test_features_of_a_request_are_ranked_by_and_learned(site: Site) -> None:
     rows = np.array(raw.row_numbers(), np.int64)
     means, _ = model.engine.estimates(rows, features=table)
     assert slate["scores"] == means.tolist()
-    expected = Engine.restored(
-        model.engine.policy, model.engine.numbers, model.engine.catalog, 3,
-        {name: array.copy() for name, array in model.engine.state._asdict().items()},
-    )  # fmt: skip
+    expected = copy.deepcopy(model.engine)
     expected.learn_rows(rows, np.array([1, 0, 1], np.uint8), features=table)
     assert feedback(site, "page", token=slate["token"], clicks=[0, 2]) == (201, "accepted")
     for mine, its in zip(model.engine.state, expected.state, strict=True):

@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.online.feedback import NOT_GIVEN, NotGiven, positions_of
+from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
-from firstclick.serve.create import beginning
+from firstclick.serve.create import first_event
 from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, NewEvent, RolledBack, packed
 from firstclick.serve.log.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
 from firstclick.serve.maintenance import Caretaker
-from firstclick.serve.model.asking import AtMost
 from firstclick.serve.model.audit import Audit, audit_served
 from firstclick.serve.model.exploration import Exploring
 from firstclick.serve.model.export import export_model, import_model
@@ -119,7 +119,7 @@ class Service:
         Features, here and in `put_items`, are as people have them: to fit the learner's prior, a constant is
         put after them and all are divided by one number (`FeatureScale`), unless `scale` is False.
         """
-        body = beginning(
+        body = first_event(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale
         )
         self.models.take_up(self.store.create(name, [_event(body)]))
@@ -165,7 +165,9 @@ class Service:
         """
         model = self.model(name)
         issued_ms = int(time.time() * 1000)
-        excluded = exclude if isinstance(exclude, ItemId | None) else list(exclude)  # `wish` refuses those.
+        excluded = (
+            exclude if isinstance(exclude, ItemId | None) else list(exclude)
+        )  # `read_request` refuses those.
         plain = k is None and candidates is None and excluded == [] and not pinned
         plain = plain and context is None and at_most is None and features is None
         if plain and request_id is None and not model.wants_context:

@@ -127,7 +127,7 @@ def _check_same(model: Model, settings: Settings, given: Collection[str]) -> Non
 def _differs(model: Model, item: Item) -> bool:
     if item.id not in model.items.names:
         return True
-    if (item.name, item.group) != (model.items.names[item.id], model.items.groups[item.id]):
+    if (item.name, item.group) != (model.items.names[item.id], model.items.group(item.id)):
         return True
     row = model.catalog.row_of(item.id)
     features = model.catalog.features

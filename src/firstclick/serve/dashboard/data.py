@@ -253,7 +253,7 @@ def _estimates(model: Model, rows: NDArray[np.int64]) -> list[Estimate]:
             Estimate(
                 item,
                 state.names.get(item, ""),
-                state.groups.get(item, ""),
+                state.group(item),
                 _number(means[i]),
                 _number(deviations[i]),
                 int(examined[row]) if isinstance(examined, np.ndarray) and examined.ndim == 1 else None,

@@ -18,7 +18,6 @@ from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
 from firstclick.serve.http.static import HEADERS as PAGE_HEADERS
 from firstclick.serve.http.static import pages
-from firstclick.serve.model.item_rules import features_as_given
 from firstclick.serve.model.model import Model
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
@@ -138,13 +137,14 @@ def list_items(asked: Asked) -> schemas.ListedItems:
     after = _whole(asked, "after", -1, at_least=-1)
     limit = _whole(asked, "limit", 100, at_least=1, at_most=MOST_ITEMS_LISTED)
     with model.lock:
-        catalog, names, groups = model.catalog, model.items.names, model.items.groups
+        catalog, state = model.catalog, model.items
         rows = np.flatnonzero(catalog.hidden[after + 1 :] == 0)[: limit + 1] + after + 1
         items = [catalog.items[row] for row in rows[:limit].tolist()]
-        features = features_as_given(model, rows[:limit])
+        features = catalog.features_as_given(rows[:limit])
+        listed_features = [None] * len(items) if features is None else features.tolist()
         listed = [
-            schemas.ListedItem(item, names.get(item, ""), groups.get(item, ""), row)
-            for item, row in zip(items, features, strict=True)
+            schemas.ListedItem(item, state.names.get(item, ""), state.group(item), row)
+            for item, row in zip(items, listed_features, strict=True)
         ]
     return schemas.ListedItems(listed, int(rows[limit - 1]) if len(rows) > limit else None)
 

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.ids import ItemId
-from firstclick.errors import FirstclickError, WorkFailed
+from firstclick.errors import WorkFailed
+from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.online.engine import Engine
 from firstclick.online.random_key import key_of_old
+from firstclick.online.request import AtMost, answered, read_request
 from firstclick.policies.base import Policy, State
 from firstclick.registry import policy_class
 from firstclick.serve.log.codec import SKIPPED, fold
@@ -31,12 +33,10 @@ from firstclick.serve.log.events import (
     unpacked,
 )
 from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
-from firstclick.serve.model.asking import AtMost, features_as_shown, wish
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
-from firstclick.serve.model.pinned import with_pinned
 from firstclick.source_code import code_hash
-from firstclick.wire.errors import Malformed, OtherVersion
+from firstclick.wire.errors import OtherVersion, refusing
 
 log = logging.getLogger("firstclick.serve")
 
@@ -81,10 +81,9 @@ class Model:
         self.items = items or CatalogState(created)
         self.catalog = self.items.catalog
         policy = policy_of(created, name)
-        self.engine = Engine(policy, self.catalog, k=created.k)
-        if items is not None:
-            # Numbers that follow from features follow from the first ones.
-            self.engine.numbers = policy.numbers(created.k, created.first_features())
+        # Numbers that follow from features follow from the first ones.
+        numbers = policy.numbers(created.k, created.first_features())
+        self.engine = Engine(policy, self.catalog, k=created.k, scale=self.catalog.scale, numbers=numbers)
         self.click_stats = ClickStats()
         self.recent: deque[tuple[float, Feedback]] = deque(maxlen=RECENT)  # for people to look at
         self.seq = 1
@@ -107,9 +106,9 @@ class Model:
 
     @property
     def n_given_features(self) -> int:
-        """The features that people give for an item; the learner may have a constant more."""
-        scale = self.created.feature_scale
-        return len(scale["names"]) if scale else self.created.n_features
+        """The features that people give for an item; the policy may see a constant more."""
+        scale = self.catalog.scale
+        return len(scale.names) if scale else self.created.n_features
 
     @property
     def policy(self) -> str:
@@ -186,23 +185,17 @@ class Model:
         features: ArrayLike | None = None,
     ) -> Ranked:
         """The slate to show; the log so far, `number` and what is asked decide it."""
-        with self.lock:
-            try:
-                request, free, held = wish(
-                    self.engine, self.items, self.created.feature_scale, k=k, candidates=candidates,
-                    exclude=exclude, pinned=pinned, context=context, at_most=at_most, features=features,
-                )  # fmt: skip
-            except FirstclickError as error:
-                raise Malformed(str(error)) from None
-            ((rows, means),) = self.engine.recommend_many(self._key, [number], free, request)
-            rows = with_pinned(rows, held) if held else rows
-            own = features_as_shown(request, self.catalog, rows)
-            if held:
-                means, _ = self.engine.estimates(rows, request.context, own)
+        with self.lock, refusing:
+            asked = read_request(
+                self.engine, k=k, candidates=candidates, exclude=exclude, pinned=pinned, context=context,
+                at_most=at_most, features=features,
+            )  # fmt: skip
+            rows, means, own = answered(self.engine, self._key, number, asked, scored=True)
             ranked = self._ranked(rows, means)
-            if not len(request.context) and not len(own):
+            known = asked.kernel.context
+            if not len(known) and not len(own):
                 return ranked
-            as_bytes = (array.astype("<f8").tobytes() for array in (request.context, own))
+            as_bytes = (array.astype("<f8").tobytes() for array in (known, own))
             return Ranked(*ranked[:4], *as_bytes)
 
     def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
@@ -226,9 +219,8 @@ class Model:
                 used_up = not self._ready and self._ready_seq == self.seq
                 self._at_once = min(2 * self._at_once, MOST_READY) if used_up else max(self._at_once // 2, 1)
                 numbers = np.frombuffer(os.urandom(8 * self._at_once), np.int64) & LARGEST_NUMBER
-                slates = self.engine.recommend_many(
-                    self._key, numbers.tolist(), self.k, self.engine.request()
-                )
+                plain = NO_LIMITS._replace(hidden=self.engine.hidden())
+                slates = self.engine.recommend_many(self._key, numbers.tolist(), self.k, plain)
                 self._ready = list(zip(numbers.tolist(), slates, strict=True))
                 self._ready_seq = self.seq
             number, (rows, means) = self._ready.pop()
@@ -250,11 +242,11 @@ class Model:
         """SHA-256 of all that is known: equal for all who folded the same events."""
         with self.lock:
             # Copied now and hashed later: nobody waits for the digest of a large catalog.
-            catalog, names, groups = self.catalog, dict(self.items.names), dict(self.items.groups)
-            arrays = [*_copied(self.engine.state), catalog.hidden.copy(), catalog.arrays.features]
+            catalog, names, groups = self.catalog, dict(self.items.names), dict(self.catalog.group_of)
+            arrays = [*_copied(self.engine.state), catalog.hidden.copy(), self.engine.features]
             page = {"seq": self.seq, "items": catalog.items.copy(), "history": self.click_stats.as_json()}
         page["names"] = sorted((str(item), name) for item, name in names.items())
-        page["groups"] = sorted((str(item), group) for item, group in groups.items())
+        page["groups"] = sorted((str(item), group or "") for item, group in groups.items())
         digest = hashlib.sha256(json.dumps(page).encode())
         for array in arrays:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -287,8 +279,7 @@ class Model:
             model = cls(id, name, created, items_at(seq))
             if page["code"] != model._code():
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
-            fresh = model.engine
-            model.engine = Engine.restored(fresh.policy, fresh.numbers, fresh.catalog, fresh.k, arrays)
+            model.engine = model.engine.with_state(arrays)
             model.click_stats = ClickStats.from_json(page["history"])
             model.nonce = bytes.fromhex(page["nonce"])
         except (LookupError, TypeError, ValueError) as error:
@@ -302,13 +293,7 @@ class Model:
         self.recommend(0, context=np.zeros(n_context) if n_context else None)
         self.best_rows(1)
         with self.lock:
-            blank = Engine.restored(
-                self.engine.policy,
-                self.engine.numbers,
-                self.engine.catalog,
-                self.k,
-                {name: array.copy() for name, array in self.engine.state._asdict().items()},
-            )
+            blank = self.engine.with_state(_copied(self.engine.state)._asdict())
         fold(blank, [feedback_payload(None, 0, b"")])
 
     def describe(self) -> dict[str, Any]:
