@@ -940,3 +940,65 @@ def test_a_slate_is_only_a_handle_and_a_list():
     slate = new_ranker().recommend()
     assert slate == Slate(id=slate.id, items=slate.items)
     assert isinstance(slate.items, tuple)
+
+
+# What is public
+
+
+def test_a_ranker_shows_these_names_and_nothing_of_its_engine():
+    assert {name for name in dir(new_ranker()) if not name.startswith("_")} == {
+        "add_items", "catalog", "estimates", "k", "learn", "load", "max_pending", "merge", "pending",
+        "policy", "recommend", "requests", "save", "seed", "state", "warm_start", "withdraw_items",
+    }  # fmt: skip
+
+
+def test_the_old_order_of_arguments_works_with_a_warning():
+    catalog = Catalog(ITEMS, FEATURES)
+    with pytest.warns(DeprecationWarning, match=r"write Ranker\(catalog, k=\.\.\., policy='cascade-ts'\)"):
+        old = Ranker("cascade-ts", catalog, k=K, seed=4)
+    new = Ranker(catalog, k=K, policy="cascade-ts", seed=4)
+    assert old.recommend().items == new.recommend().items
+
+
+def test_a_policy_and_a_seed_are_chosen_for_who_names_none(tmp_path):
+    assert Ranker(Catalog(ITEMS), k=K).policy == make_policy("cascade-ts")
+    ranker = Ranker(Catalog(ITEMS, FEATURES), k=K)
+    assert ranker.policy == make_policy("cascade-lin-ts")
+    assert ranker.seed != Ranker(Catalog(ITEMS, FEATURES), k=K).seed
+    ranker.save(tmp_path / "r.npz")
+    again, same = Ranker.load(tmp_path / "r.npz"), Ranker(Catalog(ITEMS, FEATURES), k=K, seed=ranker.seed)
+    assert again.seed == ranker.seed
+    assert ranker.recommend().items == again.recommend().items == same.recommend().items
+
+
+def test_estimates_are_those_of_the_items_in_their_order_withdrawn_ones_too():
+    ranker = teach(new_ranker("cascade-ts"), 30)
+    ranker.withdraw_items([9])
+    means, deviations = ranker.estimates([9, "p3", 9])
+    rows = [4, 0, 4]
+    expected = (ranker.state.hits[rows] + 1) / (ranker.state.examined[rows] + 2)
+    np.testing.assert_allclose(means, expected)
+    assert deviations[0] == deviations[2] > 0
+    assert refusal(ranker.estimates, ["p4"], error=UnknownName) == "no item 'p4' in the catalog"
+    users = new_ranker("context-lin-ts:context=2")
+    assert "wants a context of 2 numbers, got 1" in refusal(users.estimates, ITEMS, context=[1])
+    assert not users.estimates(ITEMS, context=[1, 2])[0].any()
+
+
+# Features
+
+
+def test_features_are_scaled_once_at_the_start_and_stay_as_given_in_the_catalog(tmp_path):
+    table = FEATURES * 1000
+    ranker = Ranker(Catalog(ITEMS, table), k=K, policy="cascade-lin-ts", seed=1)
+    norms = np.linalg.norm(ranker._engine.features, axis=1)
+    assert norms.max() == pytest.approx(1.0)
+    assert ranker._engine.features.shape == (N_ITEMS, N_FEATURES + 1)
+    ranker.add_items(["longer"], [table[0] * 100])
+    np.testing.assert_array_equal(ranker.catalog.features[:N_ITEMS], table)
+    ranker.save(tmp_path / "r.npz")
+    again = Ranker.load(tmp_path / "r.npz")
+    for one in (ranker, again):
+        np.testing.assert_array_equal(one.catalog.features[-1], table[0] * 100)
+        assert np.linalg.norm(one._engine.features[-1]) > 10, "by the scale of the start"
+    assert same_state(teach(ranker, 20), teach(again, 20))

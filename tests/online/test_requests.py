@@ -230,6 +230,45 @@ def test_features_that_do_not_fit_the_request_are_refused(policy, request_, part
         ranker.recommend(candidates=["x"], features=[[1, 2, 3]] if ranker.policy.takes_features else None)
 
 
+# Pinned items, and fewer places
+
+
+@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ucb1"])
+def test_pinned_items_stand_where_they_were_asked_for_and_are_learned(policy):
+    ranker, plain = taught(new_ranker(policy)), taught(new_ranker(policy))
+    for step in range(20):
+        slate = ranker.recommend(pinned={1: ITEMS[7]})
+        others = plain.recommend(exclude=[ITEMS[7]], k=K - 1)
+        assert slate.items == (others.items[0], ITEMS[7], *others.items[1:])
+        plain.pending[others.id] = ranker.pending[slate.id]
+        for one, shown in ((ranker, slate), (plain, others.id)):
+            one.learn(shown, click=step % K)
+    assert bytes_of(ranker)[0] == bytes_of(plain)[0]
+    # Where too few items are left, a pinned one moves up.
+    assert ranker.recommend(candidates=ITEMS[:1], pinned={3: ITEMS[9]}).items == (ITEMS[0], ITEMS[9])
+    assert len(ranker.recommend(k=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"k": 0}, "k must be at least 1, got 0"),
+        ({"k": 5}, "k must be at most 4, the k that it was created with, got 5"),
+        ({"k": 2.0}, "k must be a whole number, got 2.0"),
+        ({"pinned": {4: ITEMS[0]}}, "pinned: a position must be at most 3, got 4"),
+        ({"k": 2, "pinned": {2: ITEMS[0]}}, "pinned: a position must be at most 1, got 2"),
+        ({"pinned": {0: "x"}}, "pinned: item 'x' is not in the catalog, or withdrawn"),
+        ({"pinned": {0: ITEMS[0], 1: ITEMS[0]}}, "pinned: item 'item 0' has two positions; give it one"),
+        ({"pinned": ["item 0"]}, "pinned must say the item for each position, as in {0: 'tea'}"),
+    ],
+)
+def test_pinned_items_and_a_k_that_cannot_be_are_refused(asked, sentence):
+    ranker = new_ranker()
+    before = bytes_of(ranker)
+    assert refusal(ranker.recommend, **asked).startswith(sentence)
+    assert bytes_of(ranker) == before
+
+
 # Caps
 
 
