@@ -15,26 +15,45 @@ the error of `firstclick.wire.errors` that it stands for, with the server's sent
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
 from firstclick._version import __version__
-from firstclick.catalog.ids import ItemId
-from firstclick.catalog.item import Item
 from firstclick.client.encoding import encoded
-from firstclick.client.flow import JSON, Call, Dialogue, Heard, More, NothingHeard, Patience, Steps
+from firstclick.client.flow import JSON, Call, Dialogue, Heard, NothingHeard, Patience, Steps
 from firstclick.errors import InvalidInput
-from firstclick.online.feedback import NOT_GIVEN, NotGiven
-from firstclick.wire.errors import Refused
-from firstclick.wire.feedback import ClickReport, Entry, MoreClicks, Receipt, ServedSlate
 
 TIMEOUT = 10.0
 ATTEMPTS = 8
 PATIENCE = 30.0
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _sent(ask: Callable[Concatenate[Dialogue, P], Steps[T]]) -> Callable[Concatenate["Client", P], T]:
+    """The conversation as a method of `Client`."""
+
+    @wraps(ask)
+    def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(ask(self._dialogue, *args, **kwargs))
+
+    return method
+
+
+def _awaited(
+    ask: Callable[Concatenate[Dialogue, P], Steps[T]],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
+    """The conversation as a method of `AsyncClient`."""
+
+    @wraps(ask)
+    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(ask(self._dialogue, *args, **kwargs))
+
+    return method
 
 
 class Client:
@@ -73,68 +92,17 @@ class Client:
         """Let go of the connections."""
         self._http.close()
 
-    def recommend(
-        self,
-        k: int | None = None,
-        candidates: Iterable[ItemId] | None = None,
-        exclude: Iterable[ItemId] = (),
-        pinned: Mapping[int, ItemId] | None = None,
-        request_id: str | None = None,
-        **more: Unpack[More],
-    ) -> ServedSlate:
-        """A slate, best first, and the token to send back. Feedback is counted once for a request id.
-
-        There may be more to ask for: see `More`.
-        """
-        return self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
-
-    def feedback(
-        self, slate: str | ServedSlate, click: int | NotGiven | None = NOT_GIVEN, **more: Unpack[MoreClicks]
-    ) -> Receipt:
-        """Durable and counted once when this returns: the position clicked first, from 0, or None.
-
-        `slate` is what `recommend` gave, or its token. Instead of `click` there may be `clicks`, and beside
-        them `examined`: see `ClickReport`. A `duplicate` was in the log already.
-        """
-        return self._run(self._dialogue.feedback(ClickReport(slate, click, **more)))
-
-    def feedback_batch(self, entries: Iterable[Entry]) -> list[Receipt | Refused]:
-        """What became of each entry, as many as you like; errors of single entries are not raised."""
-        return self._run(self._dialogue.feedback_batch(entries))
-
-    def put_items(self, items: Iterable[Item]) -> int:
-        """Add or change items; the place in the log. Equal features keep what was learned."""
-        return self._run(self._dialogue.put_items(items))
-
-    def withdraw_items(self, ids: Iterable[ItemId]) -> int:
-        """Show these items no longer; the place in the log."""
-        return self._run(self._dialogue.withdraw_items(ids))
-
-    def models(self) -> list[dict[str, Any]]:
-        """All models of the server, each as `describe` tells it."""
-        return self._run(self._dialogue.models())
-
-    def describe(self) -> dict[str, Any]:
-        """The model in words and numbers: policy, k, items, seq, slates, clicks."""
-        return self._run(self._dialogue.told(""))
-
-    def create(
-        self, *, policy: str, k: int, items: Iterable[Item], seed: int | None = None
-    ) -> dict[str, Any]:
-        """Make the model; Conflict if there is one of this name. Sent once."""
-        return self._run(self._dialogue.create(policy, k, items, seed))
-
-    def audit(self) -> dict[str, Any]:
-        """Have the server fold the log anew and compare; `equal` says how it went."""
-        return self._run(self._dialogue.told("/audit"))
-
-    def export(self) -> bytes:
-        """The model as a file that `firstclick import` reads."""
-        return self._run(self._dialogue.export())
-
-    def roll_back(self, seq: int) -> int:
-        """Have the model know again what it knew after event `seq`; the place in the log. Sent once."""
-        return self._run(self._dialogue.roll_back(seq))
+    recommend = _sent(Dialogue.recommend)
+    feedback = _sent(Dialogue.feedback)
+    feedback_batch = _sent(Dialogue.feedback_batch)
+    put_items = _sent(Dialogue.put_items)
+    withdraw_items = _sent(Dialogue.withdraw_items)
+    models = _sent(Dialogue.models)
+    describe = _sent(Dialogue.describe)
+    create = _sent(Dialogue.create)
+    audit = _sent(Dialogue.audit)
+    export = _sent(Dialogue.export)
+    roll_back = _sent(Dialogue.roll_back)
 
     def _run(self, steps: Steps[T]) -> T:
         heard: Heard | NothingHeard | None = None
@@ -190,61 +158,17 @@ class AsyncClient:
         """Let go of the connections."""
         await self._http.aclose()
 
-    async def recommend(
-        self,
-        k: int | None = None,
-        candidates: Iterable[ItemId] | None = None,
-        exclude: Iterable[ItemId] = (),
-        pinned: Mapping[int, ItemId] | None = None,
-        request_id: str | None = None,
-        **more: Unpack[More],
-    ) -> ServedSlate:
-        """As `Client.recommend`."""
-        return await self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
-
-    async def feedback(
-        self, slate: str | ServedSlate, click: int | NotGiven | None = NOT_GIVEN, **more: Unpack[MoreClicks]
-    ) -> Receipt:
-        """As `Client.feedback`."""
-        return await self._run(self._dialogue.feedback(ClickReport(slate, click, **more)))
-
-    async def feedback_batch(self, entries: Iterable[Entry]) -> list[Receipt | Refused]:
-        """As `Client.feedback_batch`."""
-        return await self._run(self._dialogue.feedback_batch(entries))
-
-    async def put_items(self, items: Iterable[Item]) -> int:
-        """As `Client.put_items`."""
-        return await self._run(self._dialogue.put_items(items))
-
-    async def withdraw_items(self, ids: Iterable[ItemId]) -> int:
-        """As `Client.withdraw_items`."""
-        return await self._run(self._dialogue.withdraw_items(ids))
-
-    async def models(self) -> list[dict[str, Any]]:
-        """As `Client.models`."""
-        return await self._run(self._dialogue.models())
-
-    async def describe(self) -> dict[str, Any]:
-        """As `Client.describe`."""
-        return await self._run(self._dialogue.told(""))
-
-    async def create(
-        self, *, policy: str, k: int, items: Iterable[Item], seed: int | None = None
-    ) -> dict[str, Any]:
-        """As `Client.create`."""
-        return await self._run(self._dialogue.create(policy, k, items, seed))
-
-    async def audit(self) -> dict[str, Any]:
-        """As `Client.audit`."""
-        return await self._run(self._dialogue.told("/audit"))
-
-    async def export(self) -> bytes:
-        """As `Client.export`."""
-        return await self._run(self._dialogue.export())
-
-    async def roll_back(self, seq: int) -> int:
-        """As `Client.roll_back`."""
-        return await self._run(self._dialogue.roll_back(seq))
+    recommend = _awaited(Dialogue.recommend)
+    feedback = _awaited(Dialogue.feedback)
+    feedback_batch = _awaited(Dialogue.feedback_batch)
+    put_items = _awaited(Dialogue.put_items)
+    withdraw_items = _awaited(Dialogue.withdraw_items)
+    models = _awaited(Dialogue.models)
+    describe = _awaited(Dialogue.describe)
+    create = _awaited(Dialogue.create)
+    audit = _awaited(Dialogue.audit)
+    export = _awaited(Dialogue.export)
+    roll_back = _awaited(Dialogue.roll_back)
 
     async def _run(self, steps: Steps[T]) -> T:
         heard: Heard | NothingHeard | None = None

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
-from firstclick.online.feedback import NOT_GIVEN
+from firstclick.online.feedback import NOT_GIVEN, NotGiven
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
 from firstclick.wire import errors
 from firstclick.wire.errors import Overloaded, Refused, Unavailable
-from firstclick.wire.feedback import ACCEPTED, DUPLICATE, Entry, Receipt, ServedSlate, report_of
+from firstclick.wire.feedback import ACCEPTED, DUPLICATE, ClickReport, Entry, Receipt, ServedSlate, report_of
 from firstclick.wire.limits import MOST_ENTRIES
 from firstclick.wire.schemas import Changed, Models, Outcome, Outcomes, Recommended
 
@@ -98,14 +98,6 @@ class Patience:
         return at_least + grown * (0.5 + 0.5 * self.chance())
 
 
-class More(TypedDict, total=False):
-    """What else `recommend` may ask for, as `Service.recommend` explains it."""
-
-    context: ArrayLike | None
-    at_most: int | Mapping[str, int] | None
-    features: ArrayLike | None
-
-
 class Dialogue:
     """The conversations about one model of one server."""
 
@@ -124,14 +116,23 @@ class Dialogue:
 
     def recommend(
         self,
-        k: int | None,
-        candidates: Iterable[ItemId] | None,
-        exclude: Iterable[ItemId],
-        pinned: Mapping[int, ItemId] | None,
-        request_id: str | None,
-        **more: Unpack[More],
+        k: int | None = None,
+        candidates: Iterable[ItemId] | None = None,
+        exclude: Iterable[ItemId] = (),
+        pinned: Mapping[int, ItemId] | None = None,
+        request_id: str | None = None,
+        *,
+        context: ArrayLike | None = None,
+        at_most: int | Mapping[str, int] | None = None,
+        features: ArrayLike | None = None,
     ) -> Steps[ServedSlate]:
-        asked = {"request_id": request_id, "k": k, **more}
+        """A slate, best first, and the token to send back. Feedback is counted once for a request id.
+
+        `Service.recommend` explains the rest.
+        """
+        asked: dict[str, Any] = {
+            "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
+        }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
         if candidates is not None:
             asked["candidates"] = list(candidates)
@@ -143,7 +144,20 @@ class Dialogue:
         told = _read(heard, Recommended)
         return ServedSlate(told.items, told.scores, told.token, told.seq)
 
-    def feedback(self, entry: Entry) -> Steps[Receipt]:
+    def feedback(
+        self,
+        slate: str | ServedSlate,
+        click: int | NotGiven | None = NOT_GIVEN,
+        *,
+        clicks: Sequence[int] | None = None,
+        examined: int | None = None,
+    ) -> Steps[Receipt]:
+        """Durable and counted once when this returns: the position clicked first, from 0, or None.
+
+        `slate` is what `recommend` gave, or its token. Instead of `click` there may be `clicks`, and beside
+        them `examined`: see `ClickReport`. A `duplicate` was in the log already.
+        """
+        entry = ClickReport(slate, click, clicks, examined)
         heard = yield from self._ask(Call("POST", self.path("/feedback"), _body(entry)))
         outcome = _outcome(_read(heard, Outcome))
         if isinstance(outcome, Refused):
@@ -151,7 +165,10 @@ class Dialogue:
         return outcome
 
     def feedback_batch(self, entries: Iterable[Entry]) -> Steps[list[Receipt | Refused]]:
-        """Entries that the server could not take just then are sent again; those it refused are not."""
+        """What became of each entry, as many as you like; errors of single entries are not raised.
+
+        Entries that the server could not take just then are sent again; those it refused are not.
+        """
         bodies = [_body(entry) for entry in entries]
         outcomes: list[Receipt | Refused] = []
         for start in range(0, len(bodies), MOST_ENTRIES):
@@ -184,38 +201,53 @@ class Dialogue:
             yield pause
 
     def put_items(self, items: Iterable[Item]) -> Steps[int]:
+        """Add or change items; the place in the log. Equal features keep what was learned."""
         return self._change({"put": [as_json(item) for item in items]})
 
     def withdraw_items(self, ids: Iterable[ItemId]) -> Steps[int]:
+        """Show these items no longer; the place in the log."""
         return self._change({"withdraw": list(ids)})
 
     def _change(self, body: dict[str, Any]) -> Steps[int]:
         heard = yield from self._ask(Call("POST", self.path("/items:bulk"), body))
         return _read(heard, Changed).seq
 
-    def create(self, policy: str, k: int, items: Iterable[Item], seed: int | None) -> Steps[dict[str, Any]]:
+    def create(
+        self, *, policy: str, k: int, items: Iterable[Item], seed: int | None = None
+    ) -> Steps[dict[str, Any]]:
+        """Make the model; Conflict if there is one of this name. Sent once."""
         self.path()
         body = {"name": self.model, "policy": policy, "k": k, "items": [as_json(item) for item in items]}
         call = Call("POST", "/v1/models", body if seed is None else body | {"seed": seed}, again=False)
-        # A learner that is new to the server is compiled first.
+        # A policy that is new to the server is compiled first.
         call = call._replace(timeout=CREATE_TIMEOUT)
         heard = yield from self._ask(call)
         return _read(heard, dict[str, Any])
 
     def roll_back(self, seq: int) -> Steps[int]:
+        """Roll the model back to event `seq`; the place in the log. Sent once."""
         heard = yield from self._ask(Call("POST", self.path("/rollback"), {"seq": seq}, again=False))
         return _read(heard, Changed).seq
 
     def models(self) -> Steps[list[dict[str, Any]]]:
+        """All models of the server, each as `describe` tells it."""
         heard = yield from self._ask(Call("GET", "/v1/models"))
         return [msgspec.to_builtins(one) for one in _read(heard, Models).models]
 
-    def told(self, rest: str) -> Steps[dict[str, Any]]:
-        """What there is to read at a path of the model."""
+    def describe(self) -> Steps[dict[str, Any]]:
+        """The model in words and numbers: policy, k, items, seq, slates, clicks."""
+        return self._look("")
+
+    def audit(self) -> Steps[dict[str, Any]]:
+        """Have the server fold the log anew and compare; `equal` says how it went."""
+        return self._look("/audit")
+
+    def _look(self, rest: str) -> Steps[dict[str, Any]]:
         heard = yield from self._ask(Call("GET", self.path(rest)))
         return _read(heard, dict[str, Any])
 
     def export(self) -> Steps[bytes]:
+        """The model as a file that `firstclick import` reads."""
         heard = yield from self._ask(Call("GET", self.path("/export")))
         return heard.content
 
