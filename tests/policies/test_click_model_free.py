@@ -419,7 +419,7 @@ def test_top_rank_says_which_of_its_settings_takes_items_later():
 def test_items_that_come_later_start_where_their_learner_says():
     catalog = Catalog(["a", "b", "c", "d"], np.eye(4))
     names = ("top-rank:pairs=shown", "bubble-rank", "batch-rank")
-    rankers = {name: Ranker(name, catalog, k=2) for name in names}
+    rankers = {name: Ranker(catalog, k=2, policy=name) for name in names}
     for ranker in rankers.values():
         ranker.learn(ranker.recommend(), click=0)
     rankers["batch-rank"].state.stage[1] = 0  # as after a split
@@ -434,7 +434,7 @@ def test_items_that_come_later_start_where_their_learner_says():
 @pytest.mark.plain
 def test_a_withdrawn_item_is_no_wall_in_the_list_of_bubble_rank():
     attractions = {"a": 0.05, "gone": 0.5, "best": 0.95, "b": 0.05, "c": 0.05}
-    ranker = Ranker("bubble-rank:horizon=3", Catalog(list(attractions), np.eye(5)), k=2, seed=3)
+    ranker = Ranker(Catalog(list(attractions), np.eye(5)), k=2, policy="bubble-rank:horizon=3", seed=3)
     draw = stream(7, "withdrawn")
     tops = []
     for step in range(1200):

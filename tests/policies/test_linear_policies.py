@@ -341,6 +341,6 @@ def test_one_item_at_a_time_comes_near_the_posterior_of_all_at_once():
 @pytest.mark.parametrize("policy", ["discounted-lin-ts", "dcm-lin-ts:stop=0.5", "vac2-ucb", "logistic-ts"])
 def test_rankers_that_depend_on_order_are_not_merged(policy):
     catalog = Catalog(range(N_ITEMS), features_of())
-    first, second = (Ranker(policy, catalog, k=K, seed=seed) for seed in (1, 2))
+    first, second = (Ranker(catalog, k=K, policy=policy, seed=seed) for seed in (1, 2))
     with pytest.raises(InvalidInput, match=f"^{policy} cannot merge: order matters to it"):
         first.merge(second)

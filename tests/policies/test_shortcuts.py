@@ -200,10 +200,10 @@ def test_counts_that_changed_without_feedback_are_noticed_by_their_time(policy):
 def test_a_ranker_that_gets_another_state_forgets_its_shortcuts(policy):
     draw = np.random.default_rng(8)
     features = kind_of_features("long tail", draw, 300, 5)
-    ranker, fresh = (Ranker(policy, Catalog(range(300), features), k=3, seed=4) for _ in range(2))
+    ranker, fresh = (Ranker(Catalog(range(300), features), k=3, policy=policy, seed=4) for _ in range(2))
     for step in range(60):
         ranker.learn(ranker.recommend(), click=step % 4 if step % 4 < 3 else None)
-    ranker.state = ranker.policy.initial_state(300, 5, 3)
+    ranker._engine.state = ranker._engine.blank_state()
     fresh.requests = ranker.requests
     for step in range(30):
         slates = [one.recommend() for one in (ranker, fresh)]
@@ -278,9 +278,9 @@ def test_widths_are_computed_for_few_items():
 def test_rankers_of_one_catalog_have_hints_of_their_own():
     """Kernels leave Python's lock: a hint that another thread is changing could name one row twice."""
     catalog = Catalog(range(300), kind_of_features("long tail", np.random.default_rng(8), 300, 5))
-    first, second = (Ranker("cascade-lin-ts", catalog, k=3, seed=seed) for seed in (1, 2))
+    first, second = (Ranker(catalog, k=3, policy="cascade-lin-ts", seed=seed) for seed in (1, 2))
     first.recommend()
-    assert (first.arrays().tree.recent >= 0).any()
-    assert (second.arrays().tree.recent < 0).all()
-    assert (catalog.arrays.tree.recent < 0).all()
-    assert second.arrays().tree.leaves is first.arrays().tree.leaves
+    assert (first._engine.arrays().tree.recent >= 0).any()
+    assert (second._engine.arrays().tree.recent < 0).all()
+    assert (catalog.kernel_rows(first._engine.scale).arrays.tree.recent < 0).all()
+    assert second._engine.arrays().tree.leaves is first._engine.arrays().tree.leaves

@@ -9,7 +9,7 @@ import numpy as np
 from firstclick.catalog.catalog import Catalog
 from firstclick.experiments import simulate
 from firstclick.kernels.arrays import NO_LIMITS
-from firstclick.online import Ranker
+from firstclick.online.ranker import Ranker
 from firstclick.policies.base import Policy
 from firstclick.registry import make_world
 from firstclick.streams import stream
@@ -110,7 +110,7 @@ def counts_one_unit_of_time_a_slate(policy: Policy) -> None:
 
 def continues_after_save_and_load(policy: Policy) -> None:
     features = fitting(policy, stream(1, "features").standard_normal((N_ITEMS, N_FEATURES)))
-    ranker = Ranker(policy, Catalog(range(0, 3 * N_ITEMS, 3), features), k=K, seed=2)
+    ranker = Ranker(Catalog(range(0, 3 * N_ITEMS, 3), features), k=K, policy=policy, seed=2)
     told: dict[str, Any] = {"context": [1.0] * policy.n_context} if policy.n_context else {}
     for step in range(20):
         ranker.learn(ranker.recommend(**told), click=step % K)

@@ -129,7 +129,7 @@ def test_features_that_are_no_numbers_are_refused(site: Site, number: bytes) -> 
     content = b'{"put": [{"id": "new", "features": [1, ' + number + b"]}]}"
     answer = site.post_bytes("/v1/models/shop/items:bulk", content)
     assert answer.status_code == 422
-    assert site.service.model("shop").shelf.catalog.row_of("new") is None
+    assert site.service.model("shop").catalog.row_of("new") is None
 
 
 @pytest.mark.parametrize(

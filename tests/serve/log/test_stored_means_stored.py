@@ -68,7 +68,7 @@ def stored(tmp_path: Path) -> list[str]:
             service.create(name, policy=policy, k=K, items=made_items(), seed=5)
             for click in (0, None, 2):
                 service.feedback(name, service.recommend(name), click)
-    new = Ranker("cascade-ts", Catalog(list("abcdefg")), k=K, seed=3)
+    new = Ranker(Catalog(list("abcdefg")), k=K, policy="cascade-ts", seed=3)
     for click in (0, 1, None, 2):
         new.learn(new.recommend(), click=click)
     new.save(tmp_path / "new.npz")
