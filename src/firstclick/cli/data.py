@@ -20,6 +20,7 @@ from rich.progress import (
 from rich.text import Text
 from typer import Argument, Option
 
+from firstclick.cli.app import App
 from firstclick.cli.console import Interrupted, page, print_json, talk
 from firstclick.cli.parameters import in_words, print_entry
 from firstclick.data.cut import group_items, keep_items
@@ -30,7 +31,7 @@ from firstclick.data.sources.download import download as fetch
 from firstclick.data.sources.download import find_archive
 from firstclick.errors import InvalidInput
 
-data_app = typer.Typer(help="Get data, and see what is in it.", add_completion=False, rich_markup_mode=None)
+data_app = App(help="Get data, and see what is in it.")
 
 
 @data_app.callback(invoke_without_command=True)

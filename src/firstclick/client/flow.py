@@ -296,13 +296,15 @@ def _refusal(heard: Heard) -> Refused:
     """The server's own sentence as the error that it stands for."""
     try:
         told = msgspec.json.decode(heard.content)["error"]
-        kind, message = KIND_OF[told["status"]], str(told["message"])
+        kind, message, field = KIND_OF[told["status"]], str(told["message"]), str(told.get("field", ""))
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
         proxy = heard.code in TRY_AGAIN
         return (Unavailable if proxy else Unexpected)(_quoted(heard))
     if issubclass(kind, Overloaded | Unavailable):
         return kind(message, retry_after=_seconds(heard.retry_after))
-    return kind(message)
+    refusal = kind(message)
+    refusal.argument = field
+    return refusal
 
 
 def _quoted(heard: Heard) -> str:

@@ -111,7 +111,7 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
     try:
         return experiment_of(content, name=path.stem, beside=path.parent)
     except FirstclickError as error:
-        raise type(error)(f"{path.name}: {error}") from None
+        raise error.within(path.name) from None
 
 
 def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Experiment:
@@ -151,9 +151,9 @@ def training_of(content: Mapping[str, Any]) -> Training:
     given = {word.name: content[word.name] for word in fields(Training) if word.name in content}
     for name, value in given.items():
         if name == "pick" and value not in PICKS:
-            raise InvalidInput(f"pick must be one of {', '.join(PICKS)}, got {quoted(value)}")
+            raise InvalidInput(f"must be one of {', '.join(PICKS)}, got {quoted(value)}", "pick")
         if name != "pick" and not isinstance(value, bool):
-            raise InvalidInput(f"{name} must be true or false, got {quoted(value)}")
+            raise InvalidInput(f"must be true or false, got {quoted(value)}", name)
     return Training(**given)
 
 
@@ -176,7 +176,7 @@ def _written(value: Any) -> str:
 
 def _policies(name: str, entries: Any) -> tuple[Policy, ...]:
     if not isinstance(entries, list):
-        raise InvalidInput(f"{name} must be a list of policies, got {quoted(entries)}")
+        raise InvalidInput(f"must be a list of policies, got {quoted(entries)}", name)
     return tuple(make_policy(entry) for entry in entries)
 
 
@@ -195,7 +195,7 @@ def _items(entry: Any) -> int | str:
     if entry == ALL:
         return ALL
     if isinstance(entry, str):
-        raise InvalidInput(f"items must be numbers or {ALL!r}, got {quoted(entry)}")
+        raise InvalidInput(f"must be numbers or {ALL!r}, got {quoted(entry)}", "items")
     return whole_number("items", entry, at_least=1)
 
 
@@ -215,5 +215,5 @@ def _group(value: Any, data: tuple[Source, ...]) -> dict[str, str]:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{name} must be text, got {quoted(value)}")
+        raise InvalidInput(f"must be text, got {quoted(value)}", name)
     return value

@@ -380,7 +380,7 @@ class Ranker(LivePolicy):
         try:
             return cls._awake(from_file(page, arrays))
         except FirstclickError as error:
-            raise type(error)(f"{path}: {error}") from None
+            raise error.within(str(path)) from None
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
             raise InvalidInput(f"{path}: damaged, or not written by this version of firstclick") from None
 

@@ -47,7 +47,7 @@ class Switch(Rule):
 
     def check(self, owner: str, name: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {quoted(value)}")
+            raise InvalidInput(f"must be {self.describe()}, got {quoted(value)}", name, owner)
         return value
 
     def parse(self, text: str) -> bool | str:
@@ -64,7 +64,7 @@ class File(Rule):
 
     def check(self, owner: str, name: str, value: Any) -> Path | None:
         if value is not None and not (isinstance(value, str | Path) and str(value)):
-            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {quoted(value)}")
+            raise InvalidInput(f"must be {self.describe()}, got {quoted(value)}", name, owner)
         return None if value is None else Path(value)
 
 
@@ -79,7 +79,7 @@ class Origins(Rule):
         given = [value] if isinstance(value, str) or not hasattr(value, "__iter__") else list(value)
         for origin in given:
             if not (isinstance(origin, str) and _is_origin(origin)):
-                raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {quoted(origin)}")
+                raise InvalidInput(f"must be {self.describe()}, got {quoted(origin)}", name, owner)
         return tuple(given)
 
     def parse(self, text: str) -> list[str]:
@@ -259,7 +259,7 @@ def _in_file(path: Path) -> dict[str, Any]:
         try:
             check_name("setting", key, (*Settings.rules(), *RENAMED))
         except UnknownName as error:
-            raise UnknownName(f"{path.name}: {error}") from None
+            raise error.within(path.name) from None
     return content
 
 

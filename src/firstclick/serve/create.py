@@ -70,7 +70,7 @@ def beginning(
     except Refused:
         raise
     except FirstclickError as error:
-        raise Malformed(str(error)) from None
+        raise Malformed.of(error) from None
     return body
 
 

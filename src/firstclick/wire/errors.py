@@ -17,6 +17,11 @@ class Malformed(Refused, ValueError):
 
     status, code = "malformed", 422
 
+    @classmethod
+    def of(cls, error: FirstclickError) -> "Malformed":
+        """What the library refused, as a refusal of the service."""
+        return cls(error.problem, error.argument, error.owner)
+
 
 class Unauthorised(Refused):
     """No key, or one that is not known."""

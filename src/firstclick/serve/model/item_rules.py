@@ -72,7 +72,7 @@ def check_items(items: Sequence[Item], n_features: int | None, *, cold: bool = F
         table: Any = [item.features for item in given]
         rows = iter(check_features(table, len(given)))
     except FirstclickError as error:
-        raise Malformed(str(error)) from None
+        raise Malformed.of(error) from None
     return [item if item.features is None else item._replace(features=next(rows)) for item in items]
 
 
@@ -162,7 +162,7 @@ def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
     except Refused:
         raise
     except FirstclickError as error:
-        raise Malformed(str(error)) from None
+        raise Malformed.of(error) from None
     return body
 
 
@@ -198,7 +198,7 @@ def withdrawn_ids(model: Model, items: Sequence[ItemId], put: Container[ItemId])
     try:
         ids = list(dict.fromkeys(item_ids(items)))
     except FirstclickError as error:
-        raise Malformed(str(error)) from None
+        raise Malformed.of(error) from None
     for item in ids:
         if item in put:
             raise Malformed(f"item {quoted(item)} is both put and withdrawn; decide for one")

@@ -192,7 +192,7 @@ class Model:
                     exclude=exclude, pinned=pinned, context=context, at_most=at_most, features=features,
                 )  # fmt: skip
             except FirstclickError as error:
-                raise Malformed(str(error)) from None
+                raise Malformed.of(error) from None
             ((rows, means),) = self.live.recommend_many(self._key, [number], free, request)
             rows = with_pinned(rows, held) if held else rows
             own = features_as_shown(request, self.shelf.catalog, rows)

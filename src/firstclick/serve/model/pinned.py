@@ -19,7 +19,7 @@ def pinned_rows(shelf: Shelf, pinned: Mapping[int, ItemId], n: int) -> dict[int,
             f"pinned must say the item for each position, as in {{0: 'tea'}}, got {quoted(pinned)}"
         )
     for position in pinned:
-        whole_number("pinned: a position", position, at_least=0, at_most=n - 1)
+        whole_number("a position", position, at_least=0, at_most=n - 1, owner="pinned")
     held: dict[int, int] = {}
     for position, item in sorted(pinned.items()):
         row = shelf.catalog.row_of(item)
