@@ -384,7 +384,7 @@ def test_data_in_another_encoding_is_said_in_the_words_of_its_source(run, files)
         run,
         files,
         ["data", "describe", "table", "--data", "latin.csv"],
-        "latin.csv line 1: bytes that are not utf-8-sig; if it is a text file, pass its encoding, for example "
-        "`encoding='iso-8859-1'`",
+        "latin.csv line 1: bytes that are not utf-8-sig; if it is a text file, pass its encoding, "
+        "for example `encoding='iso-8859-1'`",
     )
     assert run("data", "describe", "table:encoding=iso-8859-1", "--data", "latin.csv").code == 0

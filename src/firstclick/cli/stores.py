@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.data import bar
-from firstclick.cli.options import choice, count
+from firstclick.cli.options import count
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.files.writing import write_whole
 from firstclick.registry import policy_classes
@@ -180,7 +180,9 @@ def log(
     store: StoreOption = OWN_STORE,
     after: Annotated[int, count("Only events after this one.")] = 0,
     last: Annotated[int, count("Only the last N events.")] = 0,
-    kind: Annotated[str | None, choice("Only one kind.", *KINDS)] = None,
+    kind: Annotated[
+        str | None, Option("--kind", metavar="KIND", help=f"Only one kind: {', '.join(KINDS)}.")
+    ] = None,
     out: Annotated[
         Path | None,
         Option("--out", metavar="FILE", help="File to write, .jsonl or .parquet, instead of stdout."),
@@ -201,6 +203,8 @@ def log(
     from firstclick.serve.log.events import Event, Kind, as_json
     from firstclick.serve.model.replay import created_as, items_of_rows
 
+    if kind is not None and kind not in KINDS:
+        raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if out is not None:
         if out.suffix not in (".jsonl", ".parquet"):
             raise InvalidInput(f"--out {out} must end in .jsonl or .parquet")

@@ -68,8 +68,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def _refusal(kind: Any, body: bytes, error: Exception) -> Malformed:
-    if not body.strip():
-        return Malformed("the body is empty; send a JSON object, {} at least")
+    """What is wrong with the body, and at which path."""
     try:
         if isinstance(error, msgspec.ValidationError):
             (schema,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
@@ -78,7 +77,15 @@ def _refusal(kind: Any, body: bytes, error: Exception) -> Malformed:
         return found
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as other:
         error = other
-    return Malformed(f"the body cannot be read: {error}; send JSON in UTF-8 (NaN and Infinity are not JSON)")
+    if not body.strip():
+        return Malformed("the body is empty; send a JSON object, {} at least")
+    if isinstance(error, UnicodeDecodeError):
+        return Malformed("the body is not UTF-8; send JSON in UTF-8")
+    if isinstance(error, RecursionError):
+        return Malformed("the body is nested too deeply; send what /openapi.json describes")
+    return Malformed(
+        f"the body cannot be read: {error}; send one whole object (NaN and Infinity are not JSON)"
+    )
 
 
 def _check(value: Any, schema: Schema, parts: dict[str, Schema], path: str = "") -> None:
@@ -93,16 +100,21 @@ def _check(value: Any, schema: Schema, parts: dict[str, Schema], path: str = "")
             _check(part, rule["items"], parts, f"{path}[{place}]")
     elif isinstance(value, dict):
         for name in (*value, *rule.get("required", ())):
-            plain = name.isidentifier() and len(name) <= LONGEST_QUOTE
-            inner = path + (f".{name}" if plain and path else name if plain else f"[{_quoted(name)}]")
+            inner = _joined(path, name)
             below = rule.get("properties", {}).get(name) or rule["additionalProperties"]
             if not below:
-                raise Malformed("is not a field; see /openapi.json for what there is", inner)
+                raise Malformed("is not a field; see /openapi.json for those there are", inner)
             if name not in value:
                 raise Malformed("is missing; give it", inner)
             if not re.search(rule.get("propertyNames", {}).get("pattern", ""), name):
                 raise Malformed(f'must be a position, such as "0", got {_quoted(name)}', "each name", path)
             _check(value[name], below, parts, inner)
+
+
+def _joined(path: str, name: str) -> str:
+    if not name.isidentifier() or len(name) > LONGEST_QUOTE:
+        return f"{path}[{_quoted(name)}]"
+    return f"{path}.{name}" if path else name
 
 
 def _fits(rule: Schema, value: Any) -> bool:
