@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from functools import cache
 from sys import float_info
 from typing import Any, TypeVar
 
@@ -67,11 +68,16 @@ def _parsed(body: bytes) -> Any:
     )
 
 
+@cache
+def _schema(kind: Any) -> tuple[tuple[Schema, ...], dict[str, Schema]]:
+    return msgspec.json.schema_components([kind], ref_template="{name}")
+
+
 def _refusal(kind: Any, body: bytes, error: Exception) -> Malformed:
     """What is wrong with the body, and at which path."""
     try:
         if isinstance(error, msgspec.ValidationError):
-            (schema,), parts = msgspec.json.schema_components([kind], ref_template="{name}")
+            (schema,), parts = _schema(kind)
             _check(_parsed(body), schema, parts)
     except Malformed as found:
         return found
