@@ -55,7 +55,7 @@ def test_an_error_passes_from_process_to_process(error):
         (lambda: BIT.check("random", "shown", np.array([2])), "shown", "random"),
         (lambda: firstclick.make_policy("cascade-ucb1:radius=-1"), "radius", "cascade-ucb1"),
         (lambda: firstclick.Catalog(["a"], [[1.0], [2.0]]), "features", ""),
-        (lambda: firstclick.simulate(["random"], BernoulliWorld([0.5]), k=2), "k", ""),
+        (lambda: firstclick.simulate(["random"], BernoulliWorld([0.5]), k=2, steps=1), "k", ""),
         (lambda: BernoulliWorld([2.0]), "attractions", ""),
     ],
 )

@@ -240,7 +240,7 @@ def test_unknown_columns_are_refused_with_the_nearest_in_every_form(tmp_path):
         path = write(tmp_path)
         assert refusal(path, item_name="titel") == f"{path.name} {said}"
         assert refusal(path, item="9") == f"{path.name} has no column 9; its columns are 0 to 5"
-        message = f"{path.name}: user_column and item_column are both column 'film'"
+        message = f"{path.name}: `user_column` and `item_column` are both column 'film'"
         assert refusal(path, user="film") == message
     for frame in (pd.DataFrame(LOG), pl.DataFrame(LOG)):
         assert frame_refusal(frame, name_column="titel") == f"the frame {said}"
