@@ -17,16 +17,13 @@ Group = str | int
 
 def numbered(groups: Iterable[object], names: dict[Group, int]) -> NDArray[np.int32]:
     """The number of each group, 0 for none (None or ""); a new one gets the next number in `names`."""
+    rule = "must be a list with a name for each item"
     if isinstance(groups, str):
-        raise InvalidInput(
-            f"must be a list with a name for each item, got the text {quoted(groups)}", "groups"
-        )
+        raise InvalidInput(f"{rule}, got the text {quoted(groups)}", "groups")
     try:
         given = list(groups)
     except TypeError:
-        raise InvalidInput(
-            f"must be a list with a name for each item, got {quoted(groups)}", "groups"
-        ) from None
+        raise InvalidInput(f"{rule}, got {quoted(groups)}", "groups") from None
     numbers = []
     for group in given:
         if group is None or (isinstance(group, str) and not group):

@@ -13,6 +13,7 @@ from firstclick.cli.console import print_json, progress_bar, talk
 from firstclick.cli.experiments import SECONDS_BETWEEN_LINES
 from firstclick.cli.options import count
 from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
+from firstclick.cli.stores import refuse_existing
 from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
 from firstclick.data.gathering import GROUP_SEPARATOR
 from firstclick.data.sources import Progress, make_source
@@ -164,10 +165,7 @@ def _check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that is there already, or cannot be written, before any work is done."""
     if path.suffix not in (".csv", *PARQUET):
         raise InvalidInput(f"--out must end in .csv or .parquet, got {str(path)!r}")
-    if path.is_dir():
-        raise InvalidInput(f"--out {path} is a folder; name a file in it")
-    if path.exists() and not overwrite:
-        raise InvalidInput(f"--out {path} is there already; name a new file, or say --overwrite")
+    refuse_existing(path, overwrite=overwrite)
     try:
         # Tried, because permissions alone do not tell.
         tempfile.TemporaryFile(dir=path.parent).close()

@@ -12,7 +12,6 @@ runs     = 5
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any
 from firstclick.data.scenario import PICKS
 from firstclick.data.sources import Source, make_source
 from firstclick.errors import FirstclickError, InvalidInput, UnknownName
-from firstclick.files.reading import as_path, reading
+from firstclick.files.reading import as_path, read_toml
 from firstclick.parameters import check_name
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
@@ -97,17 +96,7 @@ KEYS = tuple(word.name for word in fields(Experiment) if word.name not in ("name
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
     """The experiment in a TOML file; what is wrong with it is InvalidInput with the file's name."""
     path = as_path(path)
-    try:
-        with reading(path):
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{path.name}: not a TOML file (bytes that are not UTF-8)") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path.name}: not a TOML file: {error}") from None
-    except InvalidInput:
-        raise
-    except ValueError:  # What tomllib lets through: int() takes 4,300 digits.
-        raise InvalidInput(f"{path.name}: a number has too many digits to be read") from None
+    content = read_toml(path)
     try:
         return experiment_of(content, name=path.stem, beside=path.parent)
     except FirstclickError as error:

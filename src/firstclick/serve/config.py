@@ -5,7 +5,6 @@ A flag comes before FIRSTCLICK_<NAME>, that before the file, that before the def
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.files.reading import reading
+from firstclick.files.reading import read_toml
 from firstclick.parameters import Rule, check_name, param
 from firstclick.registry import make_policy
 from firstclick.validation.quoting import quoted
@@ -244,17 +243,7 @@ def shown_store(store: str) -> str:
 
 
 def _in_file(path: Path) -> dict[str, Any]:
-    try:
-        with reading(path):
-            content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{path.name}: not a TOML file (bytes that are not UTF-8)") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path.name}: not a TOML file: {error}") from None
-    except InvalidInput:
-        raise
-    except ValueError:  # What tomllib lets through: int() takes 4,300 digits.
-        raise InvalidInput(f"{path.name}: a number has too many digits to be read") from None
+    content = read_toml(path)
     for key in content:
         try:
             check_name("setting", key, (*Settings.rules(), *RENAMED))

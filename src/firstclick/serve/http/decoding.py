@@ -24,6 +24,7 @@ MOST_DIGITS = 400
 TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
     "integer": ("a whole number", (int,)), "number": ("a number", (int, float)), "string": ("a text", (str,)),
     "null": ("null", (type(None),)), "array": ("a list", (list,)), "object": ("an object", (dict,)),
+    "boolean": ("true or false", (bool,)),
 }  # fmt: skip
 LIMITS = {
     "minimum": "{}, at least {}", "minLength": "{} of at least {} characters",
@@ -96,16 +97,19 @@ def _refusal(kind: Any, body: bytes, error: Exception) -> Malformed:
 
 def _check(value: Any, schema: Schema, parts: dict[str, Schema], path: str = "") -> None:
     """Malformed if the value at this path breaks a rule of the schema."""
-    rules = [parts.get(one.get("$ref", ""), one) for one in schema.get("anyOf", [schema])]
-    rule = next((one for one in rules if _fits(one, value)), None)
-    wanted = " or ".join(map(_in_words, rules)) if rule is None else _broken_limit(rule, value)
+    # Of an enum, words alone, the schema tells no type.
+    rules = [
+        {"type": "string"} | parts.get(one.get("$ref", ""), one) for one in schema.get("anyOf", [schema])
+    ]
+    rule = next((one for one in rules if type(value) in TYPES[one["type"]][1]), None)
+    wanted = _broken_limit(rule, value) if rule else " or ".join(TYPES[one["type"]][0] for one in rules)
     if rule is None or wanted:
         raise Malformed(f"{'' if path else 'the body '}must be {wanted}, got {_quoted(value)}", path)
     if isinstance(value, list):
         for place, part in enumerate(value):
             _check(part, rule["items"], parts, f"{path}[{place}]")
     elif isinstance(value, dict):
-        for name in (*value, *rule.get("required", ())):
+        for name in dict.fromkeys((*value, *rule.get("required", ()))):
             inner = _joined(path, name)
             below = rule.get("properties", {}).get(name) or rule["additionalProperties"]
             if not below:
@@ -123,21 +127,13 @@ def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _fits(rule: Schema, value: Any) -> bool:
-    return value in rule["enum"] if "enum" in rule else type(value) in TYPES[rule["type"]][1]
-
-
-def _in_words(rule: Schema) -> str:
-    return f"one of {', '.join(rule['enum'])}" if "enum" in rule else TYPES[rule["type"]][0]
-
-
 def _broken_limit(rule: Schema, value: Any) -> str:
-    """The limit in words, if the value is too small or too large for it."""
+    """What the value must be, if it is too small or too large, or no word of an enum."""
     size = len(value) if isinstance(value, str | list) else value
     for key, limit in (FINITE | rule if rule.get("type") == "number" else rule).items():
         if key in LIMITS and (size < limit if key.startswith("min") else size > limit):
-            return LIMITS[key].format(_in_words(rule), limit)
-    return ""
+            return LIMITS[key].format(TYPES[rule["type"]][0], limit)
+    return "" if value in rule.get("enum", [value]) else f"one of {', '.join(rule['enum'])}"
 
 
 def _quoted(value: object) -> str:
