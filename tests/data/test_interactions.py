@@ -265,7 +265,7 @@ def test_users_and_items_cannot_be_one_column(write):
 
 def test_contradicting_options_are_refused(write):
     path = write("user,item\na,b\n")
-    assert refusal(path, above=3) == "above=3 needs a value_column to compare with"
+    assert refusal(path, above=3) == "above needs `value_column`, the column to compare with it"
     assert refusal(path, value_column=1, above=float("nan")) == "above must be a number, got nan"
     assert refusal(path, user_column="user", header=False) == (
         "column 'user' is a name, but header=False says that ratings.dat has none"

@@ -245,7 +245,10 @@ def test_unknown_columns_are_refused_with_the_nearest_in_every_form(tmp_path):
     for frame in (pd.DataFrame(LOG), pl.DataFrame(LOG)):
         assert frame_refusal(frame, name_column="titel") == f"the frame {said}"
         assert frame_refusal(frame, above=float("nan")) == "above must be a number, got nan"
-        assert frame_refusal(frame, value_column=None) == "above=3 needs a value_column to compare with"
+        assert (
+            frame_refusal(frame, value_column=None)
+            == "above needs `value_column`, the column to compare with it"
+        )
 
 
 @pytest.mark.parametrize("given", [LOG, pl.LazyFrame(LOG), pd.Series([1]), pa.table(LOG), np.ones((3, 2))])

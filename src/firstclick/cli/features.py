@@ -10,13 +10,14 @@ from typer import Argument, Option
 
 from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import print_json, progress_bar, talk
+from firstclick.cli.data import source_with
 from firstclick.cli.experiments import SECONDS_BETWEEN_LINES
 from firstclick.cli.options import count
 from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
 from firstclick.cli.stores import refuse_existing
 from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
 from firstclick.data.gathering import GROUP_SEPARATOR
-from firstclick.data.sources import Progress, make_source
+from firstclick.data.sources import Progress
 from firstclick.errors import InvalidInput
 from firstclick.files.reading import PARQUET
 from firstclick.validation.whole_number import whole_number
@@ -146,18 +147,12 @@ def _loader(
     if interactions is not None:
         if data is not None:
             raise InvalidInput("--data goes with a SOURCE; --interactions names its file itself")
-        if "above" in given and "value_column" not in given:
-            raise InvalidInput("--above needs --value-column, the column to compare with it")
         file = interactions
         return lambda progress: read_interactions(file, **given, progress=progress), file.name
     if given:
         raise InvalidInput("goes with --interactions", next(iter(given)))
     assert source is not None
-    chosen = make_source(source)
-    if chosen.synthetic and data is not None:
-        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
-    if not chosen.synthetic and data is None:
-        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
+    chosen = source_with(source, data)
     return lambda progress: chosen.load(data, progress), chosen.label
 
 

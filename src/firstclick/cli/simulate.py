@@ -127,8 +127,6 @@ def simulate(
         raise InvalidInput("--overwrite goes with --out")
     _refuse(context, () if interactions else WITH_INTERACTIONS, "--interactions")
     _refuse(context, () if interactions or features else WITH_FILES, "--interactions or --features")
-    if above is not None and value_column is None:
-        raise InvalidInput("--above needs --value-column, the column to compare with it")
     if above is not None and not isfinite(above):
         raise InvalidInput(f"must be a finite number, got {above}", "above")
     # Here already, because reading a large file takes a minute.

@@ -41,7 +41,7 @@ def threshold(above: float | None, value_column: Column | None) -> float:
     if above is None:
         return 0.0
     if value_column is None:
-        raise InvalidInput(f"above={quoted(above)} needs a value_column to compare with")
+        raise InvalidInput("needs `value_column`, the column to compare with it", "above")
     try:
         bound = float(above)
     except (TypeError, ValueError, OverflowError):
