@@ -339,7 +339,7 @@ def test_a_refusal_knows_the_field_that_it_is_about(kind: str) -> None:
     script = Script(httpx.Response(422, json={"error": error}))
     with (
         script.client(kind) as shop,
-        pytest.raises(errors.Malformed, match="^k must be at least 1, got 0$") as found,
+        pytest.raises(errors.Malformed, match=r"^k must be at least 1, got 0$") as found,
     ):
         shop.recommend(k=0)
     assert found.value.argument == "k"
