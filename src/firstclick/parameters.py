@@ -71,7 +71,8 @@ class Rule:
                 shown += ", which is not finite"
             elif isinstance(value, int) and abs(value) > LARGEST_INT:
                 shown += f", which is beyond {in_powers(LARGEST_INT)}"
-            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {shown}") from None
+            problem = f"must be {self.describe()}, got {shown}"
+            raise InvalidInput(problem, name, owner) from None
 
     def _number(self, kind: type, value: Any) -> Any:
         # Text is for `parse`; NumPy's numbers are Real, its bool is not.

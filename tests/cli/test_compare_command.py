@@ -64,5 +64,5 @@ def test_a_folder_of_another_call_is_refused_without_overwrite(run):
     other = ("compare", *SMALL, "--seed", 9, "--out", "guide")
     seen = run(*other)
     assert seen.code == 2
-    assert "holds the results of another call; say --overwrite to replace them" in seen.err
+    assert "holds the results of another call; pass --overwrite to replace them" in seen.err
     assert run(*other, "--overwrite").code == 0

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +19,7 @@ from firstclick.cli.experiments import (
     progress_and_resumption,
     watch,
 )
-from firstclick.cli.wording import count
+from firstclick.cli.options import choice, count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiments.engine import engine_named
@@ -38,11 +37,6 @@ from firstclick.studies.paper.experiments import (
 from firstclick.validation.whole_number import seed_number, whole_number
 
 CHOICES = (*DATASETS, *(SYNTHETIC + name for name in DATASETS), "synthetic")
-
-
-class ModeName(StrEnum):
-    paper = "paper"
-    authors = "authors"
 
 
 def reproduce(
@@ -64,8 +58,8 @@ def reproduce(
         Option(metavar="NAME", help="1, 2, 3, 4, sigma or c; again for more; all by default."),
     ] = None,
     mode: Annotated[
-        ModeName, Option(help="Follow the paper's text, or the authors' code where it differs.")
-    ] = ModeName.paper,
+        str, choice("Follow the paper's text, or the authors' code where it differs.", "paper", "authors")
+    ] = "paper",
     extras: Annotated[
         bool,
         Option("--extras", help="Play CascadeKL-UCB, CascadeTS and CascadeLinUCB in experiment 1 too."),
@@ -110,7 +104,7 @@ def reproduce(
     for name, value in (("steps", steps), ("runs", runs)):
         whole_number(name, value, at_least=1)
     seed_number(seed)
-    reading = mode_named(mode.value)
+    reading = mode_named(mode)
     sources = _sources(dataset, data, reading.source)
     names = list(dict.fromkeys(experiment or EXPERIMENTS))
     for name in names:
@@ -127,7 +121,7 @@ def reproduce(
             datasets, out, runner, experiments=names, mode=reading, groups=groups, policies=added,
             extras=extras, overwrite=overwrite, steps=steps, runs=runs, seed=seed, watch=watch(progress),
             command=_to_repeat(
-                sources, experiment=experiment or [], mode=mode.value, group=group or [], policy=policy or [],
+                sources, experiment=experiment or [], mode=mode, group=group or [], policy=policy or [],
                 extras=extras, steps=steps, runs=runs, seed=seed,
             ),
         )  # fmt: skip

@@ -17,7 +17,7 @@ from firstclick.cli.experiments import (
     progress_and_resumption,
     watch,
 )
-from firstclick.cli.wording import count
+from firstclick.cli.options import count
 from firstclick.experiments.conduct import conduct
 from firstclick.experiments.engine import engine_named
 from firstclick.experiments.file import read_experiment

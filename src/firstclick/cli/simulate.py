@@ -3,7 +3,6 @@
 import shlex
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from typer import Context, Option
 
 from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import check_output, drawn_seed, hand_over, processes, progress_bar
-from firstclick.cli.wording import count
+from firstclick.cli.options import choice, count
 from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.experiments import simulate as play
@@ -25,17 +24,12 @@ from firstclick.validation.whole_number import whole_number
 from firstclick.worlds.base import Scenario, World, WorldSpec
 
 WITH_INTERACTIONS = (
-    "user_column", "item_column", "value_column", "above", "header", "items", "pick", "rank", "unscaled",
+    "user_column", "item_column", "value_column", "above", "header", "n_items", "pick", "rank", "unscaled",
     "intercept", "one_split",
 )  # fmt: skip
 WITH_FILES = ("separator", "encoding")
 
 DEFAULT_RANK = 20
-
-
-class Pick(StrEnum):
-    popular = "popular"
-    random = "random"
 
 
 def simulate(
@@ -59,8 +53,8 @@ def simulate(
     separator: Separator = None,
     header: Header = False,
     encoding: Annotated[str, Option(metavar="NAME", help="Encoding of text files.")] = "utf-8-sig",
-    items: Annotated[int | None, count("Keep this many items; all by default.")] = None,
-    pick: Annotated[Pick, Option(help="Which items to keep.")] = Pick.popular,
+    n_items: Annotated[int | None, count("Keep this many items; all by default.", "--items")] = None,
+    pick: Annotated[str, choice("Which items to keep.", "popular", "random")] = "popular",
     rank: Annotated[
         int | None,
         count(f"Features by truncated SVD of this rank; {DEFAULT_RANK} by default, or what the file allows."),
@@ -133,12 +127,10 @@ def simulate(
         raise InvalidInput("--overwrite goes with --out")
     _refuse(context, () if interactions else WITH_INTERACTIONS, "--interactions")
     _refuse(context, () if interactions or features else WITH_FILES, "--interactions or --features")
-    if above is not None and value_column is None:
-        raise InvalidInput("--above needs --value-column, the column to compare with it")
     if above is not None and not isfinite(above):
-        raise InvalidInput(f"--above must be a finite number, got {above}")
+        raise InvalidInput(f"must be a finite number, got {above}", "above")
     # Here already, because reading a large file takes a minute.
-    for name, value in (("k", k), ("steps", steps), ("runs", runs), ("rank", rank), ("n_items", items)):
+    for name, value in (("k", k), ("steps", steps), ("runs", runs), ("rank", rank), ("n_items", n_items)):
         if value is not None:
             whole_number(name, value, at_least=1, at_most=None)
     check_output(folder, overwrite=overwrite)
@@ -164,7 +156,7 @@ def simulate(
             if not header:
                 progress.opening += note_of_header(interactions.name, read)
             playground = _on_file(
-                interactions, read, chosen, above=above, rank=rank, n_items=items, pick=pick.value,
+                interactions, read, chosen, above=above, rank=rank, n_items=n_items, pick=pick,
                 scaled=not unscaled, intercept=intercept, one_split=one_split,
             )  # fmt: skip
         results = play(
@@ -255,7 +247,7 @@ def _refuse(context: Context, options: tuple[str, ...], wanted: str) -> None:
     for name in options:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            raise InvalidInput(f"--{name.replace('_', '-')} goes with {wanted}")
+            raise InvalidInput(f"goes with {wanted}", name)
 
 
 def _check_interactions(name: str, read: Interactions, above: float) -> None:

@@ -273,13 +273,15 @@ def _checked(url: str) -> str:
     except httpx.InvalidURL:
         parts = httpx.URL("")
     if parts.scheme not in ("http", "https") or not parts.host:
-        raise InvalidInput(f"url must be the address of a server, such as http://127.0.0.1:8000, got {url!r}")
+        raise InvalidInput(
+            f"must be the address of a server, such as http://127.0.0.1:8000, got {url!r}", "url"
+        )
     return str(parts)
 
 
 def _positive(timeout: float) -> float:
     if not timeout > 0:
-        raise InvalidInput(f"timeout must be above 0 seconds, got {timeout}")
+        raise InvalidInput(f"must be above 0 seconds, got {timeout}", "timeout")
     return timeout
 
 
@@ -292,7 +294,7 @@ def _headers(key: str | None) -> dict[str, str]:
     if key is None:
         return headers
     if not (key.isascii() and key.isprintable() and " " not in key):
-        raise InvalidInput("key must be an API key as 'firstclick keys' makes it, fc_...; this one is not")
+        raise InvalidInput("must be an API key as 'firstclick keys' makes it, fc_...; this one is not", "key")
     return headers | {"Authorization": f"Bearer {key}"}
 
 

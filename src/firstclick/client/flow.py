@@ -88,9 +88,9 @@ class Patience:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise InvalidInput(f"attempts must be at least 1, got {self.attempts}")
+            raise InvalidInput(f"must be at least 1, got {self.attempts}", "attempts")
         if not self.seconds > 0:
-            raise InvalidInput(f"patience must be above 0 seconds, got {self.seconds}")
+            raise InvalidInput(f"must be above 0 seconds, got {self.seconds}", "patience")
 
     def pause(self, attempt: int, at_least: float) -> float:
         """Seconds to wait after this attempt, from 1: not before the server wants, and not all at once."""
@@ -296,13 +296,15 @@ def _refusal(heard: Heard) -> Refused:
     """The server's own sentence as the error that it stands for."""
     try:
         told = msgspec.json.decode(heard.content)["error"]
-        kind, message = KIND_OF[told["status"]], str(told["message"])
+        kind, message, field = KIND_OF[told["status"]], str(told["message"]), str(told.get("field", ""))
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
         proxy = heard.code in TRY_AGAIN
         return (Unavailable if proxy else Unexpected)(_quoted(heard))
     if issubclass(kind, Overloaded | Unavailable):
         return kind(message, retry_after=_seconds(heard.retry_after))
-    return kind(message)
+    refusal = kind(message)
+    refusal.argument = field
+    return refusal
 
 
 def _quoted(heard: Heard) -> str:

@@ -63,7 +63,7 @@ def simulate(
     points = whole_number("points", points, at_least=2)
     seed = seed_number(seed)
     if isinstance(policies, str | Policy):
-        raise InvalidInput(f"policies must be a list, got {policies!r} alone; put it in brackets")
+        raise InvalidInput(f"must be a list, got {policies!r} alone; put it in brackets", "policies")
     made = [make_policy(policy) for policy in policies]
     labels = [policy.label for policy in made]
     if not made:
@@ -74,7 +74,7 @@ def simulate(
     try:
         json.dumps(settings, allow_nan=False)
     except (TypeError, ValueError):
-        raise InvalidInput(f"settings must be plain values that JSON can hold, got {settings!r}") from None
+        raise InvalidInput(f"must be plain values that JSON can hold, got {settings!r}", "settings") from None
     scenario = _scenario(world, features, seed)
     record = log_spaced(steps, points)
     stages = _Stages(scenario, made, k, seed)
@@ -156,10 +156,12 @@ class _Stages:
 
     def _check(self, stage: Stage) -> None:
         if self._k > stage.world.n_items:
-            raise InvalidInput(f"k must be at most the number of items, {stage.world.n_items}, got {self._k}")
+            raise InvalidInput(
+                f"must be at most the number of items, {stage.world.n_items}, got {self._k}", "k"
+            )
         for policy in self._policies:
             if policy.needs_features and stage.features is None:
                 raise InvalidInput(
-                    f"{policy.name} needs features, and this world has none; give features, or take a "
+                    f"{policy.name} needs features, and this world has none; give `features`, or take a "
                     "world that has them, such as linear"
                 )

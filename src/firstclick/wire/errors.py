@@ -18,6 +18,11 @@ class Malformed(Refused, ValueError):
 
     status, code = "malformed", 422
 
+    @classmethod
+    def of(cls, error: FirstclickError) -> "Malformed":
+        """What the library refused, as a refusal of the service."""
+        return cls(error.problem, error.argument, error.owner)
+
 
 class _Refusing:
     """See `refusing`."""
@@ -29,7 +34,7 @@ class _Refusing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if isinstance(error, FirstclickError) and not isinstance(error, Refused):
-            raise Malformed(str(error)) from None
+            raise Malformed.of(error) from None
 
 
 # `with refusing:` turns what the library says of wrong input into Malformed.

@@ -85,7 +85,7 @@ def test_an_interrupted_folder_goes_on_and_ends_bit_for_bit_the_same(policies, w
 
 def test_other_settings_are_refused_and_finished_cells_are_kept_and_used(policies, whole, tmp_path):
     compare(policies, WORLDS[:1], tmp_path, play_here, **SETTINGS)
-    with pytest.raises(InvalidInput, match="holds the results of another call; pass overwrite=True"):
+    with pytest.raises(InvalidInput, match="holds the results of another call; pass `overwrite=True`"):
         compare(policies, WORLDS, tmp_path, play_here, **SETTINGS)
     begun = []
     compare(

@@ -112,7 +112,7 @@ def from_csv(content: str) -> list[Line]:
     kinds = Line.__annotations__
     rows = list(csv.DictReader(io.StringIO(content, newline="")))
     if rows and tuple(rows[0]) != COLUMNS:
-        raise InvalidInput(f"results must have the columns {', '.join(COLUMNS)}, got {', '.join(rows[0])}")
+        raise InvalidInput(f"must have the columns {', '.join(COLUMNS)}, got {', '.join(rows[0])}", "results")
     return [Line(**{name: _value(kinds[name], text) for name, text in row.items()}) for row in rows]
 
 
