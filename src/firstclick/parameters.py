@@ -24,6 +24,9 @@ from firstclick.validation.whole_number import in_powers
 # Kernels compute with 64 bits.
 LARGEST_INT = 2**64 - 1
 
+# What a paper may assume known. A comparison knows it of its worlds, and fills it in.
+FACTS = ("horizon", "1/horizon", "examination", "topics", "segments")
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -37,6 +40,11 @@ class Rule:
     below: float | None = None
     words: tuple[str, ...] = ()
     optional: bool = False
+    told: str = ""  # which of FACTS this is; a comparison fills it in unless it was given
+
+    def __post_init__(self) -> None:
+        if self.told and self.told not in FACTS:
+            raise TypeError(f"told must be one of {', '.join(FACTS)}, got {self.told!r}")
 
     def describe(self) -> str:
         """The rule in words: 'above 0', 'one of a, b'."""

@@ -14,8 +14,9 @@ from firstclick.worlds.base import WorldSpec
 T = TypeVar("T", bound=Declared)
 
 PLUGINS = "firstclick.plugins"
+RESEARCH = "firstclick.policies.research"
 
-# Who plays where nobody is named: the learners of the paper, and those it is fair to compare them with.
+# Who plays where nobody is named: the policies of the paper, and those it is fair to compare them with.
 USUAL_POLICIES = (
     "cascade-lin-ts", "cascade-lin-ucb", "ranked-lin-ts", "cascade-ts", "cascade-kl-ucb", "cascade-ucb1",
     "random",
@@ -24,7 +25,7 @@ USUAL_POLICIES = (
 
 @cache
 def _load_everything() -> None:
-    for package_name in ("firstclick.policies", "firstclick.worlds", "firstclick.data.sources"):
+    for package_name in ("firstclick.policies", RESEARCH, "firstclick.worlds", "firstclick.data.sources"):
         package = importlib.import_module(package_name)
         for module in pkgutil.iter_modules(package.__path__, package_name + "."):
             importlib.import_module(module.name)
@@ -56,6 +57,11 @@ def named(base: type[T]) -> dict[str, type[T]]:
 def policy_classes() -> dict[str, type[Policy]]:
     """Every known policy class by its name."""
     return named(Policy)  # type: ignore[type-abstract]
+
+
+def is_research(policy: type[Policy]) -> bool:
+    """Whether the policy is of the second tier: usable everywhere, but lists show it only if asked."""
+    return policy.__module__.startswith(RESEARCH + ".")
 
 
 def world_classes() -> dict[str, type[WorldSpec]]:

@@ -37,7 +37,7 @@ class Step:
 
 
 def play_both(policy, slow, attractions, steps, *, k=3, features=None, restrict=False):
-    """Play the learner and its reference on the same clicks, by position, and compare every slate."""
+    """Play the policy and its reference on the same clicks, by position, and compare every slate."""
     attractions = np.array(attractions)
     n = len(attractions)
     driver = Driver(policy, np.eye(n) if features is None else features, k=k)
@@ -416,7 +416,7 @@ def test_top_rank_says_which_of_its_settings_takes_items_later():
 
 
 @pytest.mark.plain
-def test_items_that_come_later_start_where_their_learner_says():
+def test_items_that_come_later_start_where_their_policy_says():
     catalog = Catalog(["a", "b", "c", "d"], np.eye(4))
     names = ("top-rank:pairs=shown", "bubble-rank", "batch-rank")
     rankers = {name: Ranker(name, catalog, k=2) for name in names}

@@ -1,4 +1,4 @@
-"""Learners of clicks by position: each equals its slow reference, and with all chances 1 its parent."""
+"""Policies of clicks by position: each equals its slow reference, and with all chances 1 its parent."""
 
 from math import inf, log, sqrt
 

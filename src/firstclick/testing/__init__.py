@@ -1,4 +1,4 @@
-"""What every policy must do: `check_policy` for authors of learners, and our own conformance tests.
+"""What every policy must do: `check_policy` for authors of policies, and our own conformance tests.
 
     from firstclick.testing import check_policy
     check_policy(MyPolicy(eagerness=2.0))

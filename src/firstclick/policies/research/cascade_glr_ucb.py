@@ -98,13 +98,16 @@ class CascadeGLRUCB(Policy):
 
     name = "cascade-glr-ucb"
     paper = "Wang et al. 2021 (GLRT-CascadeKL-UCB)"
+    family = "changes"
+    made_for = ("switch",)
     # What was observed before a change and what after it is in the order of the slates.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
 
     delta: float = param(
-        1e-5, "chance of taking luck for a change, for each item; 0 finds none", at_least=0, below=1
-    )
+        1e-5, "chance of taking luck for a change, for each item; 0 finds none",
+        at_least=0, below=1, told="1/horizon",
+    )  # fmt: skip
     explore: float = param(
         0.05, "share of slates that have an item drawn from all at the top", at_least=0, at_most=1
     )

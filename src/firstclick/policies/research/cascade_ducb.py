@@ -51,6 +51,8 @@ class CascadeDUCB(Policy):
 
     name = "cascade-ducb"
     paper = "Li and de Rijke 2019 (CascadeDUCB)"
+    family = "changes"
+    made_for = ("switch", "drift")
     # What counts is how old a slate is, and that says the order in which they came.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
@@ -64,6 +66,7 @@ class CascadeDUCB(Policy):
         "steps that the discount is made for, in place of it: 1 - 1 / (4 sqrt(horizon))",
         kind=int,
         at_least=1,
+        told="horizon",
     )
 
     def __post_init__(self) -> None:

@@ -45,6 +45,8 @@ class CascadeSWUCB(Policy):
 
     name = "cascade-swucb"
     paper = "Li and de Rijke 2019 (CascadeSWUCB)"
+    family = "changes"
+    made_for = ("switch", "drift")
     # What counts is how old a slate is, and that says the order in which they came.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
@@ -57,6 +59,7 @@ class CascadeSWUCB(Policy):
         kind=int,
         at_least=1,
         at_most=10**12,
+        told="horizon",
     )
 
     def __post_init__(self) -> None:
