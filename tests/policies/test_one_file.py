@@ -51,7 +51,7 @@ from matplotlib.colors import to_hex
 from firstclick import make_world, simulate
 from firstclick.cli import app
 from firstclick.report import html_report, regret_figure
-from firstclick.report.style import family_looks
+from firstclick.report.style import family_looks, line_styles
 from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.page import guide_page
 from firstclick.studies.guide.standings import lines_of
@@ -68,12 +68,12 @@ played = compare(asked, stock_worlds(["switch", "drift"]), "out", steps=30, runs
 world = make_world("blb:n_items=6,k=2").build(1)
 results = simulate(["swing-along", "cascade-ts"], world, k=2, steps=9, runs=1)
 lines = {line.get_label(): to_hex(line.get_color()) for line in regret_figure(results).axes[0].get_lines()}
+style = line_styles(["swing-along"])["swing-along"]
 generate = load(Path("docs/generate.py"))
 print(json.dumps({
     "everybody plays": [one.name for one in policies_named()],
     "guide": guide_page(lines_of(played, 30)),
-    "color": lines["swing-along"],
-    "family": [look.color for look in family_looks("changes")],
+    "look of the family": style in family_looks("changes") and style.color == lines["swing-along"],
     "legend": html_report(results, title="t"),
     "docs": generate.policies_page(),
     "list": CliRunner().invoke(app, ["policies"]).stdout,
@@ -109,7 +109,7 @@ def test_a_new_file_is_a_policy_everywhere(folder: str, tmp_path: Path) -> None:
     assert ("swing-along" in main) != research
     assert "- `swing-along:caution=30`" in seen["guide"], "told the number of steps"
 
-    assert seen["color"] in seen["family"]
+    assert seen["look of the family"]
     assert "swing-along" in seen["legend"]
 
     core, _, rest = seen["docs"].partition("## Appendix: research policies\n")
