@@ -4,8 +4,11 @@ class CascadeUCB1(Policy):
     name = "cascade-ucb1"
     radius: float = param(1.5, "weight of the confidence radius", above=0)
 
-CascadeUCB1(radius=0.5).label                      # 'cascade-ucb1:radius=0.5'
-CascadeUCB1.from_text({"radius": "0.5"})           # what the command line gives
+>>> from firstclick.policies.cascade_ucb1 import CascadeUCB1
+>>> CascadeUCB1(radius=0.5).label
+'cascade-ucb1:radius=0.5'
+>>> CascadeUCB1.from_text({"radius": "0.5"}).radius  # what the command line gives
+0.5
 """
 
 import dataclasses
@@ -116,7 +119,10 @@ def _number_in(text: str) -> float | str:
 
 
 def param(default: Any, help: str, *, kind: type | None = None, **rule: Any) -> Any:
-    """Declare one parameter with its default, its sentence in the docs and its rule."""
+    """Declare one parameter with its default, its sentence in the docs and its rule.
+
+    `told` says that a paper assumes it known: a comparison then fills in that one of FACTS.
+    """
     optional = default is None
     kind = kind or type(default)
     return dataclasses.field(

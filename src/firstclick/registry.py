@@ -55,7 +55,11 @@ def named(base: type[T]) -> dict[str, type[T]]:
 
 
 def policy_classes() -> dict[str, type[Policy]]:
-    """Every known policy class by its name."""
+    """Every known policy class by its name.
+
+    >>> policy_classes()["cascade-ucb1"].defaults()
+    {'start': 'sample', 'radius': 1.5}
+    """
     return named(Policy)  # type: ignore[type-abstract]
 
 
@@ -75,7 +79,11 @@ def policy_class(name: str) -> type[Policy]:
 
 
 def make_policy(spec: str | Policy) -> Policy:
-    """The policy that `name:param=value,...` describes."""
+    """The policy that `name:param=value,...` describes.
+
+    >>> make_policy("cascade-ucb1:radius=0.5")
+    CascadeUCB1(start='sample', radius=0.5)
+    """
     if isinstance(spec, Policy):
         return spec
     if not isinstance(spec, str):
@@ -86,7 +94,11 @@ def make_policy(spec: str | Policy) -> Policy:
 
 
 def make_world(spec: str) -> WorldSpec:
-    """The kind of world that `name:param=value,...` describes, ready to be built."""
+    """The kind of world that `name:param=value,...` describes, ready to be built.
+
+    >>> make_world("blb:n_items=9,k=3").build(seed=1).n_items
+    9
+    """
     name, texts = split_spec(spec)
     return find("world", name, world_classes()).from_text(texts)
 

@@ -11,7 +11,8 @@ from firstclick.kernels.clicks import answer, examined_positions
 from firstclick.kernels.compiling import compiled, learn, recommend
 from firstclick.kernels.design import g_optimal, spanning
 from firstclick.kernels.hashing import mix, uniform
-from firstclick.policies import batch_rank, bubble_rank, recur_rank
+from firstclick.policies import bubble_rank
+from firstclick.policies.research import batch_rank, recur_rank
 from firstclick.registry import make_policy
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request

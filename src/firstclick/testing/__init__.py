@@ -75,7 +75,11 @@ CHECKS = (
 
 
 def checks_of(policy: Policy | str) -> list[tuple[Check, str]]:
-    """Every check, with the reason to skip it for this policy, empty if it applies."""
+    """Every check, with the reason to skip it for this policy, empty if it applies.
+
+    >>> [reason for check, reason in checks_of("random") if reason][-1]
+    'random declares learns = False'
+    """
     made = make_policy(policy)
     return [(check, check.reason_to_skip(made)) for check in CHECKS]
 

@@ -98,7 +98,11 @@ STOCK = (
 
 
 def stock_worlds(names: Sequence[str] = ()) -> tuple[StockWorld, ...]:
-    """The stock worlds of these names, in their usual order; all of them for no name."""
+    """The stock worlds of these names, in their usual order; all of them for no name.
+
+    >>> [world.spec for world in stock_worlds(["types", "logistic"])]
+    ['logistic:n_items=256,n_features=6', 'types:n_items=100,n_features=5,types=4']
+    """
     known = {world.name: world for world in STOCK}
     for name in names:
         check_name("stock world", name, known)
