@@ -21,16 +21,16 @@ class CountPolicy(Policy):
 
     family = "counts"
 
-    def initial_state(self, n_items: int, n_features: int, k: int) -> CountState:
+    def initial_state(self, n_items: int, n_features: int, k: int) -> State:
         return CountState(np.zeros(n_items, np.int64), np.zeros(n_items, np.int64), np.zeros(1, np.int64))
 
-    def grow(self, state: CountState, n_items: int) -> CountState:
-        more = np.zeros(n_items - len(state.examined), np.int64)
-        return CountState(
-            np.concatenate([state.examined, more]), np.concatenate([state.hits, more]), state.time
+    def grow(self, state: State, n_items: int) -> State:
+        more = np.zeros(n_items - len(state.examined), state.examined.dtype)
+        return state._replace(
+            examined=np.concatenate([state.examined, more]), hits=np.concatenate([state.hits, more])
         )
 
-    def merge(self, first: CountState, second: CountState) -> CountState:
+    def merge(self, first: State, second: State) -> State:
         return CountState(*(a + b for a, b in zip(first, second, strict=True)))
 
     def check_state(self, state: State, n_items: int, k: int) -> None:
