@@ -1,4 +1,4 @@
-"""`firstclick compare`: every learner in every stock world, and the table and picture of the guide."""
+"""`firstclick compare`: every policy in every stock world, and the table and picture of the guide."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -26,7 +26,7 @@ def compare(
     ] = None,
     policy: Annotated[
         list[str] | None,
-        Option(metavar="SPEC", help="Learner NAME[:param=value,...]; again for more; all by default."),
+        Option(metavar="SPEC", help="Policy NAME[:param=value,...]; again for more; all by default."),
     ] = None,
     steps: Annotated[int, count("Steps of each run.")] = STEPS,
     runs: Annotated[int, count("Runs, each in another world of its kind.")] = RUNS,
@@ -39,9 +39,9 @@ def compare(
     engine: EngineName = "local",
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """Play every learner in every stock world, and write the table and picture of docs/guide.md.
+    """Play every policy in every stock world, and write the table and picture of docs/guide.md.
 
-    The stock worlds are fixed, and learners have their defaults, but are told what their papers assume
+    The stock worlds are fixed, and policies have their defaults, but are told what their papers assume
     known. Interrupted or killed, the same command goes on: finished cells in --out are not played again.
     --out gets guide.md, guide.png, guide.svg, results.csv, and speed.csv with the time of a step.
 
@@ -50,8 +50,8 @@ def compare(
       firstclick compare --out guide
 
     \b
-    Your learner against two others where tastes move:
-      firstclick compare --world switch --world drift --policy my-learner \\
+    Your policy against two others where tastes move:
+      firstclick compare --world switch --world drift --policy my-policy \\
           --policy cascade-lin-ts --policy discounted-lin-ts
     """
     for name, value in (("steps", steps), ("runs", runs)):
@@ -67,8 +67,8 @@ def compare(
             watch=watch(progress),
         )  # fmt: skip
         lines = lines_of(standings, steps)
-        _write_guide(lines, out)
-    for one in standings if policy else ():  # Who names a learner wants to know where it is.
+        _write_guide(lines, out, everything=bool(policy))
+    for one in standings if policy else ():  # Who names a policy wants to know where it is.
         if one.reason:
             talk.print(f"not played in {one.world.name}: {one.reason}")
     if json:
@@ -87,7 +87,7 @@ def as_plain(lines: Sequence[Line]) -> list[dict[str, Any]]:
     ]
 
 
-def _write_guide(lines: Sequence[Line], folder: Path) -> None:
+def _write_guide(lines: Sequence[Line], folder: Path, *, everything: bool) -> None:
     from firstclick.report.figures import figure_bytes
     from firstclick.studies.guide.figure import guide_figure
     from firstclick.studies.guide.page import guide_page
@@ -95,4 +95,4 @@ def _write_guide(lines: Sequence[Line], folder: Path) -> None:
     figure = guide_figure(lines)
     for kind in ("svg", "png"):
         write_whole(folder / f"guide.{kind}", figure_bytes(figure, kind))
-    write_whole(folder / "guide.md", guide_page(lines).encode())
+    write_whole(folder / "guide.md", guide_page(lines, everything=everything).encode())

@@ -55,9 +55,9 @@ def stop_after(number):
 def test_regret_is_what_simulate_gives_in_a_world_of_its_own_for_every_run(policies, whole):
     lines = from_csv((whole / "results.csv").read_text())
     assert [(line.world, line.learner) for line in lines] == [
-        (world, learner)
+        (world, policy)
         for world in ("few-items", "types")
-        for learner in ("cascade-ts", "cascade-lin-ts", "random")
+        for policy in ("cascade-ts", "cascade-lin-ts", "random")
     ]
     for run in range(2):
         cell = next(whole.glob(f"cells/types-*cascade-ts-run-{run}-*.json"))
@@ -110,9 +110,9 @@ def test_what_cannot_be_played_is_refused_before_anything_is_written(policies, t
     assert not (tmp_path / "new").exists()
 
 
-def standing(learner, *regret, reason=""):
+def standing(policy, *regret, reason=""):
     world = StockWorld("few-items", "blb", 2, "A world.")
-    return Standing(world, learner, learner, np.array(regret, float), reason)
+    return Standing(world, policy, policy, np.array(regret, float), reason)
 
 
 def test_lines_compare_with_the_best_and_with_random_order():

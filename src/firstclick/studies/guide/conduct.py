@@ -1,4 +1,4 @@
-"""Play learners in stock worlds, in a folder; the same call goes on where the last one stopped."""
+"""Play policies in stock worlds, in a folder; the same call goes on where the last one stopped."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a comparison gave: the regret of every learner in every stock world, against random order."""
+"""What a comparison gave: the regret of every policy in every stock world, against random order."""
 
 import csv
 import io
@@ -17,6 +17,7 @@ from firstclick.studies.guide.stock import STOCK, StockWorld
 # By so many standard errors of the paired difference one is clearly better than the other.
 CLEARLY = 2.0
 
+# `learner` is the policy as it was asked for, `policy` as it played. Readers of the file know both names.
 COLUMNS = (
     "world", "learner", "policy", "steps", "runs", "expected_regret", "stderr", "share_of_random",
     "times_best", "leads", "reason",
@@ -25,10 +26,10 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """One learner in one world: the regret of each run, or why it did not play."""
+    """One policy in one world: the regret of each run, or why it did not play."""
 
     world: StockWorld
-    learner: str  # as it was asked for
+    asked: str  # the policy as it was asked for
     policy: str  # as it played
     regret: NDArray[np.float64]
     reason: str = ""
@@ -67,11 +68,11 @@ def lines_of(standings: Sequence[Standing], steps: int) -> list[Line]:
         here = [one for one in standings if one.world == world]
         played = [one for one in here if not one.reason]
         best = min(played, key=lambda one: one.mean)
-        floor = next(one for one in played if one.learner == FLOOR)
+        floor = next(one for one in played if one.asked == FLOOR)
         lines += [
             Line(
                 world=world.name,
-                learner=one.learner,
+                learner=one.asked,
                 policy=one.policy,
                 steps=steps,
                 runs=len(one.regret),
@@ -97,7 +98,7 @@ def _clearly_worse(one: Standing, best: Standing) -> bool:
 
 
 def as_csv(lines: Sequence[Line]) -> bytes:
-    """results.csv: one line for each learner in each world."""
+    """results.csv: one line for each policy in each world."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
