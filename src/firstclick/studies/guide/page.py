@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from firstclick.report.rounding import MISSING, with_error
+from firstclick.rounding import MISSING, with_error
 from firstclick.studies.guide.families import FLOOR, family_of
 from firstclick.studies.guide.standings import Line, worlds_in
 
