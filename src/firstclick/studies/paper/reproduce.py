@@ -30,17 +30,10 @@ from firstclick.report.experiment import (
 )
 from firstclick.report.grid import grid_figure, sweep_figure
 from firstclick.report.panel import Plot
-from firstclick.report.reproduction import (
-    FAILS,
-    ClaimRow,
-    FigureBlock,
-    Page,
-    claims_headline,
-    reproduction_page,
-)
+from firstclick.report.reproduction import ClaimRow, FigureBlock, Page, claims_headline, reproduction_page
 from firstclick.report.style import base_name
-from firstclick.studies.paper.claim import METHOD, PAPER_STEPS, TITLES, WORDS, Judged, as_json, judge
-from firstclick.studies.paper.evidence import Measured
+from firstclick.studies.paper.claims import TITLES, WORDS
+from firstclick.studies.paper.evidence import evidence_of
 from firstclick.studies.paper.experiments import (
     BESIDE,
     EXPERIMENTS,
@@ -49,6 +42,9 @@ from firstclick.studies.paper.experiments import (
     experiments_of,
     mode_named,
 )
+from firstclick.studies.paper.judge import METHOD, PAPER_STEPS, as_json, judge
+from firstclick.studies.paper.statistics import CHANCE, fewest_runs
+from firstclick.studies.paper.verdicts import FAILS
 
 # Figure 2 of the paper, column by column: the experiment, what is drawn, and what it is called.
 FIGURE_2 = (
@@ -57,8 +53,6 @@ FIGURE_2 = (
     ("4", "expected_regret", "(c) regret by K"),
     ("4", "reward", "(d) reward by K"),
 )
-# Below this a sign test cannot reject anything.
-FEWEST_RUNS = 6
 SWEPT = {"sigma": "learning rate sigma", "c": "width c of CascadeLinUCB"}
 
 
@@ -110,14 +104,13 @@ def reproduce(
 
     # Real data last, so that it counts where its stand-in is played beside it.
     ordered = sorted(datasets, key=lambda dataset: not dataset.source.synthetic)
-    judged = judge(
-        {
-            dataset_name(dataset.source): Measured(
-                [one for one in comparisons if one.dataset is dataset], mode
-            )
-            for dataset in ordered
-        }
-    )
+    evidence = {
+        dataset_name(dataset.source): evidence_of(
+            [one for one in comparisons if one.dataset is dataset], mode
+        )
+        for dataset in ordered
+    }
+    judged = judge(evidence)
     claims = as_json(
         judged,
         about={"mode": mode.name, "steps": steps, "runs": runs, "seed": seed},
@@ -134,9 +127,14 @@ def reproduce(
     figures = _figures(comparisons, datasets)
     for stem, block in figures:
         save_all(block.figure, folder / stem)
-    # Claims about data that was not played are in claims.json alone.
-    played = {dataset_name(dataset.source) for dataset in datasets}
-    rows = tuple(_row(one) for one in judged if one.claim.dataset in played)
+    rows = tuple(
+        ClaimRow(
+            claim.id, claim.section, TITLES[claim.dataset], claim.sentence, claim.criterion.rule,
+            finding.measured, finding.verdict, finding.reason,
+        )
+        for claim, finding in judged
+        if claim.dataset in evidence  # Claims about data that was not played are in claims.json alone.
+    )  # fmt: skip
     page = Page(
         title="Cascading Bandits for Large-Scale Recommendation Problems, reproduced",
         subtitle=" · ".join(dataset.title for dataset in datasets),
@@ -238,20 +236,6 @@ def _heading(name: str, comparisons: Sequence[Comparison]) -> str:
     return f"{kind} {name}: {comparisons[0].experiment.title}"
 
 
-def _row(judged: Judged) -> ClaimRow:
-    claim, finding = judged.claim, judged.finding
-    return ClaimRow(
-        id=claim.id,
-        section=claim.section,
-        dataset=TITLES[claim.dataset],
-        sentence=claim.sentence,
-        rule=claim.rule,
-        measured=finding.measured,
-        verdict=finding.verdict,
-        reason=finding.reason,
-    )
-
-
 def _of_made_up(datasets: Sequence[Dataset]) -> tuple[str, ...]:
     made_up = [dataset.title for dataset in datasets if dataset.source.synthetic]
     if not made_up:
@@ -265,10 +249,9 @@ def _of_made_up(datasets: Sequence[Dataset]) -> tuple[str, ...]:
 def _summary(rows: tuple[ClaimRow, ...], steps: int, runs: int) -> str:
     """The verdicts counted, the claims that do not hold, and what verdicts need if it was not given."""
     lines = [claims_headline(rows)]
-    if steps != PAPER_STEPS or runs < FEWEST_RUNS:
-        lines.append(
-            f"Verdicts need {PAPER_STEPS:,} steps, as in the paper, and at least {FEWEST_RUNS} runs."
-        )
+    fewest = fewest_runs(CHANCE / 2)
+    if steps != PAPER_STEPS or runs < fewest:
+        lines.append(f"Verdicts need {PAPER_STEPS:,} steps, as in the paper, and at least {fewest} runs.")
     lines += [
         f"  {row.verdict}: {row.dataset}: {row.sentence}"
         for row in rows
