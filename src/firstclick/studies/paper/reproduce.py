@@ -94,8 +94,7 @@ def reproduce(
         experiments, mode, [dataset.source for dataset in datasets], groups=groups, steps=steps, runs=runs,
         seed=seed,
     )  # fmt: skip
-    if extras:
-        declared = [one.with_extras() for one in declared]
+    declared = [one.with_extras() if extras else one for one in declared]
     declared = [
         replace(one, policies=(*one.policies, *policies)) if one.name == BESIDE else one for one in declared
     ]
@@ -104,25 +103,13 @@ def reproduce(
 
     # Real data last, so that it counts where its stand-in is played beside it.
     ordered = sorted(datasets, key=lambda dataset: not dataset.source.synthetic)
-    evidence = {
-        dataset_name(dataset.source): evidence_of(
-            [one for one in comparisons if one.dataset is dataset], mode
-        )
-        for dataset in ordered
-    }
+    evidence, data = {}, {}
+    for dataset in ordered:
+        name, synthetic = dataset_name(dataset.source), dataset.source.synthetic
+        evidence[name] = evidence_of([one for one in comparisons if one.dataset is dataset], mode)
+        data[name] = {"title": dataset.title, "synthetic": synthetic, "sha256": dataset.digest}
     judged = judge(evidence)
-    claims = as_json(
-        judged,
-        about={"mode": mode.name, "steps": steps, "runs": runs, "seed": seed},
-        data={
-            dataset_name(dataset.source): {
-                "title": dataset.title,
-                "synthetic": dataset.source.synthetic,
-                "sha256": dataset.digest,
-            }
-            for dataset in ordered
-        },
-    )
+    claims = as_json(judged, {"mode": mode.name, "steps": steps, "runs": runs, "seed": seed}, data)
     write_whole(folder / "claims.json", (json.dumps(claims, indent=1, ensure_ascii=False) + "\n").encode())
     figures = _figures(comparisons, datasets)
     for stem, block in figures:
@@ -146,7 +133,9 @@ def reproduce(
         method=METHOD,
         words={word.phrase: f"{word.of} is {word.limits}: {word.reason}" for word in WORDS},
         tables=tuple(
-            regret_table(_heading(name, mine), mine)
+            regret_table(
+                f"{'Sweep' if name in SWEPT else 'Experiment'} {name}: {mine[0].experiment.title}", mine
+            )
             for name in experiments
             if (mine := [one for one in comparisons if one.experiment.name == name])
         ),
@@ -205,10 +194,10 @@ def _titled(comparisons: Sequence[Comparison], measure: str, title: str) -> Plot
 def _told(comparisons: Sequence[Comparison], datasets: Sequence[Dataset], mode: Mode) -> tuple[str, ...]:
     """What was run, in two or three sentences."""
     played = list(dict.fromkeys(one.experiment.name for one in comparisons))
-    learners = dict.fromkeys(base_name(one.policy) for each in comparisons for one in each.results.results)
+    policies = dict.fromkeys(base_name(one.policy) for each in comparisons for one in each.results.results)
     titles = ", ".join(one.title for one in datasets)
     sentences = [
-        f"{_listed(played)} on {titles}, with {', '.join(learners)}. "
+        f"{_listed(played)} on {titles}, with {', '.join(policies)}. "
         "Regret is counted in clicks against the greedy best slate of each split."
     ]
     if mode.training.one_split:
@@ -221,19 +210,12 @@ def _told(comparisons: Sequence[Comparison], datasets: Sequence[Dataset], mode: 
 
 def _listed(played: Sequence[str]) -> str:
     """'Experiments 1, 2 of Zong et al. 2016, and sweep of sigma for what it leaves open'."""
-    paper = [name for name in played if name not in SWEPT]
-    swept = [name for name in played if name in SWEPT]
-    parts = [f"experiment{'s' * (len(paper) > 1)} {', '.join(paper)} of Zong et al. 2016"] if paper else []
-    parts += (
-        [f"sweep{'s' * (len(swept) > 1)} of {' and '.join(swept)} for what it leaves open"] if swept else []
-    )
+    paper = ", ".join(name for name in played if name not in SWEPT)
+    swept = " and ".join(name for name in played if name in SWEPT)
+    parts = [f"experiment{'s' * (',' in paper)} {paper} of Zong et al. 2016"] if paper else []
+    parts += [f"sweep{'s' * (' ' in swept)} of {swept} for what it leaves open"] if swept else []
     text = ", and ".join(parts)
     return text[0].upper() + text[1:]
-
-
-def _heading(name: str, comparisons: Sequence[Comparison]) -> str:
-    kind = "Sweep" if name in SWEPT else "Experiment"
-    return f"{kind} {name}: {comparisons[0].experiment.title}"
 
 
 def _of_made_up(datasets: Sequence[Dataset]) -> tuple[str, ...]:
