@@ -150,6 +150,14 @@ def test_the_groups_that_are_declared_are_the_papers() -> None:
             assert group in GROUPS[dataset]
 
 
+def test_on_yelp_regret_has_to_increase_from_4_to_8_shown_and_elsewhere_to_12_too() -> None:
+    for dataset, verdict in (("yelp", HOLDS), ("million-song", FAILS), ("movielens", FAILS)):
+        made = PAPER[dataset]
+        found = verdicts({dataset: replace(made, regrets={**made.regrets, Case(k=12): 800.0})})
+        assert (found[f"{dataset}-k-regret"], found[f"{dataset}-k-best"]) == (verdict, verdict)
+        assert found[f"{dataset}-k-reward"] == HOLDS
+
+
 def test_made_up_data_has_figures_and_no_verdict() -> None:
     rows = judged({**PAPER, "yelp": replace(PAPER["yelp"], synthetic=True)})
     for claim, finding in rows:

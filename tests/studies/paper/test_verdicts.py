@@ -79,6 +79,8 @@ def test_figures_carry_the_ratio_its_interval_its_limits_and_the_order_of_magnit
         finding.measured[0],
     )
     assert finding.reason == "not above 100"
+    (other,) = pair(words.SIMILAR, 2.0).figures["parts"]
+    assert "orders_of_magnitude" not in other
 
 
 A, B = Case(RANKED, 16), Case(LIN_TS, 16)
@@ -269,6 +271,13 @@ def test_runs_must_be_between_both_limits_of_a_word() -> None:
 
     assert [verdict(1, 0), verdict(0, 1), verdict(1, 1)] == [HOLDS] * 3
     assert [verdict(2, 0), verdict(0, 2)] == [UNTESTABLE] * 2
+
+
+@pytest.mark.parametrize("limit", [400.0, 2_500.0])
+def test_a_run_at_a_limit_is_not_inside(limit: float) -> None:
+    runs = {A: [limit] * 2 + [1_400.0] * 9, B: [1_000.0] * 11}
+    (part,) = run_by_run(regrets(NINE, words.SIMILAR, (A, B)), runs).figures["parts"]
+    assert part["runs_inside"] == 9
 
 
 def test_the_largest_of_very_uneven_runs_is_shown_beside_the_mean() -> None:
