@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -135,17 +135,9 @@ class SqliteFile:
         migrations.migrate(str(self.path), Schema(connection, self.path), migrations.SQLITE_STEPS)
 
     def _check_readable(self) -> None:
-        connection = self._connect("ro")
-        try:
-            schema, known = Schema(connection, self.path).number(), len(migrations.SQLITE_STEPS)
-        finally:
-            connection.close()
-        migrations.check_known(str(self.path), schema, known)
-        if schema < known:
-            raise InvalidInput(
-                f"{self.path} was made by an older firstclick (schema {schema}, this one reads {known}); "
-                "start a server on it once, which brings it up to date"
-            )
+        with closing(self._connect("ro")) as connection:
+            schema = Schema(connection, self.path)
+            migrations.check_current(str(self.path), schema, migrations.SQLITE_STEPS)
 
     # -- reading
 
@@ -170,10 +162,10 @@ class SqliteFile:
         if self._closed:
             self.close()
 
-    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+    def rows(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """The answer to a query."""
         with self.reading() as connection:
-            return connection.execute(statement, parameters).fetchall()
+            return connection.execute(statement, values).fetchall()
 
     # -- writing
 
