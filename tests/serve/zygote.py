@@ -69,7 +69,7 @@ def live(life: Life, listening: socket.socket) -> int:
     caretaker.SELDOM = 0.05
     sqlite_file.CHECKPOINT_PAGES = life.checkpoint_pages
     sqlite_file.BUSY_SECONDS = sqlite_errors.BUSY_SECONDS = life.busy_seconds
-    protocol.PatientForAWhile.arrive_within = life.patience
+    protocol.GuardedConnection.arrive_within = life.patience
     server._bound = lambda host, port: listening
     for name in life.broken:
         mutants.ALL[name]()

@@ -24,7 +24,7 @@ from firstclick.wire import errors
 from firstclick.wire.errors import Overloaded, Refused, Unavailable
 from firstclick.wire.feedback import ACCEPTED, DUPLICATE, Entry, Receipt, Shown, report_of
 from firstclick.wire.limits import MOST_ENTRIES
-from firstclick.wire.schemas import Changed, Models, Outcome, Outcomes, Recommended
+from firstclick.wire.schemas import Changed, ModelList, Outcome, Outcomes, Recommended
 
 JSON = "application/json"
 # What a proxy says for a server that it cannot reach is as good as not reaching it.
@@ -208,7 +208,7 @@ class Dialogue:
 
     def models(self) -> Steps[list[dict[str, Any]]]:
         heard = yield from self._ask(Call("GET", "/v1/models"))
-        return [msgspec.to_builtins(one) for one in _read(heard, Models).models]
+        return [msgspec.to_builtins(one) for one in _read(heard, ModelList).models]
 
     def told(self, rest: str) -> Steps[dict[str, Any]]:
         """What there is to read at a path of the model."""

@@ -22,17 +22,17 @@ Features = Annotated[list[float], Meta(max_length=MOST_FEATURES)]
 Role = Literal["read", "write", "admin"]
 
 
-class Request(Struct, forbid_unknown_fields=True):
-    """What a request may hold."""
+class Body(Struct, forbid_unknown_fields=True):
+    """The body of a request."""
 
     one_of: ClassVar[tuple[str, ...]] = ()  # fields of which there must be one, and only one
 
 
-class Nothing(Request):
+class Nothing(Body):
     """An empty object."""
 
 
-class Recommend(Request):
+class Recommend(Body):
     """What to recommend; all of it may be left out."""
 
     k: (
@@ -83,7 +83,7 @@ class Recommended(Struct):
     seq: int
 
 
-class Feedback(Request):
+class Feedback(Body):
     """What was clicked: `click` or `clicks`, and how far the user looked if the page knows."""
 
     one_of: ClassVar[tuple[str, ...]] = ("click", "clicks")
@@ -114,7 +114,7 @@ class Receipt(Struct, omit_defaults=True):
     durability: Durability = "full"
 
 
-class FeedbackBatch(Request):
+class FeedbackBatch(Body):
     """Many pieces of feedback, each with its own outcome."""
 
     feedback: Annotated[list[Feedback], Meta(extra_json_schema={"maxItems": MOST_ENTRIES})]
@@ -135,7 +135,7 @@ class Outcomes(Struct):
     results: list[Outcome]
 
 
-class ItemFacts(Request):
+class ItemFacts(Body):
     """An item whose id is in the path."""
 
     name: Words = ""
@@ -143,7 +143,7 @@ class ItemFacts(Request):
     features: Features | None = None
 
 
-class NewItem(Request):
+class NewItem(Body):
     """An item."""
 
     id: ItemId
@@ -152,7 +152,7 @@ class NewItem(Request):
     features: Features | None = None
 
 
-class ItemChanges(Request):
+class ItemChanges(Body):
     """Items to put, and items to withdraw."""
 
     put: list[NewItem] = []
@@ -181,11 +181,11 @@ class ListedItems(Struct):
     next: int | None
 
 
-class NewModel(Request):
+class NewModel(Body):
     """A model to create."""
 
     name: str
-    policy: Annotated[str, Meta(description="learner, NAME[:param=value,...]")]
+    policy: Annotated[str, Meta(description="policy, NAME[:param=value,...]")]
     k: Annotated[int, Meta(ge=1, le=MOST_ROWS)]
     items: list[NewItem]
     seed: Count | None = None
@@ -206,13 +206,13 @@ class ModelFacts(Struct):
     clicks: int
 
 
-class Models(Struct):
+class ModelList(Struct):
     """All models."""
 
     models: list[ModelFacts]
 
 
-class Rollback(Request):
+class Rollback(Body):
     """The event after which things shall stand again."""
 
     seq: Count
@@ -229,7 +229,7 @@ class AuditAnswer(Struct):
     seconds: float
 
 
-class NewKey(Request):
+class NewKey(Body):
     """An API key to make."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]

@@ -19,7 +19,7 @@ from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings
 from firstclick.serve.http import server as server_module
 from firstclick.serve.http.auth import new_key
-from firstclick.serve.http.connection import MOST_HEAD, PatientForAWhile
+from firstclick.serve.http.connection import MOST_HEAD, GuardedConnection
 from firstclick.serve.http.server import STOPPED, STORE_BROKEN, Server
 from firstclick.wire.errors import StoreBroken
 
@@ -29,7 +29,7 @@ AT_LAST = 30.0
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(PatientForAWhile, "arrive_within", 0.3)
+    monkeypatch.setattr(GuardedConnection, "arrive_within", 0.3)
     monkeypatch.setattr(server_module, "KEEP_ALIVE", 0.3)
     with a_server(tmp_path) as server:
         yield server

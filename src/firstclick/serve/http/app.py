@@ -17,8 +17,7 @@ from firstclick.serve.dashboard.data import OUTCOMES, Views
 from firstclick.serve.http.auth import Gate, Role, is_loopback
 from firstclick.serve.http.decoding import decode
 from firstclick.serve.http.errors import Failed, Headers, UnsupportedMedia, as_answer
-from firstclick.serve.http.loop_inbox import Mailbox
-from firstclick.serve.http.messages import JSON, Answer, Asked, Site
+from firstclick.serve.http.messages import JSON, Answer, Asked, LoopInbox, Site
 from firstclick.serve.http.metrics import Durations, Metrics
 from firstclick.serve.http.openapi import document
 from firstclick.serve.http.rate_limit import RateLimit, caller_of
@@ -54,7 +53,7 @@ class App:
         self.site = Site(
             service,
             settings,
-            Mailbox(),
+            LoopInbox(),
             Metrics(service),
             Views(service, settings.durability),
             msgspec.json.encode(document()),
@@ -269,18 +268,18 @@ def _too_large(most: int) -> TooLarge:
     return TooLarge(f"the body may have {most} bytes; send less at once")
 
 
-def _query(route: Route, raw: bytes) -> dict[str, str]:
-    """The parameters behind the question mark, each once and known."""
+def _query(route: Route, raw: bytes) -> dict[str, int]:
+    """The parameters behind the question mark, each once and known; defaults for the others."""
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
     except ValueError:
         raise Malformed("what is behind the ? cannot be read; write it as name=value&name=value") from None
-    found: dict[str, str] = {}
-    for name, value in pairs:
+    found: dict[str, int] = {}
+    for name, text in pairs:
         if name not in route.query:
             known = ", ".join(route.query)
             raise Malformed(f"there is no parameter {name[:60]!r}; there are {known}")
         if name in found:
             raise Malformed(f"parameter {name} is given twice; give it once")
-        found[name] = value
-    return found
+        found[name] = route.query[name].read(name, text)
+    return {name: query.default for name, query in route.query.items()} | found

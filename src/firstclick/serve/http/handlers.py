@@ -15,14 +15,13 @@ from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
-from firstclick.serve.http.static import HEADERS as PAGE_HEADERS
-from firstclick.serve.http.static import pages
+from firstclick.serve.http.static import static_files
 from firstclick.serve.model.item_rules import features_as_given
 from firstclick.serve.model.model import Model
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
 from firstclick.wire.feedback import ACCEPTED, ClickReport, Receipt
-from firstclick.wire.limits import MOST_ENTRIES, MOST_ITEMS_LISTED
+from firstclick.wire.limits import MOST_ENTRIES
 
 FILE = b"application/octet-stream"
 # The oldest age of the store's last answer that goes without saying.
@@ -67,7 +66,7 @@ async def _outcomes(asked: Asked, entries: Sequence[schemas.Feedback]) -> list[R
             )
             for entry in entries
         ],
-        partial(asked.site.mailbox.post, future),
+        partial(asked.site.inbox.post, future),
     )
     return await future
 
@@ -131,8 +130,7 @@ def change_items(asked: Asked) -> schemas.Changed:
 
 def list_items(asked: Asked) -> schemas.ListedItems:
     model = asked.service.model(asked.path[0])
-    after = _whole(asked, "after", -1, at_least=-1)
-    limit = _whole(asked, "limit", 100, at_least=1, at_most=MOST_ITEMS_LISTED)
+    after, limit = asked.query["after"], asked.query["limit"]
     with model.lock:
         catalog, names, groups = model.shelf.catalog, model.shelf.names, model.shelf.groups
         rows = np.flatnonzero(catalog.hidden[after + 1 :] == 0)[: limit + 1] + after + 1
@@ -164,24 +162,12 @@ def _items(given: Sequence[schemas.NewItem]) -> list[Item]:
     return [Item(item.id, item.name, item.group, _row(item.features)) for item in given]
 
 
-def _whole(asked: Asked, name: str, default: int, *, at_least: int, at_most: int = 2**53) -> int:
-    """A whole number of the query."""
-    text = asked.query.get(name)
-    if text is None:
-        return default
-    digits = text.removeprefix("-")
-    value = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
-    if value is None or not at_least <= value <= at_most:
-        raise Malformed(f"{name} must be a whole number from {at_least} to {at_most}, got {text[:60]!r}")
-    return value
-
-
 # Models
 
 
-def list_models(asked: Asked) -> schemas.Models:
+def list_models(asked: Asked) -> schemas.ModelList:
     service = asked.service
-    return schemas.Models([_facts(service.model(name)) for name in service.names()])
+    return schemas.ModelList([_facts(service.model(name)) for name in service.names()])
 
 
 def create_model(asked: Asked) -> Answer:
@@ -302,6 +288,5 @@ def openapi(asked: Asked) -> Answer:
     return Answer(asked.site.openapi)
 
 
-def page(path: str, asked: Asked) -> Answer:
-    content, media = pages()[path]
-    return Answer(content, 200, PAGE_HEADERS, media)
+def static_file(path: str, asked: Asked) -> Answer:
+    return static_files()[path]

@@ -13,23 +13,34 @@ from firstclick.serve.dashboard.data import View
 from firstclick.serve.http import handlers
 from firstclick.serve.http.auth import Role
 from firstclick.serve.http.errors import NoSuchPath, WrongMethod
-from firstclick.serve.http.static import pages
+from firstclick.serve.http.static import static_files
 from firstclick.wire import limits, schemas
+from firstclick.wire.errors import Malformed
 
 PLACE = None  # the key under which a tree of paths holds whatever stands for a parameter
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A parameter behind the question mark."""
+    """A parameter behind the question mark: a whole number."""
 
     summary: str
     at_least: int
     at_most: int
     default: int
 
+    def read(self, name: str, text: str) -> int:
+        """The number that was sent, or Malformed."""
+        digits = text.removeprefix("-")
+        value = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
+        if value is None or not self.at_least <= value <= self.at_most:
+            raise Malformed(
+                f"{name} must be a whole number from {self.at_least} to {self.at_most}, got {text[:60]!r}"
+            )
+        return value
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(eq=False)
 class Route:
     """What can be asked, by whom, in which form, and what can come of it."""
 
@@ -56,17 +67,13 @@ class Route:
     def __post_init__(self) -> None:
         if not isinstance(self.role, Role):
             raise TypeError(f"{self.method} {self.path}: say which role may do this, got {self.role!r}")
-        awaited = asyncio.iscoroutinefunction(self.handler)
-        object.__setattr__(self, "awaited", awaited)
-        decoder = None if self.body in (None, bytes) else msgspec.json.Decoder(self.body)
-        object.__setattr__(self, "decoder", decoder)
-        needed = () if decoder is None else msgspec.structs.fields(self.body)
-        one_more = bool(decoder is not None and self.body.one_of)
-        object.__setattr__(self, "required", sum(field.required for field in needed) + one_more)
-
-    awaited: bool = field(init=False)
-    decoder: "msgspec.json.Decoder[Any] | None" = field(init=False)
-    required: int = field(init=False)  # fields that a body must have
+        self.awaited = asyncio.iscoroutinefunction(self.handler)
+        self.decoder: msgspec.json.Decoder[Any] | None = None
+        self.required = 0  # fields that a body must have
+        if self.body not in (None, bytes):
+            self.decoder = msgspec.json.Decoder(self.body)
+            needed = sum(field.required for field in msgspec.structs.fields(self.body))
+            self.required = needed + bool(self.body.one_of)
 
     @property
     def parameters(self) -> list[str]:
@@ -127,7 +134,7 @@ ROUTES: list[Route] = [
             "limit": Query(summary="at most", at_least=1, at_most=limits.MOST_ITEMS_LISTED, default=100),
         },
     ),
-    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=schemas.Models),
+    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=schemas.ModelList),
     Route(
         "POST", "/v1/models", ADMIN, handlers.create_model,
         "A new model.",
@@ -191,8 +198,11 @@ ROUTES: list[Route] = [
     ),
     Route("GET", "/openapi.json", READ, handlers.openapi, "This document.", answer=dict[str, Any]),
     *(
-        Route("GET", path, OPEN, partial(handlers.page, path), f"The dashboard: {path}", in_document=False)
-        for path in pages()
+        Route(
+            "GET", path, OPEN, partial(handlers.static_file, path), f"The dashboard: {path}",
+            in_document=False,
+        )
+        for path in static_files()
     ),
 ]  # fmt: skip
 
