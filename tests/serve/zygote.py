@@ -80,7 +80,10 @@ def live(life: Life, listening: socket.socket) -> int:
     )
     service, _ = open_for(settings, lambda done, total: None)
     make_models(service)
-    return server.run(service, settings)
+    try:
+        return server.Server(service, settings).run()
+    finally:
+        service.close()
 
 
 def _warm_up() -> None:

@@ -21,7 +21,7 @@ from firstclick.errors import InvalidInput
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
 from firstclick.wire import errors
-from firstclick.wire.errors import Overloaded, Refused, Unavailable
+from firstclick.wire.errors import Refused, TryLater, Unavailable
 from firstclick.wire.feedback import ACCEPTED, DUPLICATE, ClickReport, Entry, Receipt, Shown, report_of
 from firstclick.wire.limits import MOST_ENTRIES
 from firstclick.wire.schemas import Changed, ModelList, Outcome, Outcomes, Recommended
@@ -172,7 +172,7 @@ class Flow:
             part = bodies[start : start + MOST_ENTRIES]
             try:
                 outcomes += yield from self._part_of_batch(part)
-            except (Overloaded, Unavailable) as refusal:
+            except TryLater as refusal:
                 # What the parts before this one came to is known, and must not be lost.
                 return outcomes + [refusal] * (len(bodies) - start)
         return outcomes
@@ -191,7 +191,7 @@ class Flow:
             if len(results) != len(waiting):
                 raise Unexpected(_quoted(heard))
             outcomes |= zip(waiting, map(_outcome, results), strict=True)
-            waiting = [i for i in waiting if isinstance(outcomes[i], Overloaded | Unavailable)]
+            waiting = [i for i in waiting if isinstance(outcomes[i], TryLater)]
             pause = self._pause_if_any_left(attempt, began, 0.0)
             if not waiting or pause is None:
                 return [outcomes[i] for i in range(len(entries))]
@@ -330,7 +330,7 @@ def _refusal(heard: Heard) -> Refused:
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
         proxy = heard.code in TRY_AGAIN
         return (Unavailable if proxy else Unexpected)(_quoted(heard))
-    if issubclass(kind, Overloaded | Unavailable):
+    if issubclass(kind, TryLater):
         return kind(message, retry_after=_seconds(heard.retry_after))
     return kind(message)
 

@@ -1,7 +1,7 @@
 """What is shown, what a page reports of it, and the receipt for that."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -43,13 +43,6 @@ class ClickReport(NamedTuple):
         if not isinstance(token, str):
             raise Malformed(f"a slate, or its token, must be given with a click, got {quoted(token)}")
         return token
-
-
-class MoreClicks(TypedDict, total=False):
-    """What else `feedback` may say, as `ClickReport` explains it."""
-
-    clicks: Sequence[int] | None
-    examined: int | None
 
 
 # A slate, or its token, and the first click; or more.

@@ -16,10 +16,35 @@ from firstclick.wire.limits import (
 
 Number = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)]
 Count = Annotated[int, Meta(ge=0, le=LARGEST_ID)]
-ItemId = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)] | Annotated[str, Meta(max_length=LONGEST_ID)]
+ItemId = Number | Annotated[str, Meta(max_length=LONGEST_ID)]
 Words = Annotated[str, Meta(max_length=LONGEST_NAME)]
 Features = Annotated[list[float], Meta(max_length=MOST_FEATURES)]
 Role = Literal["read", "write", "admin"]
+Durability = Literal["full", "relaxed"]
+
+Places = Annotated[int, Meta(ge=1, le=MOST_ROWS, description="places to fill; all of the model's if absent")]
+Pinned = Annotated[
+    dict[int, ItemId],
+    Meta(
+        description="items that have their place: position, from 0, to item",
+        extra_json_schema={"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2})$"}},
+    ),
+]
+RequestId = Annotated[
+    str, Meta(min_length=1, max_length=256, description="feedback is counted once for one request id")
+]
+Context = Annotated[
+    list[float], Meta(max_length=MOST_CONTEXT, description="the user, if the policy asks for it")
+]
+OfEachGroup = Annotated[int, Meta(ge=0, le=LARGEST_ID, description="items of each group")]
+OfTheseGroups = Annotated[dict[str, Count], Meta(description="items of these groups: group to number")]
+OwnFeatures = Annotated[list[Features], Meta(description="of the candidates, in place of those they have")]
+
+Click = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID, description="first position clicked, from 0")]
+Clicks = Annotated[
+    list[Number], Meta(max_length=MOST_ROWS, description="all positions clicked, in any order")
+]
+Examined = Annotated[int, Meta(ge=0, le=LARGEST_ID, description="how many from the top the user saw")]
 
 
 class Body(Struct, forbid_unknown_fields=True):
@@ -35,43 +60,14 @@ class Nothing(Body):
 class Recommend(Body):
     """What to recommend; all of it may be left out."""
 
-    k: (
-        Annotated[int, Meta(ge=1, le=MOST_ROWS, description="places to fill; all of the model's if absent")]
-        | None
-    ) = None
+    k: Places | None = None
     candidates: Annotated[list[ItemId], Meta(description="choose among these only")] | None = None
     exclude: Annotated[list[ItemId], Meta(description="never these")] = []
-    pinned: Annotated[
-        dict[int, ItemId],
-        Meta(
-            description="items that have their place: position, from 0, to item",
-            extra_json_schema={"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2})$"}},
-        ),
-    ] = {}
-    request_id: (
-        Annotated[
-            str,
-            Meta(min_length=1, max_length=256, description="feedback is counted once for one request id"),
-        ]
-        | None
-    ) = None
-    context: (
-        Annotated[
-            list[float], Meta(max_length=MOST_CONTEXT, description="the user, if the policy asks for it")
-        ]
-        | None
-    ) = None
-    at_most: (
-        Annotated[int, Meta(ge=0, le=LARGEST_ID, description="items of each group")]
-        | Annotated[
-            dict[str, Annotated[int, Meta(ge=0, le=LARGEST_ID)]],
-            Meta(description="items of these groups: group to number"),
-        ]
-        | None
-    ) = None
-    features: (
-        Annotated[list[Features], Meta(description="of the candidates, in place of those they have")] | None
-    ) = None
+    pinned: Pinned = {}
+    request_id: RequestId | None = None
+    context: Context | None = None
+    at_most: OfEachGroup | OfTheseGroups | None = None
+    features: OwnFeatures | None = None
 
 
 class Recommended(Struct):
@@ -89,21 +85,9 @@ class Feedback(Body):
     one_of: ClassVar[tuple[str, ...]] = ("click", "clicks")
 
     token: str
-    click: (
-        Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID, description="first position clicked, from 0")]
-        | UnsetType
-        | None
-    ) = UNSET
-    clicks: (
-        Annotated[list[Number], Meta(max_length=MOST_ROWS, description="all positions clicked, in any order")]
-        | UnsetType
-    ) = UNSET
-    examined: (
-        Annotated[int, Meta(ge=0, le=LARGEST_ID, description="how many from the top the user saw")] | None
-    ) = None
-
-
-Durability = Literal["full", "relaxed"]
+    click: Click | UnsetType | None = UNSET
+    clicks: Clicks | UnsetType = UNSET
+    examined: Examined | None = None
 
 
 class Receipt(Struct, omit_defaults=True):
@@ -143,13 +127,10 @@ class ItemFacts(Body):
     features: Features | None = None
 
 
-class NewItem(Body):
+class NewItem(ItemFacts, kw_only=True):
     """An item."""
 
     id: ItemId
-    name: Words = ""
-    group: Words = ""
-    features: Features | None = None
 
 
 class ItemChanges(Body):

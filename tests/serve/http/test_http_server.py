@@ -206,13 +206,10 @@ from firstclick.serve.config import Settings
 from firstclick.serve.http import server
 from firstclick.serve.service import open_service
 service = open_service(sys.argv[1])
-bound = server.Server
-class Told(bound):
-    def __init__(self, *given):
-        super().__init__(*given)
-        print(self.address, flush=True)
-server.Server = Told
-code = server.run(service, Settings(port=0))
+bound = server.Server(service, Settings(port=0))
+print(bound.address, flush=True)
+code = bound.run()
+service.close()
 print("closed" if service.store._file._closed else "open", flush=True)
 sys.exit(code)
 """

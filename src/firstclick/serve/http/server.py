@@ -128,14 +128,6 @@ class Server:
         self._thread.join()
 
 
-def run(service: Service, settings: Settings) -> int:
-    """Serve until asked to stop, then close the service; the exit code of the process."""
-    try:
-        return Server(service, settings).run()
-    finally:
-        service.close()
-
-
 def _bound(host: str, port: int) -> socket.socket:
     """A socket that listens: connections that come before we serve wait a moment."""
     try:
