@@ -25,7 +25,7 @@ from firstclick.cli.parameters import in_words, print_entry
 from firstclick.data.cut import group_items, keep_items
 from firstclick.data.describe import describe as describe_interactions
 from firstclick.data.sources import Progress as Report
-from firstclick.data.sources import make_source, source_classes
+from firstclick.data.sources import Source, make_source, source_classes
 from firstclick.data.sources.download import download as fetch
 from firstclick.data.sources.download import find_archive
 from firstclick.errors import InvalidInput
@@ -131,11 +131,7 @@ def describe(
       firstclick data describe synthetic-yelp:seed=3
       firstclick data describe table:user=customer,item=film --data sales.csv
     """
-    chosen = make_source(source)
-    if chosen.synthetic and data is not None:
-        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
-    if not chosen.synthetic and data is None:
-        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
+    chosen = chosen_source(source, data)
     with bar("making data up" if chosen.synthetic else "reading", TaskProgressColumn()) as progress:
         loaded = chosen.load(data, progress)
     with talk.status("counting") if sys.stderr.isatty() else nullcontext():
@@ -151,6 +147,16 @@ def describe(
     out.print(Text(title, "bold"))
     for block in description_blocks(described):
         out.print(block)
+
+
+def chosen_source(spec: str, data: Path | None) -> Source:
+    """The source of this description; --data must be given where it reads files, and only there."""
+    chosen = make_source(spec)
+    if chosen.synthetic and data is not None:
+        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
+    if not chosen.synthetic and data is None:
+        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
+    return chosen
 
 
 @contextmanager

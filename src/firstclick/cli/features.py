@@ -10,12 +10,14 @@ from typer import Argument, Option
 
 from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import print_json, progress_bar, talk
+from firstclick.cli.data import chosen_source
 from firstclick.cli.experiments import SECONDS_BETWEEN_LINES
 from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
+from firstclick.cli.stores import refuse_existing
 from firstclick.cli.wording import count
 from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
 from firstclick.data.gathering import GROUP_SEPARATOR
-from firstclick.data.sources import Progress, make_source
+from firstclick.data.sources import Progress
 from firstclick.errors import InvalidInput
 from firstclick.files.reading import PARQUET
 from firstclick.validation.whole_number import whole_number
@@ -150,11 +152,7 @@ def _loader(
     if given:
         raise InvalidInput(f"--{next(iter(given)).replace('_', '-')} goes with --interactions")
     assert source is not None
-    chosen = make_source(source)
-    if chosen.synthetic and data is not None:
-        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
-    if not chosen.synthetic and data is None:
-        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
+    chosen = chosen_source(source, data)
     return lambda progress: chosen.load(data, progress), chosen.label
 
 
@@ -162,10 +160,7 @@ def _check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that is there already, or cannot be written, before any work is done."""
     if path.suffix not in (".csv", *PARQUET):
         raise InvalidInput(f"--out must end in .csv or .parquet, got {str(path)!r}")
-    if path.is_dir():
-        raise InvalidInput(f"--out {path} is a folder; name a file in it")
-    if path.exists() and not overwrite:
-        raise InvalidInput(f"--out {path} is there already; name a new file, or say --overwrite")
+    refuse_existing(path, overwrite=overwrite)
     try:
         # Tried, because permissions alone do not tell.
         tempfile.TemporaryFile(dir=path.parent).close()

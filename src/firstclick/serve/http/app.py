@@ -64,9 +64,7 @@ class App:
         self._matcher = Matcher(ROUTES)
         self._gate = Gate(bound_to_loopback=is_loopback(settings.host))
         self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
-        self._most_running = settings.max_requests
-        self._body_most = settings.max_body
-        self._bulk_body_most = settings.max_bulk_body
+        self._settings = settings
         self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
         self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
         self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
@@ -84,6 +82,7 @@ class App:
             raise ValueError(f"only HTTP is served here, got {scope['type']!r}")
         headers: dict[bytes, bytes] = dict(scope["headers"])
         method: str = scope["method"]
+        raw_path: str = scope["raw_path"].decode("latin-1")  # as it was sent, escapes and all
         route: Route | None = None
         path: tuple[str, ...] = ()
         extra: Headers = self._cross_origin(headers) if self._origins else []
@@ -91,9 +90,9 @@ class App:
         self._metrics.running += 1
         try:
             if method == "OPTIONS" and self._is_preflight(headers):
-                answer = self._preflight(scope)
+                answer = self._preflight(raw_path)
             else:
-                route, path = self._matcher.match(method, _raw_path(scope))
+                route, path = self._matcher.match(method, raw_path)
                 answer = await self._answer(route, path, scope, headers, receive)
         except Gone:
             return
@@ -137,7 +136,7 @@ class App:
         key = self._let_in(route, scope, headers)
         asked = Asked(self.site, path, key=key)
         if route.body is not None:
-            most = self._bulk_body_most if route.bulk else self._body_most
+            most = self._settings.max_bulk_body if route.bulk else self._settings.max_body
             _check_media(headers, OCTETS if route.body is bytes else JSON)
             body = await _read(headers, receive, most)
             if route.bulk and route.in_pool:
@@ -164,9 +163,9 @@ class App:
         keys = self._caretaker.api_keys
         if not keys:
             self._gate.check_host(headers.get(b"host"))
-        if not route.always and self._metrics.running > self._most_running:
+        if not route.always and self._metrics.running > self._settings.max_requests:
             raise Overloaded(
-                f"{self._most_running} requests are being answered, and no more are taken; "
+                f"{self._settings.max_requests} requests are being answered, and no more are taken; "
                 "send the same again after a while"
             )
         authorization = headers.get(b"authorization")
@@ -201,8 +200,8 @@ class App:
     def _is_preflight(self, headers: dict[bytes, bytes]) -> bool:
         return headers.get(b"origin") in self._origins and b"access-control-request-method" in headers
 
-    def _preflight(self, scope: Scope) -> Answer:
-        methods, _ = self._matcher.methods(_raw_path(scope))
+    def _preflight(self, raw_path: str) -> Answer:
+        methods, _ = self._matcher.methods(raw_path)
         return Answer(
             b"",
             204,
@@ -216,12 +215,6 @@ class App:
 
 def _decoded(route: Route, body: bytes) -> Any:
     return body if route.decoder is None else decode(route.decoder, body, route.required)
-
-
-def _raw_path(scope: Scope) -> str:
-    """The path as it was sent, escapes and all."""
-    raw: bytes = scope["raw_path"]
-    return raw.decode("latin-1")
 
 
 def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
@@ -247,21 +240,17 @@ async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> byt
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length[:20]) > most:
         raise _too_large(most)
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise Gone
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False) and len(body) <= most:
-        return body
-    parts = bytearray(body)
-    while message.get("more_body", False) and len(parts) <= most:
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Gone
-        parts += message.get("body", b"")
-    if len(parts) > most:
-        raise _too_large(most)
-    return bytes(parts)
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+        if size > most:
+            raise _too_large(most)
+    return b"".join(parts)
 
 
 def _too_large(most: int) -> TooLarge:

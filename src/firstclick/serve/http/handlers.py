@@ -38,18 +38,8 @@ def empty(asked: Asked) -> Answer:
 
 
 def recommend(asked: Asked) -> Answer:
-    body: schemas.Recommend = asked.body
-    shown = asked.service.recommend(
-        asked.path[0],
-        k=body.k,
-        candidates=body.candidates,
-        exclude=body.exclude,
-        pinned=body.pinned,
-        request_id=body.request_id,
-        context=body.context,
-        at_most=body.at_most,
-        features=body.features,
-    )
+    # The fields of the body are the arguments of the service.
+    shown = asked.service.recommend(asked.path[0], **msgspec.structs.asdict(asked.body))
     headers = [(b"firstclick-seq", b"%d" % shown.seq)]
     if (age := asked.service.caretaker.silence()) > LATELY:
         headers.append((b"firstclick-age", b"%.1f" % age))
