@@ -9,7 +9,6 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.progress import TaskProgressColumn
 from typer import Argument, Option
 
 from firstclick.cli.console import page, print_json, talk
@@ -80,7 +79,7 @@ def audit(
         wrong = there.check()
         audits = []
         for stored in [find_model(there, model)] if model else there.models():
-            with bar(f"folding {stored.name}", TaskProgressColumn()) as progress:
+            with bar(f"folding {stored.name}") as progress:
                 audits.append(audit_stored(there, stored, progress))
     if json:
         print_json({"storage": wrong, "models": [one._asdict() | {"equal": one.equal} for one in audits]})

@@ -1,7 +1,7 @@
 """What is shown, what a page reports of it, and the receipt for that."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -9,13 +9,15 @@ from firstclick.catalog.ids import ItemId
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed
 
-ACCEPTED, DUPLICATE = "accepted", "duplicate"
+Status = Literal["accepted", "duplicate"]
+ACCEPTED: Status = "accepted"
+DUPLICATE: Status = "duplicate"
 
 
 class Receipt(NamedTuple):
     """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there."""
 
-    status: str
+    status: Status
     seq: int
 
 

@@ -67,10 +67,8 @@ async def feedback(asked: Asked) -> Answer:
         # Not raised: what is raised is counted at the door, and the service has counted this one.
         code, content, headers = as_answer(outcome)
         return Answer(content, code, headers)
-    durability = _durability(asked)
-    if outcome.status == ACCEPTED:
-        return Answer(encode(schemas.Receipt("accepted", outcome.seq, durability)), 201)
-    return Answer(encode(schemas.Receipt("duplicate", outcome.seq, durability)))
+    receipt = schemas.Receipt(outcome.status, outcome.seq, _durability(asked))
+    return Answer(encode(receipt), 201 if outcome.status == ACCEPTED else 200)
 
 
 async def feedback_batch(asked: Asked) -> schemas.Outcomes:
