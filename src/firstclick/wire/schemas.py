@@ -194,7 +194,7 @@ class ModelList(Struct):
 
 
 class Rollback(Body):
-    """The event after which things shall stand again."""
+    """The event to roll back to."""
 
     seq: Count
 
@@ -239,7 +239,7 @@ class Keys(Struct):
 
 
 class Live(Struct):
-    """The process turns."""
+    """The process is alive."""
 
     status: Literal["live"]
 

@@ -23,7 +23,6 @@ from firstclick.serve.http.openapi import document
 from firstclick.serve.http.rate_limit import RateLimit, caller_of
 from firstclick.serve.http.routes import ROUTES, Matcher, Route
 from firstclick.serve.service import Service
-from firstclick.serve.store.store import ApiKey
 from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge
 
 log = logging.getLogger("firstclick.serve")
@@ -133,8 +132,8 @@ class App:
         headers: dict[bytes, bytes],
         receive: Receive,
     ) -> Answer:
-        key = self._let_in(route, scope, headers)
-        asked = Asked(self.site, path, key=key)
+        self._let_in(route, scope, headers)
+        asked = Asked(self.site, path)
         if route.body is not None:
             most = self._settings.max_bulk_body if route.bulk else self._settings.max_body
             _check_media(headers, OCTETS if route.body is bytes else JSON)
@@ -158,8 +157,8 @@ class App:
         pool = self._long_pool if route.long else self._pool
         return await asyncio.get_running_loop().run_in_executor(pool, work)
 
-    def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> ApiKey | None:
-        """The key that was sent, if any; a Refused for those who may not come in, or not now."""
+    def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """A Refused for those who may not come in, or not now."""
         keys = self._caretaker.api_keys
         if not keys:
             self._gate.check_host(headers.get(b"host"))
@@ -175,7 +174,6 @@ class App:
             self._rate.take(key.id if key else caller_of(client[0] if client else None))
         if route.role is not Role.OPEN:
             self._gate.check_role(route.role, key, authorization is not None, keys)
-        return key
 
     def _refused(self, refusal: Refused, route: Route | None, path: tuple[str, ...]) -> Answer:
         counts = route is not None and route.counts and path[0] in self._service.outcomes

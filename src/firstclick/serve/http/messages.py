@@ -10,7 +10,6 @@ from firstclick.serve.config import Settings
 from firstclick.serve.dashboard.data import Views
 from firstclick.serve.http.metrics import Metrics
 from firstclick.serve.service import Service
-from firstclick.serve.store.store import ApiKey
 
 JSON = b"application/json"
 
@@ -57,13 +56,12 @@ class Site:
 
 @dataclass(slots=True)
 class Asked:
-    """A request that was let in: its parameters, its body (a Struct, or bytes of a file), its key if any."""
+    """A request that was let in: its parameters, and its body (a Struct, or bytes of a file)."""
 
     site: Site
     path: tuple[str, ...]
     body: Any = None
     query: Mapping[str, int] = field(default_factory=dict)
-    key: ApiKey | None = None
 
     @property
     def service(self) -> Service:

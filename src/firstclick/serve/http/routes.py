@@ -166,7 +166,7 @@ ROUTES: list[Route] = [
     ),
     Route(
         "POST", f"{MODEL}/rollback", ADMIN, handlers.roll_back,
-        "Know again what was known after event `seq`. The log keeps all that came since.",
+        "Roll the model back to event `seq`. The log keeps all that came since.",
         body=schemas.Rollback, answer=schemas.Changed, refused=(404, 503), in_pool=True, long=True,
         example={"seq": 1},
     ),
@@ -187,9 +187,9 @@ ROUTES: list[Route] = [
         "Answers nothing, for measuring: what a request costs before anything is done.",
         body=schemas.Nothing, answer=schemas.Nothing, example={},
     ),
-    Route("GET", "/health/live", OPEN, handlers.live, "The process turns.", answer=schemas.Live, always=True),
+    Route("GET", "/health/live", OPEN, handlers.live, "Liveness probe.", answer=schemas.Live, always=True),
     Route(
-        "GET", "/health/ready", OPEN, handlers.ready, "Requests can be sent here.",
+        "GET", "/health/ready", OPEN, handlers.ready, "Readiness probe: requests can be sent here.",
         answer=schemas.Ready, refused=(503,), always=True,
     ),
     Route(

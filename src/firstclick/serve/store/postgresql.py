@@ -69,9 +69,9 @@ class PostgresStore(Store):
         with self._link.patient() as connection:
             return self._contradictions(connection)
 
-    def _new_row(self, connection: Connection, statement: str, values: Sequence[object]) -> int | None:
+    def _new_row(self, connection: Connection, statement: str, values: Sequence[object]) -> int:
         made = connection.execute(f"{statement} RETURNING id", values).fetchone()
-        return None if made is None else int(made[0])
+        return int(made[0]) if made else 0
 
     def _append(self, connection: Connection, batch: Batch) -> list[Appended]:
         models = [model for model, _ in batch]

@@ -39,11 +39,9 @@ class SqliteStore(Store):
             # what is damaged.
             return damage or self._contradictions(connection, "NOT INDEXED")
 
-    def _new_row(
-        self, connection: sqlite3.Connection, statement: str, values: Sequence[object]
-    ) -> int | None:
+    def _new_row(self, connection: sqlite3.Connection, statement: str, values: Sequence[object]) -> int:
         done = connection.execute(statement, values)
-        return done.lastrowid if done.rowcount else None
+        return (done.lastrowid or 0) if done.rowcount else 0
 
     def _append(self, connection: sqlite3.Connection, batch: Batch) -> list[Appended]:
         heads: dict[int, int] = {}

@@ -101,7 +101,7 @@ class Store(ABC):
                 f"INSERT INTO {self.prefix}model (name, head) VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
                 (name, len(events)),
             )
-            if made is None:
+            if not made:
                 return self._created_before(connection, name, events)
             model = StoredModel(made, name, len(events))
             self._insert(connection, first_rows(model.id, name, events))
@@ -187,7 +187,6 @@ class Store(ABC):
         statement = f"INSERT INTO {self.prefix}token_key (secret, created) VALUES (?, ?)"
         with self._database.transaction() as connection:
             made = self._new_row(connection, statement, (secret, created))
-        assert made is not None
         return TokenKey(made, secret, created)
 
     def drop_token_keys(self, before: int) -> None:
@@ -207,7 +206,6 @@ class Store(ABC):
         statement = f"INSERT INTO {self.prefix}api_key (name, role, hash, created) VALUES (?, ?, ?, ?)"
         with self._database.transaction() as connection:
             made = self._new_row(connection, statement, (name, role, hash, created))
-        assert made is not None
         return ApiKey(made, name, role, hash, created)
 
     def revoke_api_key(self, key: int) -> bool:
@@ -262,8 +260,8 @@ class Store(ABC):
     # -- what each kind of database does in its own way
 
     @abstractmethod
-    def _new_row(self, connection: Connection, statement: str, values: Sequence[object]) -> int | None:
-        """The id of the row that is inserted; None when a conflict was to be ignored."""
+    def _new_row(self, connection: Connection, statement: str, values: Sequence[object]) -> int:
+        """The id of the row that is inserted, from 1; 0 when a conflict was to be ignored."""
 
     @abstractmethod
     def _insert(self, connection: Connection, rows: Sequence[Row]) -> bool:
