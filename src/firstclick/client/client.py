@@ -23,8 +23,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 import httpx
 
 from firstclick._version import __version__
-from firstclick.client.encoding import encoded
-from firstclick.client.flow import JSON, Call, Flow, Heard, NothingHeard, Patience, Steps
+from firstclick.client.flow import JSON, Call, Flow, Heard, NothingHeard, Patience, Steps, encoded
 from firstclick.errors import InvalidInput
 
 TIMEOUT = 10.0
@@ -81,10 +80,8 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._flow = Flow(_checked(url), model, _patience(attempts, patience))
-        self._http = httpx.Client(
-            base_url=url, headers=_headers(key), timeout=_positive(timeout), transport=transport
-        )
+        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._http = httpx.Client(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
     def __enter__(self) -> Self:
@@ -145,10 +142,8 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._flow = Flow(_checked(url), model, _patience(attempts, patience))
-        self._http = httpx.AsyncClient(
-            base_url=url, headers=_headers(key), timeout=_positive(timeout), transport=transport
-        )
+        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._http = httpx.AsyncClient(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
     async def __aenter__(self) -> Self:
@@ -194,33 +189,28 @@ class AsyncClient:
             return NothingHeard(_reason(error))
 
 
-def _checked(url: str) -> str:
+def _patience(attempts: int, patience: float | Patience) -> Patience:
+    return patience if isinstance(patience, Patience) else Patience(attempts=attempts, seconds=patience)
+
+
+def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
+    """The options of httpx, or InvalidInput."""
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
         parts = httpx.URL("")
     if parts.scheme not in ("http", "https") or not parts.host:
         raise InvalidInput(f"url must be the address of a server, such as http://127.0.0.1:8000, got {url!r}")
-    return str(parts)
-
-
-def _positive(timeout: float) -> float:
     if not timeout > 0:
         raise InvalidInput(f"timeout must be above 0 seconds, got {timeout}")
-    return timeout
-
-
-def _patience(attempts: int, patience: float | Patience) -> Patience:
-    return patience if isinstance(patience, Patience) else Patience(attempts=attempts, seconds=patience)
-
-
-def _headers(key: str | None) -> dict[str, str]:
     headers = {"User-Agent": f"firstclick/{__version__}"}
-    if key is None:
-        return headers
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise InvalidInput("key must be an API key as 'firstclick keys' makes it, fc_...; this one is not")
-    return headers | {"Authorization": f"Bearer {key}"}
+    if key is not None:
+        if not (key.isascii() and key.isprintable() and " " not in key):
+            raise InvalidInput(
+                "key must be an API key as 'firstclick keys' makes it, fc_...; this one is not"
+            )
+        headers["Authorization"] = f"Bearer {key}"
+    return {"base_url": parts, "headers": headers, "timeout": timeout}
 
 
 def _content(call: Call) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily as Counts
@@ -32,12 +33,8 @@ class Durations:
 
     def buckets(self) -> list[tuple[str, float]]:
         """Edge and how many took at most that long."""
-        total = 0
-        told = []
-        for edge, count in zip([*map(str, EDGES), "+Inf"], list(self.counts), strict=True):
-            total += count
-            told.append((edge, float(total)))
-        return told
+        totals = map(float, accumulate(list(self.counts)))
+        return list(zip([*map(str, EDGES), "+Inf"], totals, strict=True))
 
 
 class Metrics(Collector):
