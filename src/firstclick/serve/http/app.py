@@ -14,13 +14,12 @@ import msgspec
 from firstclick.errors import FirstclickError
 from firstclick.serve.config import Settings
 from firstclick.serve.dashboard.data import OUTCOMES, Views
-from firstclick.serve.http.auth import Gate, Role, is_loopback
+from firstclick.serve.http.auth import Gate, RateLimit, Role, caller_of, is_loopback
 from firstclick.serve.http.decoding import decode
 from firstclick.serve.http.errors import Failed, Headers, UnsupportedMedia, as_answer
 from firstclick.serve.http.messages import JSON, Answer, Asked, LoopInbox, Site
 from firstclick.serve.http.metrics import Durations, Metrics
 from firstclick.serve.http.openapi import document
-from firstclick.serve.http.rate_limit import RateLimit, caller_of
 from firstclick.serve.http.routes import ROUTES, Matcher, Route
 from firstclick.serve.service import Service
 from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge
