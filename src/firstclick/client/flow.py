@@ -129,16 +129,12 @@ class Flow:
 
         `Service.recommend` explains `context`, `at_most` and `features`.
         """
-        asked: dict[str, Any] = {
-            "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features
+        asked = {
+            "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
+            "candidates": None if candidates is None else list(candidates),
+            "exclude": list(exclude) or None, "pinned": dict(pinned or {}) or None,
         }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
-        if candidates is not None:
-            asked["candidates"] = list(candidates)
-        if excluded := list(exclude):
-            asked["exclude"] = excluded
-        if pinned:
-            asked["pinned"] = dict(pinned)
         told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
         return Shown(told.items, told.scores, told.token, told.seq)
 
