@@ -19,7 +19,7 @@ from firstclick import policy_classes
 from firstclick.errors import InvalidInput
 from firstclick.registry import USUAL_POLICIES
 from firstclick.report.figures import figure_bytes, save_figure
-from firstclick.report.grid import grid_figure, sweep_figure
+from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Curve, Plot, ceiling_for
 from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles, setting_style
 
@@ -110,7 +110,7 @@ FIGURES = {
     "clipped late": lambda: grid_figure(
         [[clipped_late(400.0), clipped_late(990.0)] * 2] * 2, row_titles=["a", "b"]
     ),
-    "sweep": lambda: sweep_figure(
+    "sweep": lambda: grid_figure(
         [[Plot("MovieLens 1M", (curve("cascade-lin-ts", 900.0), curve("ranked-lin-ts", 1100.0)))] * 3],
         row_titles=["Regret after the last step"],
         parameter="sigma",
@@ -261,7 +261,7 @@ def test_a_sweep_is_logarithmic_across_and_upwards_only_if_values_differ_tenfold
     sigma = np.array([0.1, 1.0, 10.0])
     near = Curve("a", "a", sigma, np.array([300.0, 100.0, 200.0]), np.array([3.0, 2.0, 1.0]))
     far = Curve("a", "a", sigma, np.array([3000.0, 100.0, 200.0]), np.full(3, np.nan))
-    figure = sweep_figure([[Plot("t", (near,)), Plot("t", (far,))]], row_titles=["r"], parameter="sigma")
+    figure = grid_figure([[Plot("t", (near,)), Plot("t", (far,))]], row_titles=["r"], parameter="sigma")
     assert [(axes.get_xscale(), axes.get_yscale()) for axes in figure.axes] == [
         ("log", "linear"), ("log", "log"),
     ]  # fmt: skip
@@ -282,7 +282,7 @@ def test_the_values_of_a_sweep_are_numbered_themselves(values: np.ndarray) -> No
     curves = [Curve(name, name, values, 10 + values, values) for name in ("cascade-lin-ts", "other")]
     # The second curve lacks the largest value; the panel has it nevertheless.
     short = replace(curves[1], x=values[:-1], mean=values[:-1], stderr=values[:-1])
-    figure = sweep_figure([[Plot("t", (curves[0], short))]], row_titles=["r"], parameter="sigma")
+    figure = grid_figure([[Plot("t", (curves[0], short))]], row_titles=["r"], parameter="sigma")
     assert collisions(figure) == []
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == [f"{value:g}" for value in values]
@@ -291,7 +291,7 @@ def test_the_values_of_a_sweep_are_numbered_themselves(values: np.ndarray) -> No
 def test_a_sweep_over_more_values_than_there_is_room_for_has_powers_of_ten() -> None:
     values = np.geomspace(0.1, 10, 60)
     plot = Plot("t", (Curve("a", "a", values, values, values),))
-    figure = sweep_figure([[plot] * 3], row_titles=["r"], parameter="sigma")
+    figure = grid_figure([[plot] * 3], row_titles=["r"], parameter="sigma")
     assert collisions(figure) == []
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["0.1", "1", "10"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from firstclick.experiments.results import PolicyResult, Results
 from firstclick.files.writing import write_whole
-from firstclick.report.figures import caption, regret_figure
+from firstclick.report.comparisons import caption, regret_figure
 from firstclick.report.headline import headline, leaders, ranked
 from firstclick.report.page import rendered, slate_entries, swatch, themed_svg
 from firstclick.report.rounding import microseconds, percent, rounded, whole

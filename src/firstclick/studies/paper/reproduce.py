@@ -28,7 +28,7 @@ from firstclick.report.experiment import (
     save_all,
     training_words,
 )
-from firstclick.report.grid import grid_figure, sweep_figure
+from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Plot
 from firstclick.report.reproduction import (
     FAILS,
@@ -192,7 +192,7 @@ def _figures(comparisons: Sequence[Comparison], datasets: Sequence[Dataset]) -> 
     for name, title in SWEPT.items():
         if name in played:
             swept = [[sweep_plot(one, name) for one in of(name, dataset)] for dataset in datasets]
-            figure = sweep_figure(swept, row_titles=titles, parameter=name)
+            figure = grid_figure(swept, row_titles=titles, parameter=name)
             caption = "Expected regret after the last step; bars are one standard error either side."
             block(f"sweep-{name}", f"Sweep of {name}", f"Regret against the {title}", figure, caption, name)
     return found
