@@ -11,16 +11,16 @@ from firstclick.experiments import Comparison, Dataset, Experiment
 from firstclick.experiments.results import installed_versions
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
-from firstclick.report.comparisons import plots_of, setting_words
-from firstclick.report.figures import save_figure
+from firstclick.report.comparisons import plots_of
+from firstclick.report.figures import FORMATS, save_figure
 from firstclick.report.grid import grid_figure
-from firstclick.report.reproduction import FigureBlock, LearnedBlock, Page, TableBlock, reproduction_page
+from firstclick.report.headline import final_with_error
+from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
 from firstclick.report.rounding import percent, whole, with_error
-from firstclick.report.tables import final_with_error, share_of_best
+from firstclick.report.tables import TableBlock, setting_words, share_of_best
 
 # The steps at which tables give regret, besides the last.
 TOLD = (1_000, 10_000)
-FORMATS = ("svg", "png", "pdf")
 
 
 def write_experiment(
@@ -46,7 +46,7 @@ def write_experiment(
         versions=installed_versions(),
         command=command,
     )
-    write_whole(folder / "report.html", reproduction_page(page).encode())
+    write_whole(folder / "report.html", html_page(page).encode())
 
 
 CURVES = (
@@ -76,11 +76,11 @@ def figure_block(
 
 
 def regret_table(caption: str, comparisons: Sequence[Comparison]) -> TableBlock:
-    """Regret along the way and at the end, and the clicks won, for every learner in every setting."""
+    """Regret along the way and at the end, and the clicks won, for every policy in every setting."""
     steps = comparisons[0].setting.steps
     told = [step for step in TOLD if step < steps] + [steps]
     several = len({one.dataset.title for one in comparisons}) > 1
-    columns = ["setting", "learner", *(f"regret at {whole(step)}" for step in told), "reward", "of best"]
+    columns = ("setting", "policy", *(f"regret at {whole(step)}" for step in told), "reward", "of best")
     rows = []
     for one in comparisons:
         at = [int(np.searchsorted(one.results.step, step)) for step in told]
@@ -97,7 +97,7 @@ def regret_table(caption: str, comparisons: Sequence[Comparison]) -> TableBlock:
                     percent(share_of_best(result)),
                 )
             )
-    return TableBlock(caption, tuple(columns), tuple(rows))
+    return TableBlock(caption, columns, tuple(rows), words=2)
 
 
 def data_table(datasets: Sequence[Dataset]) -> TableBlock:
@@ -122,7 +122,7 @@ def data_table(datasets: Sequence[Dataset]) -> TableBlock:
 
 
 def learned_block(comparison: Comparison) -> LearnedBlock:
-    """What each learner showed most at the end, beside the best slate."""
+    """What each policy showed most at the end, beside the best slate."""
     results = comparison.results
     return LearnedBlock(
         title=f"{comparison.dataset.title}, {setting_words(comparison)}",
@@ -144,7 +144,7 @@ def facts_of(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 
 
 def notes_of(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """What learners had to say, each once."""
+    """What policies had to say, each once."""
     return tuple(dict.fromkeys(note for one in comparisons for note in one.results.notes))
 
 

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 from scipy.special import stdtrit
 
 from firstclick.experiments.results import PolicyResult, Results
@@ -36,6 +35,11 @@ def leaders(results: Results) -> list[PolicyResult]:
     return lead
 
 
+def final_with_error(result: PolicyResult, measure: str) -> str:
+    """'812 ± 31': a measure after the last step."""
+    return with_error(float(result.mean(measure)[-1]), float(result.stderr(measure)[-1]))
+
+
 def headline(results: Results) -> str:
     """One to three plain sentences: the winner, if there is one, and what it left behind."""
     order, lead = ranked(results), leaders(results)
@@ -66,13 +70,15 @@ def headline(results: Results) -> str:
 def _winner(start: str, best: PolicyResult, *, others: int) -> str:
     if not others:
         return f"{start} {best.policy} has {_account(best)}"
-    ending = "and leads all others" if _final(best) < 0 else "fewer than any other learner"
+    ending = (
+        "and leads all others" if best.expected_regret[:, -1].mean() < 0 else "fewer than any other policy"
+    )
     return f"{start} {best.policy} has {_account(best)}, {ending}"
 
 
 def _tie(start: str, results: Results, lead: list[PolicyResult]) -> str:
     if len(lead) > 3:
-        who = f"{len(lead)} learners share the lead, {lead[0].policy} first among equals"
+        who = f"{len(lead)} policies share the lead, {lead[0].policy} first among equals"
         amounts = f"they have lost {_amount(lead[0])} to {_amount(lead[-1])} clicks"
     else:
         who = f"{_listed([result.policy for result in lead])} share the lead"
@@ -80,18 +86,13 @@ def _tie(start: str, results: Results, lead: list[PolicyResult]) -> str:
     return f"{start} {who}: {amounts} to the best fixed slate, too close to call over {results.runs} runs"
 
 
-def _final(result: PolicyResult) -> float:
-    return float(np.mean(result.expected_regret[:, -1]))
-
-
 def _amount(result: PolicyResult) -> str:
-    return with_error(_final(result), float(result.stderr("expected_regret")[-1]))
+    return final_with_error(result, "expected_regret")
 
 
 def _account(result: PolicyResult, short: bool = False) -> str:
-    if _final(result) < 0:
-        gain = with_error(-_final(result), float(result.stderr("expected_regret")[-1]))
-        return f"won {gain} clicks more than the best fixed slate"
+    if result.expected_regret[:, -1].mean() < 0:
+        return f"won {_amount(result).removeprefix('−')} clicks more than the best fixed slate"
     return f"lost {_amount(result)}" + ("" if short else " clicks to the best fixed slate")
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from firstclick.errors import UnknownName
 from firstclick.registry import make_policy
-from firstclick.report.reproduction import FAILS, HOLDS, OURS, UNTESTABLE
+from firstclick.report.claims import FAILS, HOLDS, OURS, UNTESTABLE
 from firstclick.studies.paper import thresholds as words
 from firstclick.studies.paper.checks import Cell
 from firstclick.studies.paper.claim import CLAIMS, METHOD, as_json, judge

@@ -6,7 +6,7 @@ import pytest
 from made_evidence import DATASETS, PAPER, Made
 
 from firstclick.data.sources import make_source
-from firstclick.report.reproduction import FAILS, HOLDS, UNTESTABLE
+from firstclick.report.claims import FAILS, HOLDS, UNTESTABLE
 from firstclick.studies.paper.checks import counted, largest_group
 from firstclick.studies.paper.claim import CLAIMS
 

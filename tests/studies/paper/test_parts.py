@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from made_evidence import LIN_TS, RANKED, UCB1, Made
 
-from firstclick.report.reproduction import FAILS, HOLDS, UNTESTABLE
+from firstclick.report.claims import FAILS, HOLDS, UNTESTABLE
 from firstclick.studies.paper import thresholds as words
 from firstclick.studies.paper.checks import Cell, Finding, Rule
 from firstclick.studies.paper.paired_tests import (

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.report.reproduction import FAILS, HOLDS, UNTESTABLE, Verdict
+from firstclick.report.claims import FAILS, HOLDS, UNTESTABLE, Verdict
 from firstclick.report.rounding import whole
 from firstclick.studies.paper.statistics import Runs
 from firstclick.studies.paper.thresholds import number_of, rounds_to

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from firstclick.errors import UnknownName
-from firstclick.report.reproduction import FAILS, HOLDS, OURS, UNTESTABLE, Verdict
+from firstclick.report.claims import FAILS, HOLDS, OURS, UNTESTABLE, Verdict
 from firstclick.report.rounding import whole
 from firstclick.studies.paper.checks import DATA, Cell, Claim, Evidence, Finding
 from firstclick.studies.paper.claims import CLAIMS, EXPERIMENT_3

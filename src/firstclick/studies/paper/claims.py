@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from firstclick.report.reproduction import OURS
+from firstclick.report.claims import OURS
 from firstclick.studies.paper.checks import (
     DATA,
     LIN_TS,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from firstclick.report.reproduction import FAILS, HOLDS, UNTESTABLE
+from firstclick.report.claims import FAILS, HOLDS, UNTESTABLE
 from firstclick.report.rounding import rounded
 from firstclick.studies.paper.checks import Cell, Evidence, Finding, NotPlayed, Rule
 from firstclick.studies.paper.statistics import (

@@ -16,6 +16,7 @@ from firstclick.experiments.results import installed_versions
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.policies.base import Policy
+from firstclick.report.claims import FAILS, ClaimRow, claims_headline
 from firstclick.report.comparisons import plots_of, sweep_plot
 from firstclick.report.experiment import (
     CURVES,
@@ -29,15 +30,8 @@ from firstclick.report.experiment import (
     training_words,
 )
 from firstclick.report.grid import grid_figure
+from firstclick.report.page import FigureBlock, Page, html_page
 from firstclick.report.panel import Plot
-from firstclick.report.reproduction import (
-    FAILS,
-    ClaimRow,
-    FigureBlock,
-    Page,
-    claims_headline,
-    reproduction_page,
-)
 from firstclick.report.style import base_name
 from firstclick.studies.paper.claim import METHOD, PAPER_STEPS, TITLES, WORDS, Judged, as_json, judge
 from firstclick.studies.paper.evidence import Measured
@@ -158,7 +152,7 @@ def reproduce(
         versions=installed_versions(),
         command=command,
     )
-    write_whole(folder / "report.html", reproduction_page(page).encode())
+    write_whole(folder / "report.html", html_page(page).encode())
     return Reproduction(comparisons, claims, _summary(rows, steps, runs))
 
 
