@@ -1,6 +1,7 @@
 """Results as figures, and what a comparison is called: which settings become panels, which curves."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -83,19 +84,16 @@ def sweep_plot(comparison: Comparison, parameter: str, measure: str = "expected_
 def _plot(results: Results, measure: str, scale: str) -> Plot:
     check_choice("measure", measure, ("expected_regret", "regret", "reward"))
     check_choice("scale", scale, ("linear", "log"))
+    curves = tuple(_curve(results, result, result.policy, measure) for result in results.results)
     if measure != "reward":
-        curves = tuple(_curve(results, result, result.policy, measure) for result in results.results)
         return Plot("", curves, measure, log=scale == "log")
     settled = results.step >= (UNSETTLED * results.step[-1] if scale == "linear" else 0)
     step = results.step[settled]
-    curves = tuple(
-        Curve(
-            one.policy, one.policy, step, one.mean("reward")[settled] / step,
-            one.stderr("reward")[settled] / step,
-        )
-        for one in results.results
-    )  # fmt: skip
-    return Plot("", curves, "rate", log=scale == "log", level=results.optimal_reward)
+    rates = tuple(
+        replace(curve, x=step, mean=curve.mean[settled] / step, stderr=curve.stderr[settled] / step)
+        for curve in curves
+    )
+    return Plot("", rates, "rate", log=scale == "log", level=results.optimal_reward)
 
 
 def _of_policies(comparison: Comparison, title: str, measure: str) -> Plot:

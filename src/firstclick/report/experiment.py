@@ -80,23 +80,16 @@ def regret_table(caption: str, comparisons: Sequence[Comparison]) -> TableBlock:
     steps = comparisons[0].setting.steps
     told = [step for step in TOLD if step < steps] + [steps]
     several = len({one.dataset.title for one in comparisons}) > 1
-    columns = ("setting", "policy", *(f"regret at {whole(step)}" for step in told), "reward", "of best")
     rows = []
     for one in comparisons:
-        at = [int(np.searchsorted(one.results.step, step)) for step in told]
+        words = f"{one.dataset.title}, {setting_words(one)}" if several else setting_words(one)
+        at = np.searchsorted(one.results.step, told)
         for result in one.results.results:
-            regrets = zip(
-                result.mean("expected_regret")[at], result.stderr("expected_regret")[at], strict=True
-            )
-            rows.append(
-                (
-                    f"{one.dataset.title}, {setting_words(one)}" if several else setting_words(one),
-                    result.policy,
-                    *(with_error(float(mean), float(stderr)) for mean, stderr in regrets),
-                    final_with_error(result, "reward"),
-                    percent(share_of_best(result)),
-                )
-            )
+            means, errors = result.mean("expected_regret")[at], result.stderr("expected_regret")[at]
+            regrets = map(with_error, means.tolist(), errors.tolist())
+            clicks = final_with_error(result, "reward"), percent(share_of_best(result))
+            rows.append((words, result.policy, *regrets, *clicks))
+    columns = ("setting", "policy", *(f"regret at {whole(step)}" for step in told), "reward", "of best")
     return TableBlock(caption, columns, tuple(rows), words=2)
 
 
@@ -105,19 +98,10 @@ def data_table(datasets: Sequence[Dataset]) -> TableBlock:
     columns = ("data", "users", "items", "attracted pairs", "density", "users attracted by nothing", "sha256")
     rows = []
     for dataset in datasets:
-        users, items = dataset.matrix.shape
+        (users, items), pairs = dataset.matrix.shape, dataset.matrix.nnz
         idle = int(np.count_nonzero(np.diff(dataset.matrix.indptr) == 0))
-        rows.append(
-            (
-                dataset.title,
-                whole(users),
-                whole(items),
-                whole(dataset.matrix.nnz),
-                percent(dataset.matrix.nnz / (users * items)),
-                percent(idle / users),
-                dataset.digest[:12],
-            )
-        )
+        shares = percent(pairs / (users * items)), percent(idle / users)
+        rows.append((dataset.title, *map(whole, (users, items, pairs)), *shares, dataset.digest[:12]))
     return TableBlock("Data", columns, tuple(rows))
 
 

@@ -3,14 +3,12 @@
 import io
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager
 
-import matplotlib
+import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from firstclick.errors import InvalidInput
 from firstclick.files.reading import as_path
@@ -23,6 +21,17 @@ FORMATS = ("svg", "png", "pdf")
 
 INK = "#4a5058"
 GRID = "#dfe2e6"
+
+SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "firstclick",
+    "pdf.fonttype": 42,
+    "font.size": FONT_SIZE,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.labelcolor": INK,
+}
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -47,75 +56,36 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     return content.getvalue()
 
 
-@contextmanager
-def look() -> Iterator[None]:
+def look() -> AbstractContextManager[None]:
     """Draw with our settings and otherwise matplotlib's defaults, whatever the user's matplotlibrc says."""
-    settings: dict[Any, Any] = {
-        name: value for name, value in matplotlib.rcParamsDefault.items() if name.partition(".")[0] in DRAWING
-    }
-    settings |= {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "firstclick",
-        "pdf.fonttype": 42,
-        "font.size": FONT_SIZE,
-        "text.color": INK,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "axes.labelcolor": INK,
-    }
-    with matplotlib.rc_context(settings):
-        yield
+    return matplotlib.style.context(["default", SETTINGS])
 
 
-# The groups of settings that change what a figure looks like, as against backends and windows.
-DRAWING = (
-    "axes", "errorbar", "figure", "font", "grid", "hatch", "image", "legend", "lines", "markers", "mathtext",
-    "patch", "path", "pdf", "savefig", "scatter", "svg", "text", "xaxis", "xtick", "yaxis", "ytick",
-)  # fmt: skip
-
-
-def dress(axes: Axes, *, ticks: tuple[int, int] = (5, 5), near: float = 1.0) -> None:
+def dress(axes: Axes, *, ticks: tuple[int, int] = (5, 5)) -> None:
     """Give axes with their scales and limits set our ground line, grid and readable numbers.
 
-    `ticks` is about how many a linear axis has across and up; `near` is where a log axis turns linear.
+    `ticks` is about how many a linear axis has across and up. A log axis has powers of ten, and 2 and 5 times
+    them where they are few.
     """
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color(INK)
     axes.grid(axis="y", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
-    low, high = axes.get_ylim()
-    if low < 0:
+    if axes.get_ylim()[0] < 0:
         axes.axhline(0, color=INK, linewidth=0.8, zorder=1)
-    for axis, limits, most in ((axes.xaxis, axes.get_xlim(), ticks[0]), (axes.yaxis, (low, high), ticks[1])):
+    for axis, (low, high), most in zip(
+        (axes.xaxis, axes.yaxis), (axes.get_xlim(), axes.get_ylim()), ticks, strict=True
+    ):
         if axis.get_scale() == "linear":
             axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
-        else:
-            axis.set_major_locator(FixedLocator(_log_ticks(*limits, near=near)))
+        elif axis.get_scale() == "log":
+            powers = math.floor(math.log10(high)) - math.ceil(math.log10(low)) + 1
+            axis.set_major_locator(LogLocator(subs=(1,) if powers > 2 else (1, 2, 5), numticks=9))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: compact(value)))
     axes.tick_params(axis="y", length=0)
     axes.tick_params(axis="x", length=3)
-
-
-def _log_ticks(low: float, high: float, *, near: float) -> list[float]:
-    """Powers of ten within the limits, and 2 and 5 times them when they are few; both signs and zero."""
-    if low > 0:
-        ticks = _powers(low, high, (1,))
-        return ticks if len(ticks) > 2 else _powers(low, high, (1, 2, 5))
-    return sorted(
-        [-value for value in _powers(near, max(-low, near), (1,)) if value <= -low]
-        + [0.0]
-        + [value for value in _powers(near, max(high, near), (1,)) if value <= high]
-    )
-
-
-def _powers(low: float, high: float, factors: tuple[int, ...]) -> list[float]:
-    """The powers of ten between two positive numbers, times each factor; every second one of many."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    every = 1 if last - first < 9 else 2
-    values = [factor * 10.0**power for power in range(first, last + 1, every) for factor in factors]
-    return [value for value in values if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
 
 
 def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:

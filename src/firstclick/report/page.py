@@ -122,6 +122,8 @@ def _inline_svg(block: FigureBlock, prefix: str, hues: Mapping[str, str]) -> Mar
         element.tag = _local(element.tag)
         attributes = {_local(name): value for name, value in element.attrib.items()}
         element.attrib.clear()
+        if element.tag == "g":  # only paths and clips are referred to
+            attributes.pop("id", None)
         for name, value in attributes.items():
             if name == "id":
                 value = prefix + value
@@ -137,7 +139,6 @@ def _inline_svg(block: FigureBlock, prefix: str, hues: Mapping[str, str]) -> Mar
         if element.tag != "text":
             element.text = None
         element.tail = None
-    _drop_unused_ids(root)
     _, _, width, height = root.attrib["viewBox"].split()
     root.attrib.clear()
     root.attrib.update({"viewBox": f"0 0 {width} {height}", "role": "img", "aria-label": block.label})
@@ -152,18 +153,6 @@ def _shortened(coordinates: str) -> str:
     coordinates = re.sub(r"rotate\(-0 [^)]*\)", "rotate(-0)", coordinates)
     coordinates = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", coordinates)
     return re.sub(r"\s*([A-Za-z])\s*", r"\1", coordinates) if "rotate" not in coordinates else coordinates
-
-
-def _drop_unused_ids(root: ElementTree.Element) -> None:
-    used = {
-        name
-        for element in root.iter()
-        for attribute in ("href", "clip-path")
-        for name in re.findall(r"#([^)]+)", element.get(attribute, ""))
-    }
-    for element in root.iter():
-        if element.get("id") not in used:
-            element.attrib.pop("id", None)
 
 
 def _swatch(style: LineStyle) -> Markup:

@@ -134,7 +134,7 @@ class Panel:
         self.axes = figure.add_axes((0, 0, 1, 1), label=str(len(figure.axes)))
         self.axes.set_facecolor("none")
         self._set_limits()
-        dress(self.axes, ticks=sizes.ticks, near=plot.linear_within or 1.0)
+        dress(self.axes, ticks=sizes.ticks)
         self.axes.tick_params(labelsize=sizes.text, pad=2.5)
         self.axes.tick_params(axis="y", pad=4)
         top = self.axes.get_ylim()[1]
