@@ -58,13 +58,9 @@ def html_report(
 
 
 def write_report(
-    results: Results,
-    path: str | os.PathLike[str],
-    *,
-    title: str,
-    command: str | None = None,
+    results: Results, path: str | os.PathLike[str], *, title: str, command: str | None = None,
     subtitle: str | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write `html_report` to a file; an older file is replaced whole. Returns the path."""
     write_whole(path, html_report(results, title=title, command=command, subtitle=subtitle).encode())
     return Path(path)

@@ -138,14 +138,10 @@ class Panel:
         self.axes.tick_params(labelsize=sizes.text, pad=2.5)
         self.axes.tick_params(axis="y", pad=4)
         top = self.axes.get_ylim()[1]
-        self.clipped = sorted(
-            (curve for curve in plot.curves if curve.top > top), key=lambda curve: -curve.top
-        )
-        self.named = [
-            curve
-            for curve in plot.curves
-            if curve not in self.clipped and (curve.variant is not None or sizes is ALONE)
-        ]
+        by_height = sorted(plot.curves, key=lambda curve: -curve.top)
+        self.clipped = [curve for curve in by_height if curve.top > top]
+        inside = [curve for curve in plot.curves if curve.top <= top]
+        self.named = [curve for curve in inside if curve.variant is not None or sizes is ALONE]
         for curve in plot.curves:
             self._draw(curve)
         # The name, colour and last point of what is named to the right.
@@ -162,9 +158,7 @@ class Panel:
         """What the numbers beside the vertical axis take."""
         low, high = self.axes.get_ylim()
         ticks = self.axes.yaxis.get_major_locator().tick_values(low, high)
-        numbers = self.axes.yaxis.get_major_formatter().format_ticks(
-            [tick for tick in ticks if low <= tick <= high]
-        )
+        numbers = [compact(tick) for tick in ticks if low <= tick <= high]
         return 7 + max((text_width(number, self.sizes.text) for number in numbers), default=0.0)
 
     @property

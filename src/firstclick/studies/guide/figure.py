@@ -1,9 +1,9 @@
 """The picture of the guide: policies against worlds, the darker the more they lose."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -21,6 +21,7 @@ SIZE, TITLE = 8.2, 11.5
 
 # From what loses nothing to what is no better than chance: light to dark, so that it prints in grey.
 SCALE = ((0.0, "#f3f8ef"), (0.1, "#cfe6c3"), (0.3, "#9cc7c0"), (0.6, "#5b8fb0"), (1.0, "#3a4a78"))
+color_of = LinearSegmentedColormap.from_list("share of random order's regret", SCALE)
 NOT_PLAYED = "#f1f1f1"
 DARK_FROM = 0.45  # from here on white letters
 OWN = "#d55e00"
@@ -82,20 +83,6 @@ def guide_figure(lines: Sequence[Line]) -> Figure:
         _write(axes, LEFT - names, 30 - above, subheading, ha="left")
         _explain(axes, LEFT - names, tall + 16)
         return figure
-
-
-def color_of(share: float) -> tuple[float, float, float]:
-    """The colour of a share of random order's regret; outside of 0 and 1 that of the nearer end."""
-    share = min(max(share, 0.0), 1.0)
-    for (low, first), (high, second) in pairwise(SCALE):
-        if share <= high:
-            part = (share - low) / (high - low)
-            channels = [
-                (1 - part) * int(first[at : at + 2], 16) + part * int(second[at : at + 2], 16)
-                for at in (1, 3, 5)
-            ]
-            return channels[0] / 255, channels[1] / 255, channels[2] / 255
-    raise AssertionError("the scale ends at 1")
 
 
 def _draw(axes: Axes, left: float, top: float, line: Line, own: bool) -> None:
