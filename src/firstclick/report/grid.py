@@ -73,7 +73,7 @@ def _place(
         lines = max((len(heads[panel]) for panel in there), default=0)
         starts.append(down)
         headings.append(
-            sizes.gap + sizes.line * (lines + max((panel.lines_above for panel in there), default=0))
+            sizes.gap + sizes.line * (lines + max((len(panel.clipped) for panel in there), default=0))
         )
         bottoms.append(down + row_line * len(row_lines[place]) + headings[-1] + sizes.line + tall)
         named = any(_is_lowest(panels, place, column) for column in range(len(row)))

@@ -178,11 +178,6 @@ class Panel:
         if self.swept:
             self._number_values()
 
-    @property
-    def lines_above(self) -> int:
-        """How many lines the clipped curves need above the panel: none if there is room inside."""
-        return 0 if self._fits_inside() else len(self.clipped)
-
     def place(
         self, corner: tuple[float, float], figure: tuple[float, float], *, left: float, title: Sequence[str],
         up: float, measured: bool,
@@ -281,40 +276,21 @@ class Panel:
         text = f"{curve.label} {value}"
         return text if text_width(text, self.sizes.text) + 10 < self.across else value
 
-    def _fits_inside(self) -> bool:
-        """Whether the clipped curves can be named right of where they leave and above the others."""
-        top = self.axes.get_ylim()[1]
-        highest = max((curve.top for curve in self.plot.curves if curve not in self.clipped), default=0.0)
-        if self.sizes.line * len(self.clipped) > self.height * (1 - highest / top):
-            return False
-        return all(
-            self._beyond() + 5 + text_width(self._clipped_text(curve), self.sizes.text) <= self.across + 6
-            for curve in self.clipped
-        )
-
-    def _beyond(self) -> float:
-        return 8 + max(self._across(self._leaving(curve)) for curve in self.clipped)
-
     def _write_clipped(self) -> None:
-        """Mark where each clipped curve leaves, and write which one it is and how high it goes."""
-        inside, top = self._fits_inside(), self.axes.get_ylim()[1]
+        """Mark where each clipped curve leaves, and write above which one it is and how high it goes."""
         for place, curve in enumerate(self.clipped):
             leaving, text = self._leaving(curve), self._clipped_text(curve)
-            if inside:
-                start, up = self._beyond(), -7.0 - self.sizes.line * place
-            else:
-                furthest = self.across + 6 - 5 - text_width(text, self.sizes.text)
-                start = max(0.0, min(self._across(leaving), furthest))
-                up = self.sizes.gap + self.sizes.line * (len(self.clipped) - 1 - place)
+            furthest = self.across + 1 - text_width(text, self.sizes.text)
+            start = max(0.0, min(self._across(leaving), furthest))
+            up = self.sizes.gap + self.sizes.line * (len(self.clipped) - 1 - place)
             for x, y, transform in (
-                (leaving, top, self.axes.transData),
+                (leaving, self.axes.get_ylim()[1], self.axes.transData),
                 (start / self.across, 1 + (up + 2.6) / self.height, self.axes.transAxes),
             ):
                 mark = line_of(self.styles[curve], self.sizes, [x], [y])
                 mark.set(transform=transform, clip_on=False)
                 self.axes.add_artist(mark)
-            ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-            self._write(text, (start + 5, up), size=self.sizes.text, bbox=ground)
+            self._write(text, (start + 5, up), size=self.sizes.text)
 
     def _write_names(self) -> None:
         """Name what ends at the right edge, pushed apart, with thin leaders."""
