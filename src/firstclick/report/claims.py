@@ -20,8 +20,12 @@ OURS = "ours"
 # A symbol and a class beside the colour, for grey print and for readers who see no red or green.
 SYMBOLS = {HOLDS: "✓", FAILS: "✗", UNTESTABLE: "○"}
 CLASSES = {HOLDS: "yes", FAILS: "no", UNTESTABLE: "open"}
-PLURALS = {HOLDS: "hold", FAILS: "do not hold", UNTESTABLE: f"are {UNTESTABLE}"}
-SINGULARS = {HOLDS: HOLDS, FAILS: FAILS, UNTESTABLE: f"is {UNTESTABLE}"}
+# One claim, and several.
+VERBS = {
+    HOLDS: (HOLDS, "hold"),
+    FAILS: (FAILS, "do not hold"),
+    UNTESTABLE: (f"is {UNTESTABLE}", f"are {UNTESTABLE}"),
+}
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,7 @@ def claims_headline(claims: Sequence[ClaimRow]) -> str:
     total = counts.total()
     if not total:
         return ""
-    *most, last = [
-        f"{counts[word]} {SINGULARS[word] if counts[word] == 1 else PLURALS[word]}"
-        for word in SYMBOLS
-        if counts[word]
-    ]
+    *most, last = [f"{counts[word]} {VERBS[word][counts[word] > 1]}" for word in SYMBOLS if counts[word]]
     said = f"{', '.join(most)} and {last}" if most else last
     return f"Of {total} claim{'s' if total > 1 else ''} of the paper {said}."
 

@@ -58,7 +58,8 @@ def plots_of(comparisons: Sequence[Comparison], measure: str = "expected_regret"
     """
     if len(comparisons) > 1 and all(len(one.results.results) == 1 for one in comparisons):
         return [_in_one(comparisons, measure)]
-    return [_of_policies(one, _name(one, comparisons), measure) for one in comparisons]
+    drawn = [(one, _curves(one.results, measure)) for one in comparisons]
+    return [Plot(_name(one, comparisons), curves, measure, ceiling_for(curves)) for one, curves in drawn]
 
 
 def sweep_plot(comparison: Comparison, parameter: str, measure: str = "expected_regret") -> Plot:
@@ -84,7 +85,7 @@ def sweep_plot(comparison: Comparison, parameter: str, measure: str = "expected_
 def _plot(results: Results, measure: str, scale: str) -> Plot:
     check_choice("measure", measure, ("expected_regret", "regret", "reward"))
     check_choice("scale", scale, ("linear", "log"))
-    curves = tuple(_curve(results, result, result.policy, measure) for result in results.results)
+    curves = _curves(results, measure)
     if measure != "reward":
         return Plot("", curves, measure, log=scale == "log")
     settled = results.step >= (UNSETTLED * results.step[-1] if scale == "linear" else 0)
@@ -96,26 +97,20 @@ def _plot(results: Results, measure: str, scale: str) -> Plot:
     return Plot("", rates, "rate", log=scale == "log", level=results.optimal_reward)
 
 
-def _of_policies(comparison: Comparison, title: str, measure: str) -> Plot:
-    results = comparison.results
-    curves = tuple(_curve(results, result, result.policy, measure) for result in results.results)
-    return Plot(title, curves, measure, ceiling_for(curves))
-
-
 def _in_one(comparisons: Sequence[Comparison], measure: str) -> Plot:
-    curves = tuple(
-        _curve(one.results, one.results.results[0], _name(one, comparisons), measure, variant=place)
-        for place, one in enumerate(comparisons)
-    )
+    curves = []
+    for place, one in enumerate(comparisons):
+        (curve,) = _curves(one.results, measure)
+        curves.append(replace(curve, label=_name(one, comparisons), variant=place))
     group = comparisons[0].setting.group
-    return Plot(group or comparisons[0].experiment.title, curves, measure)
+    return Plot(group or comparisons[0].experiment.title, tuple(curves), measure)
 
 
-def _curve(
-    results: Results, result: PolicyResult, label: str, measure: str, variant: int | None = None
-) -> Curve:
-    mean, stderr = result.mean(measure), result.stderr(measure)
-    return Curve(label, result.policy, results.step, mean, stderr, variant)
+def _curves(results: Results, measure: str) -> tuple[Curve, ...]:
+    return tuple(
+        Curve(one.policy, one.policy, results.step, one.mean(measure), one.stderr(measure))
+        for one in results.results
+    )
 
 
 def _name(comparison: Comparison, among: Sequence[Comparison]) -> str:

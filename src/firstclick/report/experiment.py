@@ -67,8 +67,7 @@ def figure_block(
 ) -> FigureBlock:
     """The figure, with its last values in words for those who cannot see it."""
     ends = "; ".join(
-        f"{one.dataset.title}, {setting_words(one)}, {result.policy} "
-        f"{final_with_error(result, 'expected_regret')}"
+        f"{one.dataset.title}, {setting_words(one)}, {result.policy} {final_with_error(result)}"
         for one in comparisons
         for result in one.results.results
     )

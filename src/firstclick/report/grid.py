@@ -60,8 +60,6 @@ def _place(
     left = max(panel.left for panel in every)
     across = max(cell - left - max(panel.right for panel in every), 0.3 * cell)
     tall = max(sizes.height, *(panel.least_height for panel in every))
-    for one in every:
-        one.resize(across, tall)
     row_size, row_line = 1.1 * sizes.title, 1.54 * sizes.title
     row_lines = [_lines(title, row_size, sizes.width - 2 * MARGIN) for title in row_titles]
     heads = {panel: _lines(panel.plot.title, sizes.title, cell - 8) for panel in every}
@@ -91,8 +89,8 @@ def _place(
                 continue
             neighbour = row[column - 1] if column else None
             panel.place(
-                (column * cell + left, height - bottoms[place]), (sizes.width, height), left=left,
-                title=heads[panel], up=headings[place],
+                (column * cell + left, height - bottoms[place]), (across, tall), (sizes.width, height),
+                left=left, title=heads[panel], up=headings[place],
                 measured=neighbour is None or neighbour.plot.measure != panel.plot.measure,
             )  # fmt: skip
             if _is_lowest(panels, place, column):

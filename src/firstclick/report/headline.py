@@ -35,7 +35,7 @@ def leaders(results: Results) -> list[PolicyResult]:
     return lead
 
 
-def final_with_error(result: PolicyResult, measure: str) -> str:
+def final_with_error(result: PolicyResult, measure: str = "expected_regret") -> str:
     """'812 ± 31': a measure after the last step."""
     return with_error(float(result.mean(measure)[-1]), float(result.stderr(measure)[-1]))
 
@@ -56,7 +56,7 @@ def headline(results: Results) -> str:
             text += ", and leads all others" if _won(lead[0]) else ", fewer than any other policy"
     rest = []
     if len(lead) == 1 and behind and behind[0] is not last:
-        rest.append(f"{behind[0].policy} follows with {_amount(behind[0])}")
+        rest.append(f"{behind[0].policy} follows with {final_with_error(behind[0])}")
     if last is not None:
         aside = ", which learns nothing," if _is_random(last) else ""
         rest.append(f"{last.policy}{aside} has {_account(last, short=True)}")
@@ -71,10 +71,10 @@ def headline(results: Results) -> str:
 def _tie(lead: list[PolicyResult], runs: int) -> str:
     if len(lead) > 3:
         who = f"{len(lead)} policies share the lead, {lead[0].policy} first among equals"
-        amounts = f"{_amount(lead[0])} to {_amount(lead[-1])}"
+        amounts = f"{final_with_error(lead[0])} to {final_with_error(lead[-1])}"
     else:
         who = f"{_listed([result.policy for result in lead])} share the lead"
-        amounts = _listed([_amount(result) for result in lead])
+        amounts = _listed([final_with_error(result) for result in lead])
     return (
         f"{who}: they have lost {amounts} clicks to the best fixed slate, too close to call over {runs} runs"
     )
@@ -88,14 +88,10 @@ def _won(result: PolicyResult) -> bool:
     return bool(result.expected_regret[:, -1].mean() < 0)
 
 
-def _amount(result: PolicyResult) -> str:
-    return final_with_error(result, "expected_regret")
-
-
 def _account(result: PolicyResult, short: bool = False) -> str:
     if _won(result):
-        return f"won {_amount(result).removeprefix('−')} clicks more than the best fixed slate"
-    return f"lost {_amount(result)}" + ("" if short else " clicks to the best fixed slate")
+        return f"won {final_with_error(result).removeprefix('−')} clicks more than the best fixed slate"
+    return f"lost {final_with_error(result)}" + ("" if short else " clicks to the best fixed slate")
 
 
 def _listed(words: list[str]) -> str:

@@ -106,11 +106,6 @@ def ceiling_for(curves: Iterable[Curve]) -> float | None:
     return HEADROOM * max(top for top in tops if top <= NEAR * half)
 
 
-def style_of(curve: Curve, styles: Mapping[str, LineStyle]) -> LineStyle:
-    """The policy's style, or that of the curve's setting."""
-    return styles[curve.policy] if curve.variant is None else setting_style(curve.policy, curve.variant)
-
-
 def line_of(style: LineStyle, sizes: Sizes, x: Any = (), y: Any = ()) -> Line2D:
     """A line in the style; without points it is a sample for a legend."""
     return Line2D(
@@ -122,7 +117,7 @@ def line_of(style: LineStyle, sizes: Sizes, x: Any = (), y: Any = ()) -> Line2D:
 class Panel:
     """A plot drawn into a figure: made first, so that its words can be measured, then put in its place.
 
-    `across` and `height` are its size in points, set by `resize`. In a sweep there is a `parameter`.
+    `across` and `height` are its size in points, set by `place`. In a sweep there is a `parameter`.
     """
 
     def __init__(
@@ -130,7 +125,12 @@ class Panel:
     ) -> None:
         self.plot, self.sizes, self.swept = plot, sizes, parameter is not None
         self.across = self.height = 0.0
-        self.styles = {curve: style_of(curve, styles) for curve in plot.curves}
+        self.styles = {
+            curve: styles[curve.policy]
+            if curve.variant is None
+            else setting_style(curve.policy, curve.variant)
+            for curve in plot.curves
+        }
         self.axes = figure.add_axes((0, 0, 1, 1), label=str(len(figure.axes)))
         self.axes.set_facecolor("none")
         self._set_limits()
@@ -172,29 +172,25 @@ class Panel:
         """What the names at the ends of curves take one above the other."""
         return self.sizes.line * sum(name.count("\n") + 1 for name, _, _ in self.ends)
 
-    def resize(self, across: float, height: float) -> None:
-        """Give the panel its size, in points, before its words are placed."""
-        self.across, self.height = across, height
-        if self.swept:
-            self._number_values()
-
     def place(
-        self, corner: tuple[float, float], figure: tuple[float, float], *, left: float, title: Sequence[str],
-        up: float, measured: bool,
+        self, corner: tuple[float, float], size: tuple[float, float], figure: tuple[float, float], *,
+        left: float, title: Sequence[str], up: float, measured: bool,
     ) -> None:  # fmt: skip
-        """Put the panel's lower left corner into a figure of this size, and write its words.
+        """Put the panel's lower left corner here in a figure of this size, and write its words.
 
         The first line of the title, as broken, is written `up` points above the panel, and if `measured`
         what the vertical axis measures below it.
         """
-        width, height = figure
-        x, y = corner
+        (x, y), (width, height) = corner, figure
+        self.across, self.height = size
         self.axes.set_position((x / width, y / height, self.across / width, self.height / height))
         for line in title:
             self._write(line, (3 - left, up), size=self.sizes.title, weight="bold")
             up -= self.sizes.line
         if measured:
             self._write(MEASURES[self.plot.measure], (3 - left, up), size=self.sizes.text)
+        if self.swept:
+            self._number_values()
         self._write_clipped()
         self._write_names()
 

@@ -44,7 +44,7 @@ def results_block(results: Results) -> TableBlock:
         tuple(
             (
                 result.policy,
-                final_with_error(result, "expected_regret"),
+                final_with_error(result),
                 final_with_error(result, "regret"),
                 percent(share_of_best(result)),
                 microseconds(result.seconds_per_step),
@@ -71,7 +71,7 @@ def share_of_best(result: PolicyResult) -> float:
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """Expected regret after the last step on one data set, a row per setting and policy; fits 80 columns."""
     rows = tuple(
-        (one.experiment.name, short_words(one), result.policy, final_with_error(result, "expected_regret"))
+        (one.experiment.name, short_words(one), result.policy, final_with_error(result))
         for one in comparisons
         for result in one.results.results
     )
