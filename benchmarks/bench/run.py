@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 
 from benchmarks.bench.cells import Cell
-from benchmarks.bench.contenders import Contender, Floor, Learner, NumPyLearner, Pass
+from benchmarks.bench.contenders import Contender, Floor, NumPyPlayer, Pass, Player
 from benchmarks.bench.machine import machine, versions
 from benchmarks.bench.measure import measure
-from benchmarks.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Kept, Measured
-from benchmarks.bench.tuned_numpy import TUNED as TUNED_LEARNERS
+from benchmarks.bench.results import FLOOR, PASS, PLAIN, POLICY, SCAN, TUNED, Kept, Measured
+from benchmarks.bench.tuned_numpy import TUNED as TUNED_PLAYERS
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.errors import WorkFailed
 from firstclick.experiments.plain_numpy import TRANSCRIBED
@@ -80,12 +80,12 @@ def _context(seconds: float) -> str:
 def _measured(cell: Cell, world: LongTailWorld, seconds: float, report: Callable[[], Any]) -> Measured:
     policy, k = cell.policy, cell.k
     catalog = catalog_arrays(world.features, world.n_items)
-    learner, scan = (Learner(policy, world, catalog, k, scan=scan) for scan in (False, True))
-    floor = Floor(learner)
-    contenders: dict[str, Contender] = {LEARNER: learner, FLOOR: floor, SCAN: scan, PASS: Pass(world)}
-    for name, transcriptions in ((PLAIN, TRANSCRIBED), (TUNED, TUNED_LEARNERS)):
+    player, scan = (Player(policy, world, catalog, k, scan=scan) for scan in (False, True))
+    floor = Floor(player)
+    contenders: dict[str, Contender] = {POLICY: player, FLOOR: floor, SCAN: scan, PASS: Pass(world)}
+    for name, transcriptions in ((PLAIN, TRANSCRIBED), (TUNED, TUNED_PLAYERS)):
         if policy.name in transcriptions:
-            contenders[name] = NumPyLearner(transcriptions[policy.name], policy, world, k)
+            contenders[name] = NumPyPlayer(transcriptions[policy.name], policy, world, k)
     timings = measure(contenders, seconds=seconds, report=report)
     assert floor.slates is not None
     scanned, _ = scan.record(min(timings[SCAN].steps, len(floor.slates)))

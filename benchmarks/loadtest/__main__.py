@@ -163,7 +163,8 @@ def _ms(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
+app = Typer(**STYLE)
+app.command()(loadtest)
+
 if __name__ == "__main__":
-    app = Typer(**STYLE)
-    app.command()(loadtest)
     main(app)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import firstclick
+from firstclick.cli import app
 from firstclick.cli.wording import OPTION_FOR, OPTION_OF, in_options
 from firstclick.errors import WorkFailed
 
@@ -356,7 +357,7 @@ def test_every_option_that_a_message_names_exists(run):
 )
 def test_only_options_of_the_command_that_is_run_are_named(monkeypatch, words, message, said):
     monkeypatch.setattr(sys, "argv", ["firstclick", *words.split()])
-    assert in_options(message) == said
+    assert in_options(message, app) == said
 
 
 def test_data_in_another_encoding_is_said_in_the_words_of_its_source(run, files):
@@ -380,6 +381,6 @@ def test_data_in_another_encoding_is_said_in_the_words_of_its_source(run, files)
 
 def test_a_message_about_the_world_keeps_its_words(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["firstclick", "simulate"])
-    assert in_options("k must be at least 1") == "--k must be at least 1"
-    assert in_options("blb: k must be at least 1") == "blb: k must be at least 1"
-    assert in_options("two\n  lines") == "two lines"
+    assert in_options("k must be at least 1", app) == "--k must be at least 1"
+    assert in_options("blb: k must be at least 1", app) == "blb: k must be at least 1"
+    assert in_options("two\n  lines", app) == "two lines"

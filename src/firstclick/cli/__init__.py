@@ -77,36 +77,36 @@ def main(application: typer.Typer = app) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal without '±' shows '?' in its place; the numbers matter more.
         sys.stdout.reconfigure(errors="replace")
+
+    def complain(message: str, code: int) -> int:
+        print("error: " + in_options(message, application), file=sys.stderr)
+        return code
+
     try:
         code = application(standalone_mode=False)
         if code == INTERRUPTED:  # Typer makes this of a KeyboardInterrupt.
-            _complain("interrupted; nothing was written", code)
+            complain("interrupted; nothing was written", code)
         # Here and not at exit, where nobody could catch what goes wrong.
         sys.stdout.flush()
     except typer.TyperException as error:
-        code = _complain(error.format_message(), error.exit_code)
+        code = complain(error.format_message(), error.exit_code)
     except WorkFailed as error:
-        code = _complain(str(error), 1)
+        code = complain(str(error), 1)
     except FirstclickError as error:
-        code = _complain(str(error), 2)
+        code = complain(str(error), 2)
     except MemoryError as error:
-        code = _complain(f"out of memory: {error}" if str(error) else "out of memory", 1)
+        code = complain(f"out of memory: {error}" if str(error) else "out of memory", 1)
     except BrokenPipeError:
         # The reader of a pipe, such as `head`, has gone: nothing is left to say.
         code = 1
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        code = _complain(where + (error.strerror or str(error)), 1)
+        code = complain(where + (error.strerror or str(error)), 1)
     except KeyboardInterrupt:
-        code = _complain("interrupted; nothing was written", INTERRUPTED)
+        code = complain("interrupted; nothing was written", INTERRUPTED)
     if code:
         _forget_stdout()
     sys.exit(code or 0)
-
-
-def _complain(message: str, code: int) -> int:
-    print("error: " + in_options(message), file=sys.stderr)
-    return code
 
 
 def _forget_stdout() -> None:

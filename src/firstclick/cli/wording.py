@@ -4,7 +4,7 @@ import re
 import sys
 from typing import Any
 
-from typer import BadParameter, Option
+from typer import BadParameter, Option, Typer
 from typer.main import get_command
 
 # Where the library names an argument, a command may have an option. Anchored at the start of the
@@ -35,13 +35,13 @@ SHORTER = {"Invalid value for ": "", "Value error, ": ""}
 LONGEST_SHOWN = 60
 
 
-def in_options(message: str) -> str:
+def in_options(message: str, application: Typer) -> str:
     """A message of the library, or of Typer, as one line in the words of the command that is run.
 
     Only options that this command has are named: in `data describe table:encoding=...` the library's own
     words are right.
     """
-    known = _options_of(sys.argv[1:])
+    known = _options_of(application, sys.argv[1:])
     for words, ours in (OPTION_FOR | SHORTER).items():
         if known.issuperset(_OPTION.findall(ours)):
             message = message.replace(words, ours)
@@ -52,12 +52,9 @@ def in_options(message: str) -> str:
     return " ".join(message.split())
 
 
-def _options_of(arguments: list[str]) -> set[str]:
+def _options_of(application: Typer, arguments: list[str]) -> set[str]:
     """The options of the command that these arguments begin with."""
-    # Imported late: the commands themselves import this file.
-    from firstclick.cli import app
-
-    command = get_command(app)
+    command = get_command(application)
     for word in arguments:
         command = getattr(command, "commands", {}).get(word, command)
     return {option for parameter in command.params for option in parameter.opts}
