@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,13 @@ from benchmarks.bench.machine import machine, versions
 from benchmarks.bench.measure import measure
 from benchmarks.bench.results import FLOOR, PASS, PLAIN, POLICY, SCAN, TUNED, Kept, Measured
 from benchmarks.bench.tuned_numpy import TUNED as TUNED_PLAYERS
+from benchmarks.bench.world import build_world
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.errors import WorkFailed
 from firstclick.experiments.plain_numpy import TRANSCRIBED
-from firstclick.registry import make_world, policy_classes
+from firstclick.registry import policy_classes
 from firstclick.source_code import code_hash
 from firstclick.worlds.long_tail import LongTailWorld
-
-SEED = 1
 
 Report = Callable[[int, int], Any]
 
@@ -56,12 +55,6 @@ def already_measured(
     keys = {cell.key for cell in cells}
     found = map(Measured.from_plain, kept.load("cell", _context(seconds)))
     return {one.key: one for one in found if one.key in keys}
-
-
-def build_world(n_items: int, n_features: int) -> LongTailWorld:
-    """The world of a cell, the same in every process."""
-    spec = f"long-tail:n_items={n_items},n_features={n_features}"
-    return cast(LongTailWorld, make_world(spec).build(SEED))
 
 
 def now() -> str:

@@ -5,9 +5,11 @@ import pytest
 
 from benchmarks.bench import run
 from benchmarks.bench.cells import SWEPT_K, grid, main_features
+from benchmarks.bench.peers import __main__ as peers
 from benchmarks.bench.results import FLOOR, PASS, PLAIN, POLICY, SCAN, TUNED, Kept
 from benchmarks.bench.run import already_measured, measure_cells
 from firstclick.errors import InvalidInput, WorkFailed
+from firstclick.kernels.source_files import with_imports
 from firstclick.registry import make_policy
 
 LIN, COUNTS = make_policy("cascade-lin-ts"), make_policy("cascade-ts")
@@ -92,6 +94,20 @@ def test_what_other_code_measured_is_not_used(tmp_path, monkeypatch):
     assert len(already_measured(cells, kept, seconds=SECONDS)) == 1
     monkeypatch.setattr(run, "_code", lambda: "another")
     assert not already_measured(cells, kept, seconds=SECONDS)
+
+
+@pytest.mark.parametrize(
+    ("timed", "parts"),
+    [
+        (run, {"benchmarks.bench.contenders", "benchmarks.bench.tuned_numpy", "firstclick.experiments.loop"}),
+        (peers, {"benchmarks.bench.peers.mabwiser", "benchmarks.bench.peers.process"}),
+    ],
+)
+def test_the_hash_of_what_is_timed_follows_the_imports_of_benchmarks_and_of_firstclick(timed, parts):
+    """Times of older code are not used again, whichever file was changed."""
+    names = {module.name for module in with_imports([timed.__name__])}
+    always = {timed.__name__, "benchmarks.bench.measure", "benchmarks.bench.world"}
+    assert names >= parts | always | {"firstclick.worlds.long_tail"}
 
 
 @pytest.mark.long

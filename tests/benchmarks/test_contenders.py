@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.bench.contenders import POLICY_KEY, Floor, NumPyPlayer, Pass, Player
-from benchmarks.bench.run import build_world
+from benchmarks.bench.world import build_world
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.experiments import simulate
 from firstclick.experiments.plain_numpy import TRANSCRIBED

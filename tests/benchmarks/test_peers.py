@@ -17,7 +17,7 @@ from benchmarks.bench.peers.__main__ import PeerContender
 from benchmarks.bench.peers.peer import examined, installed
 from benchmarks.bench.peers.process import NOT_INSTALLED, PEERS, play_peer, within_limits
 from benchmarks.bench.results import Kept
-from benchmarks.bench.run import build_world
+from benchmarks.bench.world import build_world
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="process groups of POSIX")
 LIMITS = {"seconds": 20.0, "memory": 4 * 10**9}
