@@ -22,6 +22,7 @@ from firstclick.cli.simulate import simulate
 from firstclick.cli.stores import audit, export, import_, log, relearn
 from firstclick.cli.wording import in_options
 from firstclick.errors import FirstclickError, WorkFailed
+from firstclick.extras import needed_by
 
 INTERRUPTED = 130
 
@@ -83,7 +84,8 @@ def main(application: typer.Typer = app) -> None:
         return code
 
     try:
-        code = application(standalone_mode=False)
+        with needed_by("this command"):
+            code = application(standalone_mode=False)
         if code == INTERRUPTED:  # Typer makes this of a KeyboardInterrupt.
             complain("interrupted; nothing was written", code)
         # Here and not at exit, where nobody could catch what goes wrong.

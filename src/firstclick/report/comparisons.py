@@ -8,7 +8,6 @@ from firstclick.errors import InvalidInput
 from firstclick.experiments.comparison import Comparison
 from firstclick.experiments.results import PolicyResult
 from firstclick.report.panel import Curve, Plot, ceiling_for
-from firstclick.report.rounding import whole
 
 # What may vary within an experiment, and how a title or a curve's end calls it.
 VARIED = {"n_items": "L", "rank": "d", "k": "K"}
@@ -83,18 +82,3 @@ def _name(comparison: Comparison, among: Sequence[Comparison]) -> str:
     setting = comparison.setting
     varied = [name for name in VARIED if len({getattr(one.setting, name) for one in among}) > 1]
     return ", ".join(f"{VARIED[name]} = {getattr(setting, name):,}" for name in varied or ("n_items", "k"))
-
-
-def setting_words(comparison: Comparison) -> str:
-    """'256 items, d = 20, K = 4'."""
-    setting = comparison.setting
-    of = f" of {setting.group}" if setting.group else ""
-    features = f", d = {setting.rank}" if setting.rank is not None else ""
-    return f"{whole(setting.n_items)} items{of}{features}, K = {setting.k}"
-
-
-def short_words(comparison: Comparison) -> str:
-    """'L=256 d=20 K=4', and the group."""
-    setting = comparison.setting
-    features = f" d={setting.rank}" if setting.rank is not None else ""
-    return f"L={setting.n_items}{features} K={setting.k}" + (f" {setting.group}" if setting.group else "")

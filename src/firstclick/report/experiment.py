@@ -11,12 +11,12 @@ from firstclick.experiments import Comparison, Dataset, Experiment
 from firstclick.experiments.results import installed_versions
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
-from firstclick.report.comparisons import plots_of, setting_words
+from firstclick.report.comparisons import plots_of
 from firstclick.report.figures import save_figure
 from firstclick.report.grid import grid_figure
 from firstclick.report.reproduction import FigureBlock, LearnedBlock, Page, TableBlock, reproduction_page
 from firstclick.report.rounding import percent, whole, with_error
-from firstclick.report.tables import final_with_error, share_of_best
+from firstclick.report.tables import final_with_error, setting_words, share_of_best
 
 # The steps at which tables give regret, besides the last.
 TOLD = (1_000, 10_000)

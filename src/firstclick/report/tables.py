@@ -8,9 +8,8 @@ from rich.text import Text
 
 from firstclick.experiments import Comparison
 from firstclick.experiments.results import PolicyResult, Results
-from firstclick.report.comparisons import setting_words, short_words
 from firstclick.report.headline import leaders, ranked
-from firstclick.report.rounding import microseconds, percent, with_error
+from firstclick.report.rounding import microseconds, percent, whole, with_error
 
 
 def results_table(results: Results) -> Table:
@@ -86,3 +85,18 @@ def _table(*headings: str) -> Table:
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
+
+
+def setting_words(comparison: Comparison) -> str:
+    """'256 items, d = 20, K = 4'."""
+    setting = comparison.setting
+    of = f" of {setting.group}" if setting.group else ""
+    features = f", d = {setting.rank}" if setting.rank is not None else ""
+    return f"{whole(setting.n_items)} items{of}{features}, K = {setting.k}"
+
+
+def short_words(comparison: Comparison) -> str:
+    """'L=256 d=20 K=4', and the group."""
+    setting = comparison.setting
+    features = f" d={setting.rank}" if setting.rank is not None else ""
+    return f"L={setting.n_items}{features} K={setting.k}" + (f" {setting.group}" if setting.group else "")
