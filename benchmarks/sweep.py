@@ -1,11 +1,11 @@
 """How much faster a sweep of thousands of short cells goes on two dask workers than on one.
 
-    python benchmarks/sweep.py [--runs 40] [--steps 10000] [--turns 1] [--workers 2]
+    python -m benchmarks.sweep [--runs 40] [--steps 10000] [--turns 1] [--workers 2]
 
-A made-up feedback matrix of 2,000 users and 1,000 items; 25 learners (CascadeLinTS with ten sigmas,
+A made-up feedback matrix of 2,000 users and 1,000 items; 25 policies (CascadeLinTS with ten sigmas,
 CascadeLinUCB with ten c, CascadeUCB1 with five radii) x 16, 64 and 256 items x runs, each run with a split
 and features of its own: 3,000 cells. They are played on one worker and on several, in turns, by a process
-that makes the stages and is the scheduler too; workers have compiled all learners before. A cell must give
+that makes the stages and is the scheduler too; workers have compiled all policies before. A cell must give
 the same reward everywhere. Where others use the machine, the speed-up is less than it could be; two figures
 tell whether that is so: in what share of the time workers had a cell to play, and how much of a processor
 they got.
@@ -132,7 +132,7 @@ def main():
     matrix = synthetic_matrix(SEED, n_users=2000, n_items=1000).matrix
     first = list(Sweep(matrix, 1, 10).tasks())
     cells = Sweep(matrix, given.runs, given.steps).cells
-    print(f"{cells:,} cells of {given.steps:,} steps: {len(POLICIES)} learners x {len(ITEMS)} numbers of "
+    print(f"{cells:,} cells of {given.steps:,} steps: {len(POLICIES)} policies x {len(ITEMS)} numbers of "
           f"items x {given.runs} runs; {os.cpu_count()} processors")  # fmt: skip
     print(f"\n{'workers':>7}{'seconds':>9}{'cells/s':>9}{'with a cell':>13}{'of a processor':>16}"
           f"{'ms/cell':>9}{'scheduler and stages':>22}")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Who is timed in a cell: the learner, the same without its shortcuts, its floor, a pass over memory, NumPy.
+"""Who is timed in a cell: the policy, the same without its shortcuts, its floor, a pass over memory, NumPy.
 
 All of them play from their first step, in one world, and can begin again.
 """
@@ -41,7 +41,7 @@ class Contender(Protocol):
         """Play steps first..last-1, which follow those played before."""
 
 
-class Learner:
+class Player:
     """A policy in the compiled loop of the simulator, with its shortcuts or, as a `scan`, without any."""
 
     def __init__(
@@ -107,32 +107,32 @@ def record(  # type: ignore[no-untyped-def]
 
 
 class Floor:
-    """What a learner cannot do without: the draw of its thetas, and learning from the clicks it met.
+    """What a policy cannot do without: the draw of its thetas, and learning from the clicks it met.
 
-    These are the clicks of the learner's first steps, as many as it has played by now, again and again;
+    These are the clicks of the policy's first steps, as many as it has played by now, again and again;
     nothing is ranked.
     """
 
-    def __init__(self, learner: Learner) -> None:
-        self.learner = learner
-        self.loop = compiled(floor, type(learner.policy))
+    def __init__(self, player: Player) -> None:
+        self.player = player
+        self.loop = compiled(floor, type(player.policy))
         self.checksum = np.zeros(1)
         self.slates: NDArray[np.int64] | None = None
 
     def begin(self) -> None:
-        learner = self.learner
+        player = self.player
         if self.slates is None:
-            self.slates, self.clicked = learner.record(min(max(learner.played, 1), RECORDED))
-        policy, features = learner.policy, learner.world.features
+            self.slates, self.clicked = player.record(min(max(player.played, 1), RECORDED))
+        policy, features = player.policy, player.world.features
         # Nothing is ranked, so no shortcut is kept up to date.
-        self.catalog = scanning(learner.items)
-        self.state = policy.initial_state(learner.world.n_items, features.shape[1], learner.k)
-        self.numbers = policy.numbers(learner.k, features)
+        self.catalog = scanning(player.items)
+        self.state = policy.initial_state(player.world.n_items, features.shape[1], player.k)
+        self.numbers = policy.numbers(player.k, features)
 
     def play(self, first: int, last: int) -> None:
         self.loop(
             self.numbers, self.state, self.catalog, NO_LIMITS, POLICY_KEY, self.slates, self.clicked,
-            first, last, self.learner.noise, self.checksum,
+            first, last, self.player.noise, self.checksum,
         )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def floor(  # type: ignore[no-untyped-def]
 
 
 def drawn(numbers, state, noise):  # type: ignore[no-untyped-def]
-    """A sum over the thetas that the learner needs for one slate."""
+    """A sum over the thetas that the policy needs for one slate."""
     return _drawing(POLICY_OF_NUMBERS[type(numbers)])(numbers, state, noise)
 
 
@@ -218,19 +218,19 @@ def add_up(numbers):  # type: ignore[no-untyped-def]
     return total
 
 
-class NumPyLearner:
+class NumPyPlayer:
     """A transcription in NumPy, plain or tuned, in the same world."""
 
     def __init__(self, transcription: Any, policy: Policy, world: LongTailWorld, k: int) -> None:
         self.transcription, self.policy, self.world, self.k = transcription, policy, world, k
 
     def begin(self) -> None:
-        self.learner = self.transcription(self.world.features, self.k, self.policy)
+        self.numpy = self.transcription(self.world.features, self.k, self.policy)
         self.draw = stream(0, "bench", "numpy")
 
     def play(self, first: int, last: int) -> None:
-        learner, draw, attractions, k = self.learner, self.draw, self.world.attractions, self.k
+        numpy, draw, attractions, k = self.numpy, self.draw, self.world.attractions, self.k
         for _ in range(first, last):
-            slate = learner.recommend(draw)
+            slate = numpy.recommend(draw)
             hits = np.flatnonzero(draw.random(k) < attractions[slate])
-            learner.learn(slate, int(hits[0]) if len(hits) else k)
+            numpy.learn(slate, int(hits[0]) if len(hits) else k)

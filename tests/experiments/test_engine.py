@@ -111,5 +111,5 @@ def test_an_unknown_engine_is_refused_with_the_choices(name):
 def test_without_dask_the_way_to_get_it_is_said(monkeypatch, name):
     monkeypatch.delitem(sys.modules, "firstclick.experiments.dask_engine", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InvalidInput, match=r"needs dask; pip install 'firstclick\[dask\]'"):
+    with pytest.raises(InvalidInput, match=r"needs distributed: pip install 'firstclick\[dask\]'"):
         engine_named(name, 2)

@@ -23,6 +23,7 @@ from typer import TyperException
 
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
 from firstclick.experiments import Results
+from firstclick.extras import MissingExtra
 from firstclick.files.writing import drafting_process, folder_draft
 from firstclick.validation.whole_number import whole_number
 
@@ -167,10 +168,11 @@ def check_output(folder: Path | None, *, overwrite: bool) -> None:
         raise InvalidInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
 
 
-def write_output(results: Results, folder: Path, *, title: str, subtitle: str, command: str) -> Path:
-    """Fill the folder with report, figures and tables; all of them, or none and an error."""
-    from firstclick.report import regret_figure, save_figure, write_report
+def write_output(results: Results, folder: Path, *, title: str, subtitle: str, command: str) -> None:
+    """Fill the folder with tables, figures and a report; all of them, or none and an error.
 
+    Without the packages of a report the tables are written, and MissingExtra is raised.
+    """
     # Within the folder if there is one: it may be the current folder or a mounted one, which cannot be
     # replaced as a whole.
     draft = folder_draft(folder) if folder.exists() else folder_draft(folder.parent, folder.name)
@@ -178,13 +180,22 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
         draft.mkdir(parents=True)
         results.save(draft / "results.json")
         _write_csv(results, draft / "results.csv")
-        figure = regret_figure(results)
-        for kind in ("svg", "png"):
-            save_figure(figure, draft / f"regret.{kind}")
-        write_report(results, draft / "report.html", title=title, subtitle=subtitle, command=command)
+        missing = None
+        try:
+            from firstclick.report import regret_figure, save_figure, write_report
+
+            figure = regret_figure(results)
+            for kind in ("svg", "png"):
+                save_figure(figure, draft / f"regret.{kind}")
+            write_report(results, draft / "report.html", title=title, subtitle=subtitle, command=command)
+        except MissingExtra as error:
+            missing = error
         if draft.parent == folder:
             for name in OUR_FILES:
-                (draft / name).replace(folder / name)
+                if (draft / name).exists():
+                    (draft / name).replace(folder / name)
+                else:  # the report of other results
+                    (folder / name).unlink(missing_ok=True)
         else:
             draft.replace(folder)
     except (OSError, FirstclickError) as error:
@@ -193,7 +204,8 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
         raise WorkFailed(f"{folder} cannot be written: {reason}; the results are on stdout alone") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return folder / "report.html"
+    if missing is not None:
+        raise missing
 
 
 def _write_csv(results: Results, path: Path) -> None:
@@ -215,11 +227,14 @@ def hand_over(results: Results, folder: Path | None, *, as_json: bool, **heading
 
     What took long to compute is printed even where the folder cannot be written after all.
     """
-    failure = report = None
+    failure = told = None
     if folder is not None:
+        told = f"report: {folder / 'report.html'}"
         try:
             with talk.status("writing the report") if sys.stderr.isatty() else nullcontext():
-                report = write_output(results, folder, **heading)
+                write_output(results, folder, **heading)
+        except MissingExtra as error:
+            told = f"results: {folder} (no report: {error})"
         except WorkFailed as error:
             failure = error
     for note in results.notes:
@@ -232,5 +247,5 @@ def hand_over(results: Results, folder: Path | None, *, as_json: bool, **heading
         page().print(results_table(results))
     if failure is not None:
         raise failure
-    if report is not None:
-        talk.print(f"report: {report}")
+    if told is not None:
+        talk.print(told)

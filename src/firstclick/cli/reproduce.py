@@ -24,6 +24,7 @@ from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiments.engine import engine_named
 from firstclick.experiments.folder import check_folder
+from firstclick.extras import needed_by
 from firstclick.parameters import check_name
 from firstclick.registry import make_policy
 from firstclick.studies.paper.experiments import (
@@ -99,7 +100,8 @@ def reproduce(
       firstclick reproduce --dataset synthetic-movielens --steps 2000 \\
         --runs 3 --out look
     """
-    from firstclick.studies.paper.reproduce import reproduce as carry_out
+    with needed_by("the report"):
+        from firstclick.studies.paper.reproduce import reproduce as carry_out
 
     for name, value in (("steps", steps), ("runs", runs)):
         whole_number(name, value, at_least=1)

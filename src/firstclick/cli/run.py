@@ -22,6 +22,7 @@ from firstclick.experiments.conduct import conduct
 from firstclick.experiments.engine import engine_named
 from firstclick.experiments.file import read_experiment
 from firstclick.experiments.folder import check_folder
+from firstclick.extras import needed_by
 from firstclick.validation.whole_number import seed_number, whole_number
 
 
@@ -72,7 +73,8 @@ def run(
       with_replacement = false
       cut_first = false                     # SVD before the cut
     """
-    from firstclick.report.experiment import write_experiment
+    with needed_by("the report"):
+        from firstclick.report.experiment import write_experiment
 
     for name, value in (("steps", steps), ("runs", runs)):
         if value is not None:

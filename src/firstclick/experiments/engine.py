@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.experiments.loop import Trace, play_run
+from firstclick.extras import needed_by
 from firstclick.policies.base import Policy
 from firstclick.worlds.base import Stage
 
@@ -171,9 +172,7 @@ def engine_named(name: str, jobs: int) -> Engine:
         raise InvalidInput(
             f"must be local, dask or the tcp://host:port of a scheduler, got {name!r}", "engine"
         )
-    try:
+    with needed_by(f"engine {name}"):
         from firstclick.experiments.dask_engine import play_on_dask
-    except ModuleNotFoundError:
-        raise InvalidInput(f"engine {name} needs dask; pip install 'firstclick[dask]'") from None
     address = None if name == "dask" else name
     return lambda tasks, report: play_on_dask(tasks, report, address, jobs)

@@ -3,9 +3,11 @@
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from filelock import lock_descriptor
 
 from firstclick.errors import InvalidInput
 from firstclick.files.writing import is_draft, write_whole
@@ -42,21 +44,15 @@ def check_folder(folder: Path) -> None:
 def alone_in(folder: Path) -> Iterator[None]:
     """Nobody else works in the folder meanwhile; a lock that a killed process left does not count."""
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # Windows: two processes would do the work twice, and nothing worse
-        yield
-        return
     with (folder / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        alone = True
+        with suppress(OSError):  # A file system without locks, as some on networks.
+            alone = lock_descriptor(file.fileno(), blocking=False)
+        if not alone:
             raise InvalidInput(
                 f"another process is at work in {folder}; wait for it, or name another folder (a script of "
                 "your own must start under `if __name__ == '__main__':`)"
-            ) from None
-        except OSError:
-            pass  # A file system without locks, as some on networks.
+            )
         yield
 
 

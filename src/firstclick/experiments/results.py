@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from firstclick._version import __version__
 from firstclick.errors import InvalidInput
 from firstclick.experiments.loop import Trace
+from firstclick.extras import needed_by
 from firstclick.files.reading import as_path, reading
 from firstclick.files.writing import write_whole
 
@@ -119,13 +120,9 @@ class Results:
         ]
 
     def frame(self) -> Any:
-        """The rows as a pandas DataFrame; InvalidInput where pandas is not installed."""
-        try:
+        """The rows as a pandas DataFrame; rows() needs no pandas."""
+        with needed_by("frame()"):
             import pandas
-        except ImportError:
-            raise InvalidInput(
-                "frame() needs pandas: pip install 'firstclick[pandas]', or use rows()"
-            ) from None
         return pandas.DataFrame(self.rows())
 
     def summary(self) -> dict[str, Any]:
