@@ -16,9 +16,9 @@ from benchmarks.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, K
 from benchmarks.bench.tuned_numpy import TUNED as TUNED_LEARNERS
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.errors import WorkFailed
-from firstclick.experiments.plain_numpy import TRANSCRIBED
 from firstclick.registry import make_world, policy_classes
 from firstclick.source_code import code_hash
+from firstclick.studies.paper.plain_numpy import TRANSCRIBED
 from firstclick.worlds.long_tail import LongTailWorld
 
 SEED = 1

@@ -7,9 +7,9 @@ from benchmarks.bench.contenders import POLICY_KEY, Floor, Learner, NumPyLearner
 from benchmarks.bench.run import build_world
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.experiments import simulate
-from firstclick.experiments.plain_numpy import TRANSCRIBED
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.registry import make_policy, make_world
+from firstclick.studies.paper.plain_numpy import TRANSCRIBED
 from firstclick.testing import Driver
 from sizes import policies
 

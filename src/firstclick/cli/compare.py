@@ -10,7 +10,7 @@ from typer import Option
 from firstclick.cli.console import page, print_json, processes, talk
 from firstclick.cli.experiments import EngineName, Jobs, Overwrite, progress_and_resumption, watch
 from firstclick.cli.wording import count
-from firstclick.experiments.engine import engine_named
+from firstclick.experiments.engines import engine_named
 from firstclick.experiments.folder import check_folder
 from firstclick.files.writing import write_whole
 from firstclick.studies.guide.conduct import RUNS, SEED, STEPS, policies_named

@@ -13,8 +13,8 @@ from firstclick.cli.wording import count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiments import Comparison, Dataset
-from firstclick.experiments.play import Watch
 from firstclick.experiments.results import MEASURES
+from firstclick.experiments.runner import Watch
 
 SECONDS_BETWEEN_LINES = 30.0
 

@@ -23,7 +23,7 @@ from firstclick.cli.experiments import (
 from firstclick.cli.wording import count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
-from firstclick.experiments.engine import engine_named
+from firstclick.experiments.engines import engine_named
 from firstclick.experiments.folder import check_folder
 from firstclick.parameters import check_name
 from firstclick.registry import make_policy

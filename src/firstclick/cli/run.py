@@ -19,7 +19,7 @@ from firstclick.cli.experiments import (
 )
 from firstclick.cli.wording import count
 from firstclick.experiments.conduct import conduct
-from firstclick.experiments.engine import engine_named
+from firstclick.experiments.engines import engine_named
 from firstclick.experiments.file import read_experiment
 from firstclick.experiments.folder import check_folder
 from firstclick.validation.whole_number import seed_number, whole_number

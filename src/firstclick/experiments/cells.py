@@ -1,4 +1,4 @@
-"""The cells of an experiment: one run of one learner in one setting, the unit that is kept."""
+"""The cells of an experiment: one run of one policy in one setting, the unit that is kept."""
 
 import hashlib
 import json
@@ -14,11 +14,13 @@ from firstclick.errors import InvalidInput
 from firstclick.experiments.dataset import Dataset
 from firstclick.experiments.file import ALL, Experiment, Training
 from firstclick.experiments.loop import log_spaced
-from firstclick.experiments.results import installed_versions
 from firstclick.policies.base import Policy
-from firstclick.source_code import code_hash
+from firstclick.source_code import code_hash, installed_versions
 
-FORMAT = "firstclick cell 1"
+# Of worlds that come with their features.
+NO_TRAINING = Training()
+
+FORMAT = "firstclick cell 2"
 
 # File systems take names of 255 bytes; the hash tells cells apart.
 LONGEST_NAME = 160
@@ -26,7 +28,7 @@ LONGEST_NAME = 160
 
 @dataclass(frozen=True)
 class Setting:
-    """Where learners meet: all that is the same for the policies of one comparison."""
+    """All that is the same for the policies of one comparison."""
 
     dataset: str
     group: str
@@ -35,7 +37,7 @@ class Setting:
     k: int
     steps: int
     seed: int
-    training: Training
+    training: Training = NO_TRAINING
 
 
 @dataclass(frozen=True)
@@ -45,22 +47,23 @@ class Cell:
     setting: Setting
     policy: Policy
     run: int
+    data: str = ""  # a hash of what its world is made of, or its description
 
-    def describe(self, data_digest: str) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """All that the result's bits depend on: what a kept result must agree with to be used."""
         return {
             "format": FORMAT,
-            "data": data_digest,
+            "data": self.data,
             **asdict(self.setting),
             "policy": self.policy.label,
             "run": self.run,
             "versions": installed_versions(),
-            "code": code_hash("firstclick.experiments.play", type(self.policy)),
+            "code": code_hash("firstclick.experiments.conduct", type(self.policy)),
         }
 
-    def file_name(self, data_digest: str) -> str:
+    def file_name(self) -> str:
         """A name that people can read and that no two cells share."""
-        description = json.dumps(self.describe(data_digest), sort_keys=True)
+        description = json.dumps(self.describe(), sort_keys=True)
         place = self.setting
         words = (
             f"{place.dataset} {place.group} {place.n_items} items rank {place.rank} k {place.k} "
@@ -83,7 +86,7 @@ def settings_of(experiment: Experiment, dataset: Dataset) -> list[Setting]:
     group = experiment.group.get(dataset.source.name, "")
     available = len(dataset.items_of(group))
     where = f"{dataset.title}, group {group!r}" if group else dataset.title
-    # Without a learner that looks at them there are no features, and no rank that could be too high.
+    # Without a policy that looks at them there are no features, and no rank that could be too high.
     features = any(policy.needs_features for policy in experiment.policies)
     found: dict[Setting, None] = {}
     for rank in experiment.rank if features else (None,):
@@ -135,7 +138,7 @@ def plan(experiments: Sequence[Experiment], datasets: Sequence[Dataset]) -> list
             for setting in settings_of(experiment, dataset):
                 for policy in experiment.policies:
                     for run in range(experiment.runs):
-                        cells[Cell(setting, policy, run)] = None
+                        cells[Cell(setting, policy, run, dataset.digest)] = None
     order = {dataset.source.label: number for number, dataset in enumerate(datasets)}
 
     def place(cell: Cell) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from firstclick.errors import InvalidInput
-from firstclick.experiments.comparison import Comparison
+from firstclick.experiments import Comparison
 from firstclick.experiments.results import PolicyResult
 from firstclick.report.panel import Curve, Plot, ceiling_for
 from firstclick.report.rounding import whole

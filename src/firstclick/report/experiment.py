@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from firstclick.experiments import Comparison, Dataset, Experiment
-from firstclick.experiments.results import installed_versions
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.report.comparisons import plots_of, setting_words
@@ -17,6 +16,7 @@ from firstclick.report.grid import grid_figure
 from firstclick.report.reproduction import FigureBlock, LearnedBlock, Page, TableBlock, reproduction_page
 from firstclick.report.rounding import percent, whole, with_error
 from firstclick.report.tables import final_with_error, share_of_best
+from firstclick.source_code import installed_versions
 
 # The steps at which tables give regret, besides the last.
 TOLD = (1_000, 10_000)

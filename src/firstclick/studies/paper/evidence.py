@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
-from firstclick.experiments.comparison import Comparison
+from firstclick.experiments import Comparison
 from firstclick.experiments.file import ALL
 from firstclick.studies.paper.experiments import Mode
 

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 
 from firstclick.experiments import Comparison, Dataset
 from firstclick.experiments.conduct import conduct
-from firstclick.experiments.engine import Engine
-from firstclick.experiments.play import UNWATCHED, Watch
-from firstclick.experiments.results import installed_versions
+from firstclick.experiments.engines import Engine
+from firstclick.experiments.runner import UNWATCHED, Watch
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.policies.base import Policy
@@ -39,6 +38,7 @@ from firstclick.report.reproduction import (
     reproduction_page,
 )
 from firstclick.report.style import base_name
+from firstclick.source_code import installed_versions
 from firstclick.studies.paper.claim import METHOD, PAPER_STEPS, TITLES, WORDS, Judged, as_json, judge
 from firstclick.studies.paper.evidence import Measured
 from firstclick.studies.paper.experiments import (
@@ -49,6 +49,7 @@ from firstclick.studies.paper.experiments import (
     experiments_of,
     mode_named,
 )
+from firstclick.studies.paper.plain_numpy import numpy_seconds_per_step
 
 # Figure 2 of the paper, column by column: the experiment, what is drawn, and what it is called.
 FIGURE_2 = (
@@ -106,7 +107,10 @@ def reproduce(
         replace(one, policies=(*one.policies, *policies)) if one.name == BESIDE else one for one in declared
     ]
     about = {"paper": "Zong et al., UAI 2016", "mode": mode.name}
-    comparisons = conduct(declared, datasets, folder, engine, overwrite=overwrite, about=about, watch=watch)
+    comparisons = conduct(
+        declared, datasets, folder, engine, overwrite=overwrite, about=about, watch=watch,
+        beside_numpy=numpy_seconds_per_step,
+    )  # fmt: skip
 
     # Real data last, so that it counts where its stand-in is played beside it.
     ordered = sorted(datasets, key=lambda dataset: not dataset.source.synthetic)

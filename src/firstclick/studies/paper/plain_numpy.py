@@ -46,7 +46,7 @@ class CascadeLinUCB(CascadeLinTS):
 
     def __init__(self, x: Floats, k: int, policy: Any) -> None:
         super().__init__(x, k, policy)
-        self.c = policy.c
+        self.c = policy.numbers(k, x).c  # a number where the policy says 'theory'
 
     def recommend(self, draw: np.random.Generator) -> Any:
         covariance = np.linalg.inv(self.M)
