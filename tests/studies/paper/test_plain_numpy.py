@@ -22,8 +22,9 @@ def test_linear_learners_end_with_the_same_posterior(policy, features):
     for slate, click in rounds():
         learner.learn(slate, click)
         driver.learn(slate, None if click == K else click)
-    assert np.allclose(learner.M, driver.state.precision)
-    assert np.allclose(learner.B, driver.state.moment)
+    parts = getattr(learner, "rankers", [learner])
+    assert np.allclose([part.M for part in parts], driver.state.precision)
+    assert np.allclose([part.B for part in parts], driver.state.moment)
 
 
 def test_ucb1_ends_with_the_same_rates(features):
