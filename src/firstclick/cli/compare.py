@@ -1,4 +1,4 @@
-"""`firstclick compare`: every learner in every stock world, and the table and picture of the guide."""
+"""`firstclick compare`: every policy in every stock world, and the table and picture of the guide."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -60,7 +60,7 @@ def compare(
         )  # fmt: skip
         lines = lines_of(standings, steps)
         _write_guide(lines, out)
-    for one in standings if policy else ():  # Who names a learner wants to know where it is.
+    for one in standings if policy else ():  # Who names a policy wants to know where it is.
         if one.reason:
             talk.print(f"not played in {one.world.name}: {one.reason}")
     if json:

@@ -81,7 +81,7 @@ def load(source: Source, path: Path | None, progress: Steps) -> Dataset:
 
 
 def print_regret(comparisons: Sequence[Comparison]) -> None:
-    """The regret of every learner, data set by data set."""
+    """The regret of every policy, data set by data set."""
     from firstclick.report.tables import comparison_table
 
     for number, dataset in enumerate(dict.fromkeys(one.dataset for one in comparisons)):
@@ -90,7 +90,7 @@ def print_regret(comparisons: Sequence[Comparison]) -> None:
 
 
 def print_speed(comparisons: Sequence[Comparison]) -> None:
-    """How fast each learner was played."""
+    """How fast each policy was played."""
     from firstclick.report.tables import speed_table
 
     if speeds := speed_table(comparisons):

@@ -14,7 +14,7 @@ from firstclick.data.scenario import PICKS
 from firstclick.data.sources import Source, make_source
 from firstclick.errors import FirstclickError, InvalidInput, UnknownName
 from firstclick.files.reading import as_path, reading
-from firstclick.parameters import check_name
+from firstclick.parameters import check_distinct, check_name
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.validation.quoting import quoted
@@ -69,11 +69,8 @@ class Experiment:
         for name in ("steps", "runs"):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least=1))
         object.__setattr__(self, "seed", seed_number(self.seed))
-        for name, things in (("policy", (*self.policies, *self.extras)), ("source", self.data)):
-            labels = [thing.label for thing in things]
-            for label in labels:
-                if labels.count(label) > 1:
-                    raise InvalidInput(f"experiment {self.name}: {name} {label!r} is given twice")
+        for kind, things in (("policy", (*self.policies, *self.extras)), ("source", self.data)):
+            check_distinct(f"experiment {self.name}: {kind}", [thing.label for thing in things])
 
     def with_extras(self) -> "Experiment":
         """The experiment with its extras among the policies."""

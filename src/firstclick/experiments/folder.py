@@ -25,7 +25,7 @@ def names_in(folder: Path, called: str, need: str = "the results need a folder")
     """The names of what a folder for results holds; refused if it is no folder, or cannot be written."""
     try:
         if folder.exists() and not folder.is_dir():
-            raise InvalidInput(f"{called} is a file; {need}")
+            raise InvalidInput(f"{folder} is a file; {need}")
         # Tried, because permissions alone do not tell: a file system may be read-only, or not a real one.
         parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         tempfile.TemporaryDirectory(dir=parent).cleanup()

@@ -21,6 +21,7 @@ from firstclick.source_code import installed_versions
 FORMAT = "firstclick results 1"
 
 MEASURES = ("regret", "expected_regret", "reward")
+PLAIN = ("k", "steps", "runs", "seed", "n_items")
 
 
 @dataclass(frozen=True)
@@ -119,33 +120,28 @@ class Results:
     def summary(self) -> dict[str, Any]:
         """What `firstclick simulate --json` prints: means and standard errors, no single runs."""
         return {
-            "k": self.k,
-            "steps": self.steps,
-            "runs": self.runs,
-            "seed": self.seed,
-            "n_items": self.n_items,
-            "optimal_reward": self.optimal_reward,
+            **{name: getattr(self, name) for name in (*PLAIN, "optimal_reward")},
             "optimal_items": [asdict(item) for item in self.optimal_items],
             "settings": self.settings,
             "notes": list(self.notes),
             "versions": self.versions,
-            "results": [
-                {
-                    "policy": result.policy,
-                    **{measure: result.final(measure) for measure in MEASURES},
-                    "curve": {
-                        "step": self.step.tolist(),
-                        "regret": result.mean("regret").tolist(),
-                        "stderr": [_number(error) for error in result.stderr("regret")],
-                        "expected_regret": result.mean("expected_regret").tolist(),
-                        "expected_stderr": [_number(error) for error in result.stderr("expected_regret")],
-                        "reward": result.mean("reward").tolist(),
-                    },
-                    "seconds_per_step": result.seconds_per_step,
-                    "shown": [asdict(item) for item in result.shown],
-                }
-                for result in self.results
-            ],
+            "results": [self._summary_of(result) for result in self.results],
+        }
+
+    def _summary_of(self, result: PolicyResult) -> dict[str, Any]:
+        return {
+            "policy": result.policy,
+            **{measure: result.final(measure) for measure in MEASURES},
+            "curve": {
+                "step": self.step.tolist(),
+                "regret": result.mean("regret").tolist(),
+                "stderr": [_number(error) for error in result.stderr("regret")],
+                "expected_regret": result.mean("expected_regret").tolist(),
+                "expected_stderr": [_number(error) for error in result.stderr("expected_regret")],
+                "reward": result.mean("reward").tolist(),
+            },
+            "seconds_per_step": result.seconds_per_step,
+            "shown": [asdict(item) for item in result.shown],
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -164,8 +160,7 @@ class Results:
             if content["format"] != FORMAT:
                 raise InvalidInput(f"{path}: expected {FORMAT!r}, got {content['format']!r}")
             return cls(
-                **{name: content[name] for name in ("k", "steps", "runs", "seed", "n_items", "settings")},
-                optimal_reward=content["optimal_reward"],
+                **{name: content[name] for name in (*PLAIN, "optimal_reward", "settings")},
                 optimal_items=_items(content["optimal_items"]),
                 step=np.array(content["results"][0]["curve"]["step"], np.int64),
                 results=tuple(

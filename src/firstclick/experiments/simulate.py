@@ -16,6 +16,7 @@ from firstclick.experiments.loop import log_spaced
 from firstclick.experiments.results import Results, gather
 from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.kernels.compiling import findable
+from firstclick.parameters import check_distinct
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy, make_world
 from firstclick.validation.whole_number import seed_number, whole_number
@@ -70,9 +71,7 @@ def simulate(
     labels = [policy.label for policy in chosen]
     if not chosen:
         raise InvalidInput("no policy given; name at least one, such as 'cascade-lin-ts'")
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InvalidInput(f"policy {label!r} is given twice")
+    check_distinct("policy", labels)
     try:
         json.dumps(settings, allow_nan=False)
     except (TypeError, ValueError):

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from firstclick.errors import InvalidInput
 from firstclick.experiments.cells import Cell, Setting
 from firstclick.experiments.engines import Engine, engine_named
 from firstclick.experiments.folder import CELLS, alone_in, check_folder, write_manifest
@@ -15,6 +14,7 @@ from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.experiments.store import CellStore
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
+from firstclick.parameters import check_distinct
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy, policy_classes
 from firstclick.source_code import installed_versions
@@ -32,9 +32,7 @@ def policies_named(specs: Sequence[str | Policy] = ()) -> list[Policy]:
     """These policies, or all that are known, in the order of the guide; random order is always among them."""
     policies = [make_policy(spec) for spec in specs or policy_classes()]
     labels = [policy.label for policy in policies]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InvalidInput(f"policy {label!r} is given twice")
+    check_distinct("policy", labels)
     if FLOOR not in labels:
         policies.append(make_policy(FLOOR))
     return sorted(policies, key=lambda policy: in_order(policy.name))
