@@ -31,7 +31,7 @@ from firstclick.streams import stream
 from firstclick.worlds import BernoulliWorld, MatrixWorld
 from firstclick.worlds.base import Stage
 
-TESTS, SOURCES = Path(__file__).parents[1], Path(firstclick.__file__).parents[1]
+TESTS, SOURCES = Path(__file__).parent, Path(firstclick.__file__).parents[1]
 
 
 @dataclass(frozen=True)
