@@ -30,7 +30,7 @@ def first_taken(items: tuple[str, ...], guest: np.random.Generator) -> int | Non
 
 
 def main() -> None:
-    ranker = Ranker("cascade-lin-ts", Catalog(list(DRINKS), list(DRINKS.values())), k=3, seed=1)
+    ranker = Ranker(Catalog(list(DRINKS), list(DRINKS.values())), k=3, policy="cascade-lin-ts", seed=1)
     guest = np.random.default_rng(1)
     served = 0
     for number in range(1, 2001):

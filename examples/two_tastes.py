@@ -32,7 +32,7 @@ def main() -> None:
     guest = np.random.default_rng(1)
     names, groups = list(DRINKS), [group for group, _ in DRINKS.values()]
     catalog = Catalog(names, [features for _, features in DRINKS.values()], groups=groups)
-    ranker = Ranker("context-lin-ts:context=2", catalog, k=3, seed=1)
+    ranker = Ranker(catalog, k=3, policy="context-lin-ts:context=2", seed=1)
     yesterday = []
     for hour in ("morning", "evening") * 30:
         items = tuple(guest.permutation(names)[:3].tolist())

@@ -89,7 +89,7 @@ def test_importing_firstclick_compiles_nothing_and_leaves_the_heavy_libraries_al
 
 
 def test_kernels_never_draw_and_never_reorder_sums() -> None:
-    for path in [*(PACKAGE / "kernels").glob("*.py"), *(PACKAGE / "policies").glob("*.py")]:
+    for path in [*(PACKAGE / "kernels").rglob("*.py"), *(PACKAGE / "policies").rglob("*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):

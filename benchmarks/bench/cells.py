@@ -68,4 +68,4 @@ def check(items: Sequence[int], features: Sequence[int], k: int) -> None:
     for n_items in items:
         whole_number("n_items", n_items, at_least=1, at_most=10**8)
         if k > n_items:
-            raise InvalidInput(f"k must be at most the number of items, {n_items}, got {k}")
+            raise InvalidInput(f"must be at most the number of items, {n_items}, got {k}", "k")

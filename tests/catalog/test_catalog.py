@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-import firstclick.catalog.catalog as catalog_module
+import firstclick.catalog.kernel_rows as kernel_rows
 from awkward import short_id
 from firstclick import Catalog, Ranker
 from firstclick.errors import InvalidInput, UnknownName
@@ -65,7 +65,7 @@ def test_an_id_is_nothing_else(item):
 
 @pytest.mark.parametrize("item", [2**128 - 1, 1 - 2**128])
 def test_an_id_may_be_a_number_as_large_as_that_of_a_uuid(item, tmp_path):
-    ranker = Ranker("random", Catalog([item]), k=1)
+    ranker = Ranker(Catalog([item]), k=1, policy="random")
     ranker.save(tmp_path / "r.npz")
     assert Ranker.load(tmp_path / "r.npz").recommend().items == (item,)
 
@@ -328,17 +328,17 @@ def test_cold_items_alone_or_half_known_features_are_refused(features, sentence)
 
 def test_a_cold_item_is_to_a_linear_learner_what_an_average_item_is(tmp_path):
     features = [*FEATURES, None]
-    ranker = Ranker("cascade-lin-ts", Catalog([*ITEMS, "cold"], features), k=2, seed=3)
+    ranker = Ranker(Catalog([*ITEMS, "cold"], features), k=2, policy="cascade-lin-ts", seed=3)
     for step in range(20):
         ranker.learn(ranker.recommend(), click=step % 2)
     ranker.add_items(["colder", "mean"], [None, FEATURES.mean(axis=0)])
-    means, deviations = ranker.estimates(ranker.catalog.rows(["cold", "colder", "mean"]))
+    means, deviations = ranker.estimates(["cold", "colder", "mean"])
     np.testing.assert_allclose(means, means[0], rtol=1e-12)
     np.testing.assert_allclose(deviations, deviations[0], rtol=1e-12)
     ranker.learn(ranker.recommend(candidates=["cold"]), click=0)
     ranker.save(tmp_path / "r.npz")
     assert Ranker.load(tmp_path / "r.npz").catalog.cold == ["cold", "colder"]
-    assert ranker.merge(Ranker("cascade-lin-ts", ranker.catalog, k=2, seed=4)).catalog.cold == [
+    assert ranker.merge(Ranker(ranker.catalog, k=2, policy="cascade-lin-ts", seed=4)).catalog.cold == [
         "cold",
         "colder",
     ]
@@ -469,8 +469,8 @@ def test_what_was_shown_earlier_is_shown_again_and_rows_that_came_later_are_hidd
 
 def test_rows_added_one_by_one_are_seldom_moved_and_the_index_is_seldom_looked_for(monkeypatch):
     built = []
-    build = catalog_module.build_index
-    monkeypatch.setattr(catalog_module, "build_index", lambda rows: built.append(len(rows)) or build(rows))
+    build = kernel_rows.build_index
+    monkeypatch.setattr(kernel_rows, "build_index", lambda rows: built.append(len(rows)) or build(rows))
     for features in (None, [[1.0, 2.0, 3.0]]):
         built.clear()
         catalog = Catalog(["first"], features)
@@ -481,7 +481,7 @@ def test_rows_added_one_by_one_are_seldom_moved_and_the_index_is_seldom_looked_f
                 bases.append(catalog.arrays.columns)
         assert len(bases) < 22  # log(3000) / log(1.5) is 19.7
         assert len(catalog._hidden) <= 1.5 * 3001
-        assert len(built) <= 3000 / catalog_module.MOST_AFTER
+        assert len(built) <= 3000 / kernel_rows.MOST_AFTER
 
 
 def state_of(catalog):
@@ -596,13 +596,17 @@ TestCatalogMachine.settings = settings(max_examples=60, stateful_step_count=30)
 def test_slates_of_a_catalog_that_grew_are_those_of_one_that_did_not(policy, n_items):
     features = np.random.default_rng(3).normal(size=(n_items, 4))
     whole, grown = Catalog(range(n_items), features), Catalog(range(7), features[:7])
+    one = Ranker(whole, k=4, policy=policy, seed=5)
+    rows = grown.kernel_rows(one._engine.scale)
     for start in range(7, n_items, 11):
         stop = min(start + 11, n_items)
         grown.add(range(start, stop), features[start:stop])
+        assert grown.kernel_rows(one._engine.scale) is rows
     # There is room behind the rows: what lies there must not matter.
-    grown._arrays.features[n_items:] = grown._arrays.columns[:, n_items:] = np.nan
-    assert grown.arrays.columns.shape[1] > n_items
-    rankers = [Ranker(policy, catalog, k=4, seed=5) for catalog in (whole, grown)]
+    rows._room.columns[:, n_items:] = np.nan
+    assert rows.arrays.columns.shape[1] > n_items
+    rankers = [one, Ranker(grown, k=4, policy=policy, seed=5)]
+    assert rankers[1]._engine._rows is rows, "rankers that share a catalog and a scale share its rows"
     for step in range(25):
         asked = {"candidates": range(3, n_items, 5)} if step % 6 == 5 else {}
         slates = [ranker.recommend(exclude=[step], **asked) for ranker in rankers]

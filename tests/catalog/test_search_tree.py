@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from awkward import KINDS, kind_of_features
 from firstclick import Catalog, Ranker
-from firstclick.catalog import catalog as catalog_module
+from firstclick.catalog import kernel_rows
 from firstclick.catalog import search_tree as index_module
 from firstclick.catalog.search_tree import build_index, catalog_arrays, no_index
 from firstclick.data import FeedbackScenario, synthetic_matrix
@@ -117,7 +117,7 @@ def test_rows_added_after_the_index_are_found():
 
 
 def test_a_catalog_that_grows_keeps_its_index_until_many_rows_came_after_it(monkeypatch):
-    monkeypatch.setattr(catalog_module, "MOST_AFTER", 10)
+    monkeypatch.setattr(kernel_rows, "MOST_AFTER", 10)
     draw = np.random.default_rng(8)
     features = draw.normal(size=(200, 4))
     catalog = Catalog(range(100), features[:100])
@@ -136,7 +136,7 @@ def test_a_ranker_recommends_the_same_with_and_without_the_index(policy, monkeyp
     slates_of = []
     for fewest in (FEW, 10**9):
         monkeypatch.setattr(index_module, "FEWEST_ITEMS", fewest)
-        ranker = Ranker(policy, Catalog(range(200), features[:200]), k=3, seed=4)
+        ranker = Ranker(Catalog(range(200), features[:200]), k=3, policy=policy, seed=4)
         mine = []
         for step in range(120):
             if step == 40:

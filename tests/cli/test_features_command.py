@@ -93,7 +93,7 @@ def test_a_file_that_is_there_is_kept_unless_told_otherwise(run, folder):
     (folder / "items.csv").write_text("mine")
     seen = run("features", SMALL, "--out", "items.csv")
     assert (seen.code, seen.out) == (2, "")
-    assert seen.err == "error: --out items.csv is there already; name a new file, or say --overwrite\n"
+    assert seen.err == "error: --out items.csv is there already; name another file, or say --overwrite\n"
     assert (folder / "items.csv").read_text() == "mine"
     assert run("features", SMALL, "--out", "items.csv", "--overwrite").code == 0
     assert len(read_catalog("items.csv").items) == 400

@@ -18,7 +18,7 @@ from firstclick.catalog.item import Item
 from firstclick.client.client import AsyncClient, Client
 from firstclick.client.flow import KIND_OF, Patience, Unexpected
 from firstclick.errors import InvalidInput
-from firstclick.serve.service import Shown
+from firstclick.serve.service import ServedSlate
 from firstclick.wire import errors
 from firstclick.wire.errors import Conflict, Overloaded, Refused, Unavailable
 from firstclick.wire.feedback import Receipt
@@ -121,7 +121,7 @@ def refused(code: int, status: str, **headers: str) -> httpx.Response:
 def test_everything_that_a_client_can_do(kind: str, tmp_path: Path) -> None:
     with a_server(tmp_path) as server, connected(kind, server.address) as shop:
         shown = shop.recommend(k=2, candidates=["tea", 7, "cake"], exclude=["cake"], pinned={1: "espresso"})
-        assert isinstance(shown, Shown)
+        assert isinstance(shown, ServedSlate)
         assert shown.items[1] == "espresso"
         assert shown.items[0] in ("tea", 7)
         assert len(shown.scores) == 2
@@ -334,6 +334,17 @@ def test_what_the_server_refuses_is_raised_and_not_sent_again(kind: str, code: i
     assert "fc_secret" not in str(found.value)
 
 
+def test_a_refusal_knows_the_field_that_it_is_about(kind: str) -> None:
+    error = {"status": "malformed", "message": "k must be at least 1, got 0", "field": "k"}
+    script = Script(httpx.Response(422, json={"error": error}))
+    with (
+        script.client(kind) as shop,
+        pytest.raises(errors.Malformed, match=r"^k must be at least 1, got 0$") as found,
+    ):
+        shop.recommend(k=0)
+    assert found.value.argument == "k"
+
+
 def test_every_kind_of_error_has_its_class() -> None:
     expected = [
         Conflict, errors.Unknown, errors.Expired, errors.Malformed, errors.TooLarge, Overloaded, Unavailable,
@@ -370,7 +381,7 @@ def test_a_recommendation_is_asked_again_and_has_a_request_id_only_if_it_was_giv
     slate = httpx.Response(200, json={"items": ["a"], "scores": [None], "token": "t", "seq": 1})
     script = Script(httpx.ReadError("cut"), slate)
     with script.client(kind) as shop:
-        assert shop.recommend() == Shown(["a"], [None], "t", 1)
+        assert shop.recommend() == ServedSlate(["a"], [None], "t", 1)
         shop.recommend()
         shop.recommend(request_id="mine")
     assert [body.get("request_id") for body in script.bodies] == [None, None, None, "mine"]

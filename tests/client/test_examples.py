@@ -19,11 +19,11 @@ def test_the_shop_runs_against_a_server(tmp_path: Path) -> None:
         done = shop(server.address, "shop")
         assert done.returncode == 0, done.stderr
         model = server._service.model("shop")
-        assert (model.history.slates, model.seq) == (53, 54)
+        assert (model.click_stats.slates, model.seq) == (53, 54)
     lines = done.stdout.splitlines()
-    assert lines[0].startswith(f"{model.history.clicks} of 50 visits ended with a click")
+    assert lines[0].startswith(f"{model.click_stats.clicks} of 50 visits ended with a click")
     assert [line.partition(":")[0] for line in lines[1:4]] == ["in the log"] * 3
-    assert lines[4] == f"shop: 53 slates and {model.history.clicks} clicks so far"
+    assert lines[4] == f"shop: 53 slates and {model.click_stats.clicks} clicks so far"
 
 
 def test_the_shop_says_how_to_start_it() -> None:

@@ -416,7 +416,7 @@ def test_what_another_call_wrote_into_the_folder_does_not_stay_beside_this_ones(
         (tmp_path / name).write_text("old")
     conduct([experiment], [garden], tmp_path, play_here)
     assert (tmp_path / "figure-1.svg").exists()  # the same call again: still true
-    with pytest.raises(InvalidInput, match="holds the results of another call; pass overwrite=True"):
+    with pytest.raises(InvalidInput, match="holds the results of another call; pass `overwrite=True`"):
         conduct([replace(experiment, runs=1)], [garden], tmp_path, play_here)
     assert (tmp_path / "figure-1.svg").exists()
     conduct([replace(experiment, runs=1)], [garden], tmp_path, play_here, overwrite=True)

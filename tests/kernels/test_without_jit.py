@@ -30,7 +30,9 @@ for world in (linear, matrix):
     for result in results.results:
         key = f"{result.policy} in {type(world).__name__}"
         out[key] = [result.reward.tolist(), result.expected_regret.tolist(), result.regret.tolist()]
-ranker = firstclick.Ranker("cascade-lin-ts", firstclick.Catalog(list("abcdefghi"), linear.features), k=3)
+ranker = firstclick.Ranker(
+    firstclick.Catalog(list("abcdefghi"), linear.features), k=3, policy="cascade-lin-ts", seed=0
+)
 slates = []
 for click in (0, None, 2, 1):
     slate = ranker.recommend(exclude=["c"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, Ranker, Slate, make_policy, policy_classes
+from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.online.file import FORMAT
@@ -34,7 +35,7 @@ every_policy = pytest.mark.parametrize(
 
 
 def new_ranker(policy="cascade-lin-ts", *, seed=5, **options) -> Ranker:
-    return Ranker(policy, Catalog(ITEMS, FEATURES), **{"k": K, "seed": seed, **options})
+    return Ranker(Catalog(ITEMS, FEATURES), policy=policy, **{"k": K, "seed": seed, **options})
 
 
 def teach(ranker, steps, seed=1):
@@ -108,11 +109,11 @@ def test_an_unknown_candidate_is_refused_and_uses_up_no_slate():
         refusal(ranker.recommend, candidates=["p3", "p4"], error=UnknownName) == "no item 'p4' in the catalog"
     )
     assert refusal(ranker.recommend, candidates="p3").startswith(
-        "items must be a list of ids, got the text 'p3'"
+        "candidates must be a list of ids, got the text 'p3'"
     )
     # Letter by letter it would exclude nothing, quietly.
     assert refusal(ranker.recommend, exclude="p3").startswith(
-        "items must be a list of ids, got the text 'p3'"
+        "exclude must be a list of ids, got the text 'p3'"
     )
     assert ranker.recommend().items == same.recommend().items
 
@@ -217,14 +218,14 @@ def test_only_so_many_slates_wait_and_the_oldest_is_forgotten():
     ranker.learn(middle, click=None)
 
 
-def test_a_slate_of_another_ranker_is_refused_even_if_both_have_the_default_seed():
+def test_a_slate_of_another_ranker_is_refused_even_if_both_have_one_seed():
     catalog = Catalog(ITEMS, FEATURES)
-    ours, theirs = Ranker("cascade-ucb1", catalog, k=K), Ranker("cascade-ts", catalog, k=K)
-    wider = Ranker("cascade-ucb1", catalog, k=K + 1)
+    ours, twin = (Ranker(catalog, k=K, policy="cascade-ucb1", seed=0) for _ in range(2))
+    theirs = Ranker(catalog, k=K, policy="cascade-ts", seed=0)
+    wider = Ranker(catalog, k=K + 1, policy="cascade-ucb1", seed=0)
     waiting = ours.recommend()
     for other in (theirs, wider):
         assert "it is not of this ranker" in refusal(ours.learn, other.recommend(), click=0)
-    twin = Ranker("cascade-ucb1", catalog, k=K)
     assert "by a copy of this ranker" in refusal(ours.learn, twin.recommend(), click=0)
     forged = Slate(id=waiting.id, items=twin.recommend(exclude=waiting.items).items)
     assert refusal(ours.learn, forged, click=0) == (
@@ -317,15 +318,15 @@ def test_an_addition_that_is_refused_changes_nothing(policy, features, part):
 
 def test_c_of_the_theorem_refuses_longer_features_later_by_whichever_door():
     policy = "cascade-lin-ucb:c=theory,horizon=100"
-    ranker = Ranker(policy, Catalog(["a", "b"], [[3.0, 4.0], [0.5, 0.5]]), k=1)
+    ranker = Ranker(Catalog(["a", "b"], [[3.0, 4.0], [0.5, 0.5]]), k=1, policy=policy)
     ranker.add_items(["as long"], [[0.0, 5.0]])
     sentence = (
-        "cascade-lin-ucb: c=theory was set up for features of norm at most 5, got 6; "
+        "cascade-lin-ucb: c=theory was set up for features of norm at most 1, got 1.105; "
         "start a new ranker with these items"
     )
     assert refusal(ranker.add_items, ["longer"], [[0.0, 6.0]]) == sentence
     assert len(ranker.catalog) == 3
-    Ranker("cascade-lin-ucb", ranker.catalog, k=1).add_items(["longer"], [[0.0, 6.0]])
+    Ranker(ranker.catalog, k=1, policy="cascade-lin-ucb").add_items(["longer"], [[0.0, 6.0]])
     assert refusal(ranker.recommend) == sentence
 
 
@@ -333,7 +334,7 @@ def test_c_of_the_theorem_refuses_longer_features_later_by_whichever_door():
 def test_rankers_that_share_a_catalog_all_see_what_is_added_and_withdrawn(policy, tmp_path):
     """A kernel does not look whether a row exists: a state too small would be read beyond its end."""
     catalog = Catalog(ITEMS, FEATURES)
-    one, two = (teach(Ranker(policy, catalog, k=K, seed=seed), 12) for seed in (1, 2))
+    one, two = (teach(Ranker(catalog, k=K, policy=policy, seed=seed), 12) for seed in (1, 2))
     one.add_items(["new"], [[0.4] * N_FEATURES])
     catalog.add(["newer"], [[0.3] * N_FEATURES])
     catalog.withdraw(ITEMS)
@@ -344,12 +345,12 @@ def test_rankers_that_share_a_catalog_all_see_what_is_added_and_withdrawn(policy
         slate = ranker.recommend()
         assert set(slate.items) == {"new", "newer", "newest"}
         ranker.learn(slate, click=1)
-        assert all(len(array) in (1, K, N_FEATURES, N_ITEMS + 3) for array in ranker.state)
+        assert all(len(array) in (1, K, N_FEATURES + 1, N_ITEMS + 3) for array in ranker.state)
 
 
 @pytest.mark.parametrize("policy", WITHOUT_FEATURES)
 def test_learners_without_features_do_not_care_whether_there_are_any(policy):
-    plain, with_features = Ranker(policy, Catalog(ITEMS), k=K, seed=5), new_ranker(policy)
+    plain, with_features = Ranker(Catalog(ITEMS), k=K, policy=policy, seed=5), new_ranker(policy)
     teach(plain, 50), teach(with_features, 50)
     assert same_state(plain, with_features)
     plain.add_items(["new"])
@@ -360,7 +361,7 @@ def test_learners_without_features_do_not_care_whether_there_are_any(policy):
 @pytest.mark.parametrize("policy", [name for name in OURS if name not in WITHOUT_FEATURES])
 def test_linear_learners_say_that_they_need_features(policy):
     assert (
-        refusal(Ranker, policy, Catalog(ITEMS), k=K)
+        refusal(Ranker, Catalog(ITEMS), k=K, policy=policy)
         == f"{policy} needs features; give Catalog(items, features)"
     )
 
@@ -373,7 +374,7 @@ def test_linear_learners_say_that_they_need_features(policy):
         ({"k": 2.0}, "k must be a whole number, got 2.0"),
         ({"k": True}, "k must be a whole number, got True"),
         ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"seed": None}, "seed must be a whole number, got None"),
+        ({"seed": 1.0}, "seed must be a whole number, got 1.0"),
         ({"max_pending": 0}, "max_pending must be at least 1, got 0"),
         (
             {"k": 10**5000},
@@ -464,7 +465,9 @@ def test_k_may_be_all_items_and_counts_only_those_that_can_be_shown():
     assert len(new_ranker("random", k=np.int64(N_ITEMS)).recommend()) == N_ITEMS
     catalog = Catalog(ITEMS)
     catalog.withdraw([9, 30])
-    assert refusal(Ranker, "random", catalog, k=10) == "k must be at most 9, the items there are, got 10"
+    assert (
+        refusal(Ranker, catalog, k=10, policy="random") == "k must be at most 9, the items there are, got 10"
+    )
 
 
 def test_a_ranker_tells_what_it_is():
@@ -513,7 +516,8 @@ def test_a_loaded_ranker_goes_on_bit_for_bit_with_the_slates_that_waited(policy,
     assert len(loaded.pending) == 4
     assert loaded.catalog.items == whole.catalog.items
     assert [type(item) for item in loaded.catalog.items] == [type(item) for item in whole.catalog.items]
-    assert (loaded.policy, loaded.k, loaded.seed, loaded.numbers) == (whole.policy, K, 5, whole.numbers)
+    assert (loaded.policy, loaded.k, loaded.seed) == (whole.policy, K, 5)
+    assert (loaded._engine.numbers, loaded._engine.scale) == (whole._engine.numbers, whole._engine.scale)
     assert mixed_steps(loaded, 60, 260) == mixed_steps(whole, 60, 260)
     assert same_state(loaded, whole)
     # Saved again after the same history, all is the same but the ids of slates.
@@ -607,7 +611,7 @@ def test_a_forked_process_gives_other_ids():
     """As the workers of a web server are made of one that has loaded everything."""
     code = (
         "import os, sys; from firstclick import Catalog, Ranker; "
-        "r = Ranker('random', Catalog(range(9)), k=2); r.recommend(); child = os.fork(); "
+        "r = Ranker(Catalog(range(9)), k=2, policy='random'); r.recommend(); child = os.fork(); "
         "os.write(1, (r.recommend().id + '\\n').encode()); child and os.wait()"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -616,7 +620,7 @@ def test_a_forked_process_gives_other_ids():
 
 
 def test_a_catalog_without_features_comes_back_without(tmp_path):
-    Ranker("cascade-ts:a=0.3", Catalog(ITEMS), k=2).save(tmp_path / "r.npz")
+    Ranker(Catalog(ITEMS), k=2, policy="cascade-ts:a=0.3").save(tmp_path / "r.npz")
     loaded = Ranker.load(tmp_path / "r.npz")
     assert loaded.catalog.features is None
     assert loaded.policy == make_policy("cascade-ts:a=0.3")
@@ -643,8 +647,8 @@ def saved(tmp_path):
 
 
 PAGE_KEYS = [
-    "policy", "numbers", "k", "seed", "key", "origins", "runs", "warm_starts", "max_pending", "requests",
-    "items", "has_features", "groups", "cold", "pending",
+    "policy", "numbers", "k", "scale", "seed", "key", "origins", "runs", "warm_starts", "max_pending",
+    "requests", "items", "has_features", "groups", "cold", "pending",
 ]  # fmt: skip
 ARRAY_NAMES = [
     "features",
@@ -685,7 +689,11 @@ def test_a_file_with_a_part_missing_is_refused(saved, part):
         lambda page, arrays: page.update(pending=7),
         lambda page, arrays: arrays.update({"pending.contexts": np.zeros((1, 1))}),
         lambda page, arrays: arrays.update({"pending.features": np.zeros((1, N_FEATURES))}),
-        lambda page, arrays: arrays.update({"pending.features": np.zeros((0, N_FEATURES + 1))}),
+        lambda page, arrays: arrays.update({"pending.features": np.zeros((0, N_FEATURES))}),
+        lambda page, arrays: page.update(scale=None),
+        lambda page, arrays: page["scale"].update(names=["one"]),
+        lambda page, arrays: page["scale"].update(divisor=0.0),
+        lambda page, arrays: page["scale"].update(intercept=float("nan")),
         lambda page, arrays: page.update(cold=7),
         lambda page, arrays: page.update(numbers=[1.0]),
         lambda page, arrays: page["policy"]["settings"].update(colour="red"),
@@ -706,10 +714,10 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
     ("change", "error", "sentence"),
     [
         (
-            lambda page: page.update(format="firstclick ranker 4"),
+            lambda page: page.update(format="firstclick ranker 5"),
             InvalidInput,
-            "expected 'firstclick ranker 3' or 'firstclick ranker 2' or 'firstclick ranker 1', got "
-            "'firstclick ranker 4'",
+            "expected 'firstclick ranker 4' or 'firstclick ranker 3' or 'firstclick ranker 2' or 'firstclick "
+            "ranker 1', got 'firstclick ranker 5'",
         ),
         (
             lambda page: page["policy"].update(name="cascade-lin-uct"),
@@ -738,6 +746,8 @@ def test_a_file_that_asks_for_what_cannot_be_is_refused_with_the_reason(saved, c
 def test_a_file_of_the_first_format_is_still_read(saved):
     def as_it_was(page, arrays):
         page["format"] = "firstclick ranker 1"
+        # It had no scale: it saw features as they were given.
+        arrays["features"] = FeatureScale.from_json(page.pop("scale")).apply(arrays["features"])
         page["pending"] = [entry[:2] for entry in page["pending"]]
         del page["policy"]["version"]
         for part in ("groups", "cold", "key", "origins", "runs", "warm_starts"):
@@ -833,7 +843,7 @@ def test_more_slates_than_either_keeps_may_wait_after_merging():
 
 
 def ranker_of(policy="cascade-lin-ts", items=ITEMS, features=FEATURES, k=K, seed=2):
-    return Ranker(policy, Catalog(items, features), k=k, seed=seed)
+    return Ranker(Catalog(items, features), k=k, policy=policy, seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -857,8 +867,8 @@ def test_rankers_that_differ_are_not_merged(other, part):
 
 def test_rankers_that_scale_features_differently_are_not_merged():
     policy, rows = "cascade-lin-ucb:c=theory,horizon=9", np.array([[3.0, 4.0], [3.0, 4.0 + 5e-12]])
-    at_once = Ranker(policy, Catalog(["a", "b"], rows), k=1, seed=1)
-    later = Ranker(policy, Catalog(["a"], rows[:1]), k=1, seed=2)
+    at_once = Ranker(Catalog(["a", "b"], rows), k=1, policy=policy, seed=1)
+    later = Ranker(Catalog(["a"], rows[:1]), k=1, policy=policy, seed=2)
     later.add_items(["b"], rows[1:])  # Longer only by rounding, and so admitted.
     assert "started with different features" in refusal(at_once.merge, later)
 
@@ -886,7 +896,7 @@ def test_what_one_ranker_learned_is_merged_once(tmp_path):
 
 @pytest.mark.parametrize("policy", sorted(policy_classes()))
 def test_the_way_out_of_a_refused_merge_is_one_that_the_policy_takes(policy):
-    one, two = (Ranker(policy, Catalog(ITEMS, abs(FEATURES) / 9), k=K, seed=seed) for seed in (1, 2))
+    one, two = (Ranker(Catalog(ITEMS, abs(FEATURES) / 9), k=K, policy=policy, seed=seed) for seed in (1, 2))
     if one.policy.mergeable:
         return
     sentence = refusal(one.merge, two)
@@ -903,7 +913,7 @@ def test_a_state_that_does_not_grow_with_the_catalog_is_caught_before_a_kernel_o
         def grow(self, state, n_items):
             return state
 
-    ranker = Ranker(NeverGrows(), Catalog([1, 5, 9]), k=2)
+    ranker = Ranker(Catalog([1, 5, 9]), k=2, policy=NeverGrows())
     for _ in range(2):
         assert refusal(ranker.add_items, [12]) == (
             "cascade-ucb1: its state has no room for 4 items; write grow() for it"
@@ -913,10 +923,12 @@ def test_a_state_that_does_not_grow_with_the_catalog_is_caught_before_a_kernel_o
 
 
 def test_a_catalog_is_asked_for_and_text_is_told_from_numbers():
-    assert refusal(Ranker, "cascade-ts", ["a", "b"], k=1) == (
-        "a ranker needs a Catalog(items, features), got ['a', 'b']"
+    assert (
+        refusal(Ranker, ["a", "b"], k=1)
+        == refusal(Ranker, "cascade-ts", ["a", "b"], k=1)
+        == ("a ranker needs a Catalog(items, features), got ['a', 'b']")
     )
-    ranker = Ranker("cascade-ts", Catalog(["5", "6", 7]), k=2)
+    ranker = Ranker(Catalog(["5", "6", 7]), k=2, policy="cascade-ts")
     with pytest.raises(UnknownName, match=r"^no item 5 in the catalog, but there is '5'$"):
         ranker.recommend(exclude=[5])
     with pytest.raises(UnknownName, match=r"^no item '7' in the catalog, but there is 7$"):
@@ -928,3 +940,65 @@ def test_a_slate_is_only_a_handle_and_a_list():
     slate = new_ranker().recommend()
     assert slate == Slate(id=slate.id, items=slate.items)
     assert isinstance(slate.items, tuple)
+
+
+# What is public
+
+
+def test_a_ranker_shows_these_names_and_nothing_of_its_engine():
+    assert {name for name in dir(new_ranker()) if not name.startswith("_")} == {
+        "add_items", "catalog", "estimates", "k", "learn", "load", "max_pending", "merge", "pending",
+        "policy", "recommend", "requests", "save", "seed", "state", "warm_start", "withdraw_items",
+    }  # fmt: skip
+
+
+def test_the_old_order_of_arguments_works_with_a_warning():
+    catalog = Catalog(ITEMS, FEATURES)
+    with pytest.warns(DeprecationWarning, match=r"write Ranker\(catalog, k=\.\.\., policy='cascade-ts'\)"):
+        old = Ranker("cascade-ts", catalog, k=K, seed=4)
+    new = Ranker(catalog, k=K, policy="cascade-ts", seed=4)
+    assert old.recommend().items == new.recommend().items
+
+
+def test_a_policy_and_a_seed_are_chosen_for_who_names_none(tmp_path):
+    assert Ranker(Catalog(ITEMS), k=K).policy == make_policy("cascade-ts")
+    ranker = Ranker(Catalog(ITEMS, FEATURES), k=K)
+    assert ranker.policy == make_policy("cascade-lin-ts")
+    assert ranker.seed != Ranker(Catalog(ITEMS, FEATURES), k=K).seed
+    ranker.save(tmp_path / "r.npz")
+    again, same = Ranker.load(tmp_path / "r.npz"), Ranker(Catalog(ITEMS, FEATURES), k=K, seed=ranker.seed)
+    assert again.seed == ranker.seed
+    assert ranker.recommend().items == again.recommend().items == same.recommend().items
+
+
+def test_estimates_are_those_of_the_items_in_their_order_withdrawn_ones_too():
+    ranker = teach(new_ranker("cascade-ts"), 30)
+    ranker.withdraw_items([9])
+    means, deviations = ranker.estimates([9, "p3", 9])
+    rows = [4, 0, 4]
+    expected = (ranker.state.hits[rows] + 1) / (ranker.state.examined[rows] + 2)
+    np.testing.assert_allclose(means, expected)
+    assert deviations[0] == deviations[2] > 0
+    assert refusal(ranker.estimates, ["p4"], error=UnknownName) == "no item 'p4' in the catalog"
+    users = new_ranker("context-lin-ts:context=2")
+    assert "wants a context of 2 numbers, got 1" in refusal(users.estimates, ITEMS, context=[1])
+    assert not users.estimates(ITEMS, context=[1, 2])[0].any()
+
+
+# Features
+
+
+def test_features_are_scaled_once_at_the_start_and_stay_as_given_in_the_catalog(tmp_path):
+    table = FEATURES * 1000
+    ranker = Ranker(Catalog(ITEMS, table), k=K, policy="cascade-lin-ts", seed=1)
+    norms = np.linalg.norm(ranker._engine.features, axis=1)
+    assert norms.max() == pytest.approx(1.0)
+    assert ranker._engine.features.shape == (N_ITEMS, N_FEATURES + 1)
+    ranker.add_items(["longer"], [table[0] * 100])
+    np.testing.assert_array_equal(ranker.catalog.features[:N_ITEMS], table)
+    ranker.save(tmp_path / "r.npz")
+    again = Ranker.load(tmp_path / "r.npz")
+    for one in (ranker, again):
+        np.testing.assert_array_equal(one.catalog.features[-1], table[0] * 100)
+        assert np.linalg.norm(one._engine.features[-1]) > 10, "by the scale of the start"
+    assert same_state(teach(ranker, 20), teach(again, 20))

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from awkward import short_id
 from firstclick import Catalog, Ranker
-from firstclick.catalog.groups import caps_by_group, numbered
+from firstclick.catalog.groups import caps_by_group, checked_groups, numbered
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.online.engine import Engine
+from firstclick.online.request import read_request
 from firstclick.streams import stream
 from sizes import policies
 
@@ -21,7 +23,7 @@ GROUPS = ["tea", "tea", None, "coffee", "tea", "", "coffee", 7, "tea", 7, None, 
 
 
 def new_ranker(policy="cascade-lin-ts", *, k=K, seed=1, **catalog) -> Ranker:
-    return Ranker(policy, Catalog(ITEMS, FEATURES, **catalog), k=k, seed=seed)
+    return Ranker(Catalog(ITEMS, FEATURES, **catalog), k=k, policy=policy, seed=seed)
 
 
 def taught(ranker, steps=25, **request):
@@ -64,10 +66,11 @@ def test_a_slate_is_learned_with_the_context_it_was_asked_for_in_any_order_and_a
     slates = [ranker.recommend(context=context) for context in contexts]
     contexts[0][:] = 99.0  # What the caller does with his array afterwards is his own affair.
     ranker.save(tmp_path / "r.npz")
-    precision, moment = np.eye(2 * N_FEATURES), np.zeros(2 * N_FEATURES)
+    size = 2 * (N_FEATURES + 1)
+    precision, moment = np.eye(size), np.zeros(size)
     for at, context in enumerate([(1.0, -0.5), (0.25, 3.0), (0.0, 2.0)]):
         for position, row in enumerate(ranker.catalog.rows(slates[at].items)[: at + 1]):
-            z = np.kron(context, FEATURES[row])
+            z = np.kron(context, ranker._engine.features[row])
             precision += np.outer(z, z) / 0.5**2
             moment += z * (position == at)
     for one in (ranker, Ranker.load(tmp_path / "r.npz")):
@@ -132,7 +135,8 @@ def test_features_of_a_request_stand_in_for_those_of_the_catalog_when_shown_and_
     changed = FEATURES.copy()
     changed[order] = own
     asked = new_ranker()
-    told = Ranker("cascade-lin-ts", Catalog(ITEMS, changed), k=K, seed=1)
+    told = Ranker(Catalog(ITEMS, changed), k=K, policy="cascade-lin-ts", seed=1)
+    told._engine = Engine("cascade-lin-ts", told.catalog, k=K, scale=asked._engine.scale)
     asked.withdraw_items([ITEMS[5]])  # Its row of features goes with it.
     waiting = []
     for step in range(30):
@@ -163,7 +167,11 @@ def test_features_of_a_request_stand_in_for_those_of_the_catalog_when_shown_and_
 @pytest.mark.parametrize(
     ("policy", "request_", "part"),
     [
-        ("cascade-lin-ts", {"features": FEATURES}, "features come with candidates, one row for each"),
+        (
+            "cascade-lin-ts",
+            {"features": FEATURES},
+            "features are those of candidates, a row for each; give candidates too",
+        ),
         (
             "cascade-ts",
             {"candidates": ITEMS[:2], "features": FEATURES[:2]},
@@ -203,7 +211,7 @@ def test_features_of_a_request_stand_in_for_those_of_the_catalog_when_shown_and_
         (
             "cascade-lin-ts",
             {"candidates": [ITEMS[0], ITEMS[1], ITEMS[0]], "features": FEATURES[:3]},
-            "candidates must be given once each",
+            "candidate 'item 0' is given twice; with features give each once",
         ),
         ("cascade-lin-ts", {"candidates": "item 1", "features": FEATURES[:1]}, "got the text 'item 1'"),
         (
@@ -220,6 +228,45 @@ def test_features_that_do_not_fit_the_request_are_refused(policy, request_, part
     assert bytes_of(ranker) == before
     with pytest.raises(UnknownName, match="no item 'x' in the catalog"):
         ranker.recommend(candidates=["x"], features=[[1, 2, 3]] if ranker.policy.takes_features else None)
+
+
+# Pinned items, and fewer places
+
+
+@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ucb1"])
+def test_pinned_items_stand_where_they_were_asked_for_and_are_learned(policy):
+    ranker, plain = taught(new_ranker(policy)), taught(new_ranker(policy))
+    for step in range(20):
+        slate = ranker.recommend(pinned={1: ITEMS[7]})
+        others = plain.recommend(exclude=[ITEMS[7]], k=K - 1)
+        assert slate.items == (others.items[0], ITEMS[7], *others.items[1:])
+        plain.pending[others.id] = ranker.pending[slate.id]
+        for one, shown in ((ranker, slate), (plain, others.id)):
+            one.learn(shown, click=step % K)
+    assert bytes_of(ranker)[0] == bytes_of(plain)[0]
+    # Where too few items are left, a pinned one moves up.
+    assert ranker.recommend(candidates=ITEMS[:1], pinned={3: ITEMS[9]}).items == (ITEMS[0], ITEMS[9])
+    assert len(ranker.recommend(k=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"k": 0}, "k must be at least 1, got 0"),
+        ({"k": 5}, "k must be at most 4, the k that it was created with, got 5"),
+        ({"k": 2.0}, "k must be a whole number, got 2.0"),
+        ({"pinned": {4: ITEMS[0]}}, "pinned: a position must be at most 3, got 4"),
+        ({"k": 2, "pinned": {2: ITEMS[0]}}, "pinned: a position must be at most 1, got 2"),
+        ({"pinned": {0: "x"}}, "pinned: item 'x' is not in the catalog, or withdrawn"),
+        ({"pinned": {0: ITEMS[0], 1: ITEMS[0]}}, "pinned: item 'item 0' has two positions; give it one"),
+        ({"pinned": ["item 0"]}, "pinned must say the item for each position, as in {0: 'tea'}"),
+    ],
+)
+def test_pinned_items_and_a_k_that_cannot_be_are_refused(asked, sentence):
+    ranker = new_ranker()
+    before = bytes_of(ranker)
+    assert refusal(ranker.recommend, **asked).startswith(sentence)
+    assert bytes_of(ranker) == before
 
 
 # Caps
@@ -242,17 +289,18 @@ def test_caps_give_what_picking_one_by_one_from_the_whole_ranking_gives(policy, 
         return
     draw = stream(ranker.seed, "state")
     if policy == "cascade-lin-ts":
-        ranker.state.moment[:] = draw.normal(size=N_FEATURES)
+        ranker.state.moment[:] = draw.normal(size=N_FEATURES + 1)
     else:  # Few different counts: ties are many.
         ranker.state.examined[:] = draw.integers(1, 3, N_ITEMS)
         ranker.state.hits[:] = draw.integers(0, 2, N_ITEMS)
         ranker.state.time[:] = 9
     ranker.withdraw_items([ITEMS[int(draw.integers(N_ITEMS))]])
-    rows = None if asked is None else ranker.catalog.rows(asked)
+    request, free, _ = read_request(ranker._engine, candidates=asked, exclude=excluded)
     ranking = []
-    if rows is None or len(rows):
-        wish = ranker.request(rows, ranker.catalog.known_rows(excluded))
-        ((ranking, _),) = ranker.recommend_many(ranker._key, [ranker.requests], N_ITEMS, wish, scored=False)
+    if free:
+        ((ranking, _),) = ranker._engine.recommend_many(
+            ranker._key, [ranker.requests], N_ITEMS, request, scored=False
+        )
     picked = []
     for row in ranking:
         group = groups[row]
@@ -267,7 +315,7 @@ def test_caps_give_what_picking_one_by_one_from_the_whole_ranking_gives(policy, 
 def caps_of(groups, at_most):
     """The group of each row, and the cap of each group."""
     names = {}
-    rows = numbered(groups, names)
+    rows = numbered(checked_groups(groups, len(groups)), names)
     return rows, caps_by_group(names, at_most, len(rows))
 
 
@@ -293,7 +341,7 @@ def test_caps_that_cannot_be_are_refused(at_most, sentence):
     assert refusal(caps_of, GROUPS, at_most) == sentence
     assert bytes_of(ranker) == before
     assert refusal(new_ranker().recommend, at_most=1) == (
-        "at_most needs groups, and no item has one; give Catalog(items, groups=...)"
+        "at_most is about groups, and no item has one; give items a group"
     )
 
 
@@ -337,7 +385,7 @@ def test_groups_that_do_not_fit_are_refused_and_nothing_is_added(groups, sentenc
     before = bytes_of(ranker)
     assert refusal(ranker.add_items, ["new", "newer"], FEATURES[:2], groups=groups) == sentence
     assert bytes_of(ranker) == before
-    assert list(ranker.catalog.group_names) == ["tea", "coffee", 7]
+    assert list(ranker.catalog.numbered_groups()[0]) == ["tea", "coffee", 7]
 
 
 def test_a_learner_without_room_for_further_items_refuses_them_before_the_catalog_changes():
@@ -373,10 +421,10 @@ def test_a_learner_of_a_cascade_takes_the_first_click_unless_the_page_knows_what
 @pytest.mark.parametrize(
     ("feedback", "part"),
     [
-        ({}, "give either click, a position or None, or clicks, a list of positions; got neither of them"),
-        ({"clicks": None, "examined": 2}, "got neither of them"),
-        ({"click": 1, "clicks": [1]}, "got both of them"),
-        ({"click": None, "clicks": []}, "got both of them"),
+        ({}, "click is missing; give it, None (in JSON null) if nothing was clicked, or give clicks"),
+        ({"clicks": None, "examined": 2}, "click is missing"),
+        ({"click": 1, "clicks": [1]}, "click and clicks are both given"),
+        ({"click": None, "clicks": []}, "click and clicks are both given"),
         ({"clicks": [1, 2, 1]}, "clicks must name a position once, got 1 twice"),
         ({"clicks": [4]}, "click must be a position of the slate, 0 to 3, got 4"),
         ({"clicks": [0, -1]}, "click must be a position of the slate, 0 to 3, got -1"),

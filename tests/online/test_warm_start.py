@@ -9,6 +9,7 @@ from awkward import short_id
 from firstclick import Catalog, Ranker, make_policy
 from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import CountState
+from firstclick.online.engine import Engine
 from firstclick.streams import stream
 from sizes import policies
 
@@ -18,7 +19,7 @@ FEATURES = stream(5, "test features").random((N_ITEMS, N_FEATURES))
 
 
 def new_ranker(policy="cascade-lin-ts", seed=1) -> Ranker:
-    return Ranker(policy, Catalog(ITEMS, FEATURES), k=K, seed=seed)
+    return Ranker(Catalog(ITEMS, FEATURES), k=K, policy=policy, seed=seed)
 
 
 def logged(ranker, steps=40) -> list[dict]:
@@ -64,7 +65,8 @@ def test_a_weight_scales_what_was_seen_and_leaves_the_prior():
     log, weight = logged(teacher), 0.3
     pupil = new_ranker(seed=2)
     pupil.warm_start(log, weight=weight)
-    precision = np.eye(N_FEATURES) + weight * (teacher.state.precision - np.eye(N_FEATURES))
+    prior = np.eye(N_FEATURES + 1)
+    precision = prior + weight * (teacher.state.precision - prior)
     np.testing.assert_allclose(pupil.state.precision, precision, rtol=1e-13)
     np.testing.assert_allclose(pupil.state.moment, weight * teacher.state.moment, rtol=1e-13)
     np.testing.assert_allclose(pupil.state.factor.T @ pupil.state.factor, precision, rtol=1e-12)
@@ -75,8 +77,7 @@ def test_a_weight_scales_what_was_seen_and_leaves_the_prior():
     # The same means as if each observation had been that much noisier: sigma / sqrt(weight).
     noisier = new_ranker(f"cascade-lin-ts:sigma={weight**-0.5!r}", seed=2)
     noisier.warm_start(log)
-    rows = np.arange(N_ITEMS)
-    np.testing.assert_allclose(pupil.estimates(rows), noisier.estimates(rows), rtol=1e-10)
+    np.testing.assert_allclose(pupil.estimates(ITEMS), noisier.estimates(ITEMS), rtol=1e-10)
 
 
 @pytest.mark.parametrize("weight", [0.5, 0.1, 0.01])
@@ -131,7 +132,11 @@ def test_features_that_nearly_repeat_each_other_are_merged_and_weighed(policy):
     draw = stream(1, "log")
     slates = [draw.permutation(24)[:3].tolist() for _ in range(9000)]
     log = [{"items": items, "click": (None, 0, 1, 2)[step % 4]} for step, items in enumerate(slates)]
-    rankers = [Ranker(policy, Catalog(range(24), NEARLY_SINGULAR), k=3, seed=seed) for seed in (1, 2, 3)]
+    rankers = [
+        Ranker(Catalog(range(24), NEARLY_SINGULAR), k=3, policy=policy, seed=seed) for seed in (1, 2, 3)
+    ]
+    for ranker in rankers:  # As of a file from before features were scaled.
+        ranker._engine = Engine(policy, ranker.catalog, k=3)
     for ranker in rankers[:2]:
         ranker.warm_start(log)
     merged = rankers[0].merge(rankers[1])
@@ -171,7 +176,7 @@ def test_a_log_is_added_to_what_is_known_already():
     elder, teacher = new_ranker(seed=3), new_ranker(seed=1)
     logged(elder)
     log = logged(teacher)
-    precision = elder.state.precision + 0.5 * (teacher.state.precision - np.eye(N_FEATURES))
+    precision = elder.state.precision + 0.5 * (teacher.state.precision - np.eye(N_FEATURES + 1))
     elder.recommend()
     elder.warm_start(log, weight=0.5)
     np.testing.assert_allclose(elder.state.precision, precision, rtol=1e-12)
@@ -219,7 +224,8 @@ def test_a_click_below_what_is_used_tells_that_all_above_was_seen():
     below, none = new_ranker("dcm-lin-ts:stop=0.9"), new_ranker("dcm-lin-ts:stop=0.9")
     below.warm_start([{"items": ITEMS[:5], "clicks": [0, 4]}])
     none.warm_start([{"items": ITEMS[:5], "clicks": [0]}])
-    seen = np.eye(N_FEATURES) + FEATURES[:K].T @ FEATURES[:K]
+    rows = below._engine.features[:K]
+    seen = np.eye(N_FEATURES + 1) + rows.T @ rows
     np.testing.assert_allclose(below.state.precision, seen)
     assert np.trace(none.state.precision) < np.trace(seen) - 0.1
     one = new_ranker()  # A cascade ends with its first click, whatever comes below.
@@ -232,16 +238,16 @@ def test_a_withdrawn_item_counts_and_one_that_changed_counts_with_its_features_o
     ranker.withdraw_items([ITEMS[0], ITEMS[1]])
     ranker.add_items([ITEMS[1]], [[2.0, 0.0, 0.0]])
     assert ranker.warm_start([{"items": ITEMS[:2], "click": 1}]) == 1
-    assert ranker.state.moment.tolist() == [2.0, 0.0, 0.0]
-    x = FEATURES[0]
-    np.testing.assert_allclose(ranker.state.precision, np.eye(3) + np.outer(x, x) + np.diag([4, 0, 0]))
+    x, y = ranker._engine.features[[0, N_ITEMS]]
+    assert ranker.state.moment.tolist() == y.tolist() == ranker._engine.scale.apply([[2, 0, 0]])[0].tolist()
+    np.testing.assert_allclose(ranker.state.precision, np.eye(4) + np.outer(x, x) + np.outer(y, y))
 
 
 def test_contexts_of_a_log_are_used_by_those_who_want_them_and_passed_over_by_others():
     line = {"items": ITEMS[:2], "click": 1, "context": [1.0, 3.0]}
     ranker = new_ranker("context-lin-ts:context=2")
     assert ranker.warm_start([line]) == 1
-    np.testing.assert_allclose(ranker.state.moment, np.kron([1.0, 3.0], FEATURES[1]))
+    np.testing.assert_allclose(ranker.state.moment, np.kron([1.0, 3.0], ranker._engine.features[1]))
     assert new_ranker().warm_start([line]) == 1
     before = state_of(ranker)
     for context, part in (([1.0], "wants a context of 2 numbers, got 1"), ([1, None], "finite")):
@@ -258,8 +264,9 @@ def test_features_that_a_request_brought_are_used_as_far_as_the_slate_is():
     }
     ranker = new_ranker()
     assert ranker.warm_start([line]) == 1
-    assert ranker.state.moment.tolist() == [2, 0, 0]
-    assert ranker.state.precision.tolist() == np.diag([5, 2, 1]).tolist()
+    x, y = ranker._engine.scale.apply(line["features"][:2])
+    assert ranker.state.moment.tolist() == y.tolist()
+    np.testing.assert_allclose(ranker.state.precision, np.eye(4) + np.outer(x, x) + np.outer(y, y))
     before = state_of(ranker)
     for features, part in (([[1, 2, 3]], "one row for each of the 3 items"), ([[1, 2]] * 3, "3 columns")):
         assert part in refusal(ranker.warm_start, [line | {"features": features}])
@@ -372,7 +379,7 @@ def test_a_line_that_is_no_json_or_no_list_at_all_is_refused():
 
 
 def test_text_and_numbers_are_told_apart_in_a_log_too():
-    ranker = Ranker("cascade-ts", Catalog([5, 6, 7]), k=2)
+    ranker = Ranker(Catalog([5, 6, 7]), k=2, policy="cascade-ts")
     assert refusal(ranker.warm_start, [{"items": ["5", "6"], "click": 0}]) == (
         "line 1 of the log: no item '5' in the catalog, but there is 5"
     )

@@ -1,13 +1,13 @@
-"""Learners that are told of the user: each equals a slow reference, and without a context its parent."""
+"""Policies that are told of the user: each equals a slow reference, and without a context its parent."""
 
 import numpy as np
 import pytest
 
 import reference
-from firstclick import Catalog, InvalidInput, make_policy
+from firstclick import Catalog, InvalidInput, Ranker, make_policy
 from firstclick.catalog.search_tree import scanning
 from firstclick.kernels.hashing import fill_normal, mix
-from firstclick.online.engine import LivePolicy
+from firstclick.online.request import read_context
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request, states_differ
 
@@ -298,10 +298,8 @@ def test_how_many_numbers_it_wants_is_told_or_taken_from_the_world():
 )
 def test_what_makes_no_sense_is_refused(policy, context, words):
     with pytest.raises(InvalidInput, match=words):
-        LivePolicy(policy, Catalog(list("abc"), np.eye(3, 2)), k=2).request(context=context)
-    assert LivePolicy("segment-lin-ts:segments=3", Catalog(list("abc"), np.eye(3, 2)), k=2).request(
-        context=[2]
-    ).context == [2.0]
+        read_context(Ranker(Catalog(list("abc"), np.eye(3, 2)), k=2, policy=policy).policy, context)
+    assert read_context(make_policy("segment-lin-ts:segments=3"), [2]) == [2.0]
 
 
 @pytest.mark.plain

@@ -1,4 +1,4 @@
-"""Learners of clicks by position: each equals its slow reference, and with all chances 1 its parent."""
+"""Policies of clicks by position: each equals its slow reference, and with all chances 1 its parent."""
 
 from math import inf, log, sqrt
 
@@ -8,7 +8,7 @@ import pytest
 from firstclick import Catalog, InvalidInput, Ranker
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.positions import may_reach
-from firstclick.policies import pbm_pie
+from firstclick.policies.research import pbm_pie
 from firstclick.registry import make_policy
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
@@ -121,11 +121,11 @@ def test_slates_equal_the_reference(name, slow, steps):
 def test_the_first_click_alone_says_nothing_of_what_stands_below_it():
     counted = []
     for said in ({"click": 1}, {"clicks": [1]}, {"click": None}, {"click": 0, "examined": 2}):
-        ranker = Ranker("pbm-ucb", Catalog(range(N_ITEMS)), k=3, seed=1)
+        ranker = Ranker(Catalog(range(N_ITEMS)), k=3, policy="pbm-ucb", seed=1)
         ranker.learn(ranker.recommend(), **said)
         counted.append(ranker.state.shown.sum(axis=0).tolist())
     assert counted == [[1, 1, 0], [1, 1, 1], [1, 1, 1], [1, 1, 0]]
-    ranker = Ranker("pbm-ucb", Catalog(range(N_ITEMS)), k=3, seed=1)
+    ranker = Ranker(Catalog(range(N_ITEMS)), k=3, policy="pbm-ucb", seed=1)
     ranker.warm_start([{"items": [3, 1, 2], "click": 0}, {"items": [3, 1, 2], "clicks": [0]}])
     assert ranker.state.shown.sum(axis=0).tolist() == [2, 1, 1]
 

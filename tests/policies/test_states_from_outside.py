@@ -32,7 +32,7 @@ def rewritten(path: Path, change: Any) -> Path:
 
 
 def saved(policy: str, folder: Path, **request: Any) -> Path:
-    ranker = Ranker(policy, Catalog(ITEMS, FEATURES), k=K, seed=5)
+    ranker = Ranker(Catalog(ITEMS, FEATURES), k=K, policy=policy, seed=5)
     if request:
         ranker.recommend(**request)
     ranker.save(folder / "r.npz")
@@ -78,7 +78,7 @@ def test_an_array_out_of_its_range_is_refused(tmp_path, policy, array, value, se
 )
 def test_numbers_that_are_not_those_of_the_parameters_are_refused(tmp_path, policy, numbers):
     path = saved(policy, tmp_path)
-    names = Ranker.load(path).numbers._fields
+    names = Ranker.load(path)._engine.numbers._fields
 
     def change(page: dict[str, Any], arrays: Any) -> None:
         for name, value in numbers.items():
@@ -112,7 +112,8 @@ def test_an_item_that_was_dropped_is_not_tried(tmp_path):
 
 def test_numbers_of_a_plug_in_may_follow_from_the_features_of_the_start(tmp_path):
     path = saved_by_a_plug_in(tmp_path)
-    assert Ranker.load(path).numbers.longest == pytest.approx(np.linalg.norm(FEATURES[:5], axis=1).max())
+    engine = Ranker.load(path)._engine
+    assert engine.numbers.longest == pytest.approx(np.linalg.norm(engine.features[:5], axis=1).max())
 
 
 def saved_by_a_plug_in(folder: Path) -> Path:
@@ -124,7 +125,7 @@ def saved_by_a_plug_in(folder: Path) -> Path:
             longest = np.linalg.norm(features, axis=1).max()  # NumPy's own number
             return self._pack(longest=longest, rank=int(np.linalg.matrix_rank(features[:2])) + len(features))
 
-    ranker = Ranker(Scaled(), Catalog(ITEMS[:5], FEATURES[:5]), k=K, seed=5)
+    ranker = Ranker(Catalog(ITEMS[:5], FEATURES[:5]), k=K, policy=Scaled(), seed=5)
     ranker.add_items(ITEMS[5:], FEATURES[5:])
     ranker.save(folder / "plug.npz")
     return folder / "plug.npz"
@@ -194,12 +195,12 @@ def test_a_snapshot_out_of_range_is_passed_over(tmp_path):
 
     from firstclick.serve.log.snapshot import BadSnapshot
     from firstclick.serve.model.model import Model
-    from firstclick.serve.model.replay import shelf_at
+    from firstclick.serve.model.replay import items_at
 
     log = Log("cascade-ts")
     page, arrays = read_snapshot(log.model.snapshot()[1])
     arrays["hits"][0] = 5
     with pytest.raises(BadSnapshot, match="hits must be at most examined, got 5 of 0"):
         Model.restored(
-            1, "made", log.created, write_snapshot(page, arrays), lambda at: shelf_at(at, [], log.created)
+            1, "made", log.created, write_snapshot(page, arrays), lambda at: items_at(at, [], log.created)
         )

@@ -1,4 +1,4 @@
-"""Learners that care for variety: each equals a slow reference, and without shared topics its parent."""
+"""Policies that care for variety: each equals a slow reference, and without shared topics its parent."""
 
 import numpy as np
 import pytest
@@ -127,10 +127,10 @@ def test_topics_beyond_0_and_1_are_refused_at_the_start_and_later():
     with pytest.raises(
         InvalidInput, match="between 0 and 1 of what an item covers, got -5 in row 0, column 2"
     ):
-        Ranker("cascade-lsb", Catalog(list("abc"), fine), k=2, seed=1)
+        Ranker(Catalog(list("abc"), fine), k=2, policy="cascade-lsb", seed=1)
     with pytest.raises(InvalidInput, match="topics must be at most the number of features, 3"):
-        Ranker("cascade-hybrid:topics=4", Catalog(list("abc"), fine), k=2, seed=1)
-    ranker = Ranker("cascade-hybrid:topics=2", Catalog(list("abc"), fine), k=2, seed=1)
+        Ranker(Catalog(list("abc"), fine), k=2, policy="cascade-hybrid:topics=4", seed=1)
+    ranker = Ranker(Catalog(list("abc"), fine), k=2, policy="cascade-hybrid:topics=2", seed=1)
     with pytest.raises(InvalidInput, match=r"got 1\.5 in row 0, column 1"):
         ranker.add_items(["d"], [[0.0, 1.5, 0.0]])
     ranker.add_items(["d"], [[0.0, 1.0, 2.0]])

@@ -15,11 +15,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
+from firstclick import policy_classes
 from firstclick.errors import InvalidInput
+from firstclick.registry import USUAL_POLICIES
 from firstclick.report.figures import figure_bytes, save_figure
 from firstclick.report.grid import grid_figure, sweep_figure
 from firstclick.report.panel import Curve, Plot, ceiling_for
-from firstclick.report.style import FREE, KNOWN, dark_colors, setting_style
+from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles, setting_style
 
 STEP = np.array([1, 10, 100, 1_000, 20_000, 50_000, 100_000], np.int64)
 LONG = "Synthetic stand-in for the Million Song data, 400,000 users and 10,000 songs, all of them made up"
@@ -149,10 +151,11 @@ def test_the_measure_is_said_where_it_changes_and_steps_below_the_last_row() -> 
 
 def test_learners_keep_their_styles_and_are_named_once_in_the_legend() -> None:
     figure = grid_figure([[learners(0.02), learners(0.02)]], row_titles=["row"])
+    styles = line_styles(LEARNERS)
     for axes in figure.axes:
         lines = drawn(axes)
-        assert [to_hex(str(line.get_color())) for line in lines] == [KNOWN[name].color for name in LEARNERS]
-        assert [line.get_marker() for line in lines] == [KNOWN[name].marker for name in LEARNERS]
+        assert [to_hex(str(line.get_color())) for line in lines] == [styles[name].color for name in LEARNERS]
+        assert [line.get_marker() for line in lines] == [styles[name].marker for name in LEARNERS]
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == list(LEARNERS)
 
@@ -170,7 +173,7 @@ def test_settings_of_one_learner_differ_in_shade_dash_and_marker_and_are_named_a
 
 
 def test_shades_differ_in_lightness_too() -> None:
-    for name in (*KNOWN, "my-plugin"):
+    for name in (*USUAL_POLICIES, "my-plugin"):
         greys = [np.dot((0.3, 0.59, 0.11), matplotlib.colors.to_rgb(setting_style(name, place).color))
                  for place in range(3)]  # fmt: skip
         assert greys[0] - greys[1] > 0.1 < greys[1] - greys[2], name
@@ -182,9 +185,9 @@ def test_shades_differ_in_lightness_too() -> None:
 
 def test_every_colour_has_its_own_counterpart_on_a_dark_ground() -> None:
     dark = dark_colors()
-    for style in (*KNOWN.values(), *FREE):
+    for style in (*LOOKS.values(), *FREE, *line_styles(policy_classes()).values()):
         assert dark[style.color] == style.on_dark
-    assert len(dark) == 3 * (len(KNOWN) + len(FREE))
+    assert len(set(dark.values())) == len(dark)
     shade = setting_style("cascade-lin-ts:sigma=2", 2)
     assert dark[shade.color] == shade.on_dark
 

@@ -220,15 +220,15 @@ def test_writing_replaces_the_file_whole_or_not_at_all(
 
 def test_a_demo_sized_page_stays_small(make_results: MakeResults) -> None:
     from firstclick.experiments.results import PolicyResult
-    from firstclick.report.style import KNOWN
+    from firstclick.registry import USUAL_POLICIES
 
     rng = np.random.default_rng(3)
     step = np.unique(np.rint(np.geomspace(1, 100_000, 100)).astype(np.int64))
     small = make_results()
-    noise = np.sqrt(step) * rng.standard_normal((len(KNOWN), 10, len(step)))
+    noise = np.sqrt(step) * rng.standard_normal((len(USUAL_POLICIES), 10, len(step)))
     results = tuple(
         PolicyResult(name, step + rough, step + rough, 2 * step + rough, 1e-6, small.results[0].shown)
-        for name, rough in zip(KNOWN, noise, strict=True)
+        for name, rough in zip(USUAL_POLICIES, noise, strict=True)
     )
     large = Results(**{**vars(small), "step": step, "runs": 10, "results": results})
     assert len(html_report(large, title="t")) < 150_000

@@ -14,7 +14,7 @@ from firstclick.catalog.item import Item
 from firstclick.registry import make_policy, policy_classes
 from firstclick.serve.log.events import Kind
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import shelf_at
+from firstclick.serve.model.replay import items_at
 
 plain = made_log.made_items
 
@@ -58,7 +58,7 @@ def main() -> None:
             "made",
             log.created,
             content,
-            lambda at: shelf_at(at, changes, log.created),  # noqa: B023
+            lambda at: items_at(at, changes, log.created),  # noqa: B023
         )
         again.apply(log.events[17:], log.known_at)
         assert again.digest() == wanted, name

@@ -15,7 +15,7 @@ from firstclick.serve.log.events import Event, Kind, NewEvent
 from firstclick.serve.log.token import new_nonce
 from firstclick.serve.model import feedback as feedback_module
 from firstclick.serve.model import model as model_module
-from firstclick.serve.model.catalog_state import Shelf, Standing
+from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.service import Service
 from firstclick.serve.store import migrations
 from firstclick.serve.store.sqlite import SqliteStore
@@ -114,13 +114,13 @@ def accepted_although_it_failed() -> None:
 
 
 def rollback_leaves_new_items_on_show() -> None:
-    apply = Shelf.apply
+    apply = CatalogState.apply
 
-    def mutant(self: Shelf, event: Event, standing_at: Callable[[int], Standing]) -> None:
+    def mutant(self: CatalogState, event: Event, copy_at: Callable[[int], CatalogCopy]) -> None:
         if event.kind != Kind.ROLLED_BACK:
-            apply(self, event, standing_at)
+            apply(self, event, copy_at)
 
-    Shelf.apply = mutant  # type: ignore[method-assign]
+    CatalogState.apply = mutant  # type: ignore[method-assign]
 
 
 def rollback_deletes_events() -> None:

@@ -230,8 +230,8 @@ def _judge_models(
     wrong = list(audit_stored(store, stored).differing)
     model = recover(store, stored, use_snapshots=False)
     slates = [event for event in events if event.kind == Kind.FEEDBACK]
-    if model.history.slates != len(slates):
-        wrong.append(f"{stored.name}: {model.history.slates} slates learned, {len(slates)} in the log")
+    if model.click_stats.slates != len(slates):
+        wrong.append(f"{stored.name}: {model.click_stats.slates} slates learned, {len(slates)} in the log")
     if recover(store, stored).digest() != model.digest():
         wrong.append(f"{stored.name}: a restart with snapshots comes to another model than the log")
     for said in served:

@@ -52,7 +52,7 @@ def test_work_goes_on_across_a_jump(service: Service, clock: Clock, jump: float)
         service.caretaker.look()
         service.caretaker.snapshot(service.model("shop"))
     model = service.model("shop")
-    assert (model.seq, model.history.slates) == (26, 25)
+    assert (model.seq, model.click_stats.slates) == (26, 25)
     assert audit_served(service.store, model).equal
 
 
@@ -62,7 +62,7 @@ def test_the_year_1970(service: Service, clock: Clock) -> None:
     answer(service)
     service.caretaker.look()
     model = service.model("shop")
-    assert [model.seq, model.history.slates] == [11, 10]
+    assert [model.seq, model.click_stats.slates] == [11, 10]
     assert audit_served(service.store, model).equal
 
 

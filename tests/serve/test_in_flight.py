@@ -10,7 +10,7 @@ from made_log import N_FEATURES, N_ITEMS, K, made_items
 
 from firstclick.catalog.item import Item
 from firstclick.serve.model.audit import audit_served
-from firstclick.serve.service import Service, Shown, open_service
+from firstclick.serve.service import ServedSlate, Service, open_service
 from firstclick.wire.errors import Malformed, Unknown
 
 NO_LIMITS = [f"i{row}" for row in range(N_ITEMS)]
@@ -41,7 +41,7 @@ def opened(folder: Path, name: str, policy: str = "cascade-lin-ts") -> Service:
 
 
 def state(service: Service) -> list[np.ndarray]:
-    return [array.copy() for array in service.model("shop").live.state]
+    return [array.copy() for array in service.model("shop").engine.state]
 
 
 def other_features(item: str, seed: int = 77) -> Item:
@@ -92,7 +92,7 @@ def test_a_slate_is_learned_as_it_was_shown(service: Service, folder: Path, chan
             assert not equal(state(fresh), state(quiet))
 
 
-def features(shown: Shown) -> np.ndarray:
+def features(shown: ServedSlate) -> np.ndarray:
     (found,) = (item.features for item in made_items() if item.id == shown.items[0])
     assert found is not None
     return found
@@ -119,7 +119,7 @@ def test_withdrawn_is_gone_at_once_and_its_slates_still_count(service: Service) 
         click = slate.items.index(gone) if gone in slate.items else None
         assert service.feedback("shop", slate.token, click).status == "accepted"
         assert gone not in service.recommend("shop").items
-    assert service.model("shop").history.slates == 20
+    assert service.model("shop").click_stats.slates == 20
 
 
 def test_put_again_with_equal_features_goes_on_with_what_was_counted(folder: Path) -> None:
@@ -128,9 +128,9 @@ def test_put_again_with_equal_features_goes_on_with_what_was_counted(folder: Pat
         gone = shown.items[0]
         service.withdraw_items("shop", [gone])
         service.feedback("shop", shown.token, 0)
-        row = service.model("shop").shelf.catalog.row_of(gone)
+        row = service.model("shop").catalog.row_of(gone)
         service.put_items("shop", [Item(gone, "again")])
-        assert service.model("shop").shelf.catalog.row_of(gone) == row
+        assert service.model("shop").catalog.row_of(gone) == row
         again = service.recommend("shop", k=1, candidates=[gone])
         assert again.items == [gone]
         # Beta(1, 1) with one click of one.
@@ -168,7 +168,7 @@ def test_no_items_at_all(service: Service) -> None:
     service.withdraw_items("shop", NO_LIMITS)
     empty = service.recommend("shop")
     assert empty.items == []
-    with pytest.raises(Malformed, match="the slate was empty, so click must be null"):
+    with pytest.raises(Malformed, match="the slate is empty, so click must be None"):
         service.feedback("shop", empty.token, 0)
     assert service.feedback("shop", empty.token, None).status == "accepted"
     assert service.feedback("shop", before.token, None).status == "accepted"
@@ -188,14 +188,14 @@ def test_a_slate_from_before_a_rollback_and_one_with_items_it_took_away(service:
         assert service.feedback("shop", slate.token, 0).status == "accepted"
     # The row of i300 is not given to another.
     service.put_items("shop", [made_items(1, first=301)[0]])
-    catalog = service.model("shop").shelf.catalog
+    catalog = service.model("shop").catalog
     assert catalog.items.index("i300") != catalog.row_of("i301")
 
 
 def test_everything_at_once(service: Service) -> None:
     """Hundreds of slates outstanding while items change in any order: all count, none is misread."""
     draw = random.Random(8)
-    outstanding: list[Shown] = []
+    outstanding: list[ServedSlate] = []
     answered = 0
     for number in range(300):
         outstanding.append(service.recommend("shop"))
@@ -203,7 +203,7 @@ def test_everything_at_once(service: Service) -> None:
         match draw.randrange(8):
             case 0:
                 service.put_items("shop", [other_features(item, draw.randrange(4))])
-            case 1 if service.model("shop").shelf.is_shown(item):
+            case 1 if service.model("shop").items.is_shown(item):
                 service.withdraw_items("shop", [item])
             case 2:
                 service.put_items("shop", made_items(1, first=400 + number))
@@ -218,7 +218,7 @@ def test_everything_at_once(service: Service) -> None:
                 answered += 1
     for outcome in service.feedback_batch("shop", [(slate.token, None) for slate in outstanding]):
         assert outcome.status == "accepted"
-    assert service.model("shop").history.slates == answered + len(outstanding)
+    assert service.model("shop").click_stats.slates == answered + len(outstanding)
 
 
 def test_the_items_of_these_tests_have_features_to_change() -> None:

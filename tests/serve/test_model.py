@@ -5,12 +5,12 @@ import pytest
 from made_log import K, Log, made_items
 
 from firstclick.errors import WorkFailed
-from firstclick.online.engine import LivePolicy
+from firstclick.online.engine import Engine
 from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import feedback_payload, read_feedback
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import shelf_at
+from firstclick.serve.model.replay import items_at
 from firstclick.wire.errors import Malformed
 from sizes import policies
 
@@ -20,7 +20,7 @@ POLICIES = policies(["cascade-lin-ts", "ranked-lin-ts", "cascade-ts", "random"])
 
 def restored(log: Log, content: bytes) -> Model:
     changes = [event for event in log.events if event.kind != 1]
-    return Model.restored(1, "made", log.created, content, lambda seq: shelf_at(seq, changes, log.created))
+    return Model.restored(1, "made", log.created, content, lambda seq: items_at(seq, changes, log.created))
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -43,13 +43,13 @@ def test_a_snapshot_at_any_event_goes_on_as_if_nothing_had_been(policy: str) -> 
 
 def test_feedback_is_learned_by_the_rows_that_were_shown_however_the_items_changed() -> None:
     log, plain = Log(), Log()
-    before = log.model.shelf.catalog.row_of("i4")
+    before = log.model.catalog.row_of("i4")
     log.put([made_items(seed=9)[4]])
     log.withdraw("i5")
-    assert log.model.shelf.catalog.row_of("i4") != before
+    assert log.model.catalog.row_of("i4") != before
     for one in (log, plain):
         one.feedback([4, 5, 6], 1)
-    for mine, its in zip(log.model.live.state, plain.model.live.state, strict=True):
+    for mine, its in zip(log.model.engine.state, plain.model.engine.state, strict=True):
         np.testing.assert_array_equal(mine, its)
 
 
@@ -59,9 +59,9 @@ def test_equal_features_keep_the_row_and_what_was_counted() -> None:
     log.withdraw("i5")
     assert 5 not in log.model.recommend(0, candidates=["i4", "i5", "i6"]).rows
     log.put([made_items()[5]._replace(name="back again")])
-    assert log.model.shelf.catalog.row_of("i5") == 5
-    assert log.model.shelf.names["i5"] == "back again"
-    assert log.model.live.state.hits[5] == 1
+    assert log.model.catalog.row_of("i5") == 5
+    assert log.model.items.names["i5"] == "back again"
+    assert log.model.engine.state.hits[5] == 1
 
 
 def test_a_rollback_knows_what_was_known_then_and_rows_are_never_given_twice() -> None:
@@ -69,25 +69,25 @@ def test_a_rollback_knows_what_was_known_then_and_rows_are_never_given_twice() -
     log.feedback([0, 1, 2], 0)
     then = log.model_at(len(log.events))
     log.put(made_items(1, first=50))
-    row = log.model.shelf.catalog.row_of("i50")
+    row = log.model.catalog.row_of("i50")
     log.withdraw("i3")
     log.feedback([0, 1, 2], 0)
     log.roll_back(2)
-    assert log.model.live.state.hits[:13].tolist() == then.live.state.hits.tolist()
-    assert log.model.shelf.is_shown("i3")
-    assert not log.model.shelf.is_shown("i50")
+    assert log.model.engine.state.hits[:13].tolist() == then.engine.state.hits.tolist()
+    assert log.model.items.is_shown("i3")
+    assert not log.model.items.is_shown("i50")
     # A click on a slate from before the rollback is still about the item that was shown.
     log.feedback([row, 1], 0)
-    assert log.model.live.state.hits[row] == 1
+    assert log.model.engine.state.hits[row] == 1
     log.put(made_items(1, first=60))
-    assert log.model.shelf.catalog.row_of("i60") == row + 1
-    assert log.model.history.slates == 3  # what happened has happened
+    assert log.model.catalog.row_of("i60") == row + 1
+    assert log.model.click_stats.slates == 3  # what happened has happened
 
 
 def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time() -> None:
     log = Log().eventful()
     payloads = [event.payload for event in log.events if event.kind == 1]
-    many, one = (LivePolicy("cascade-lin-ts", log.model.shelf.catalog, k=K) for _ in range(2))
+    many, one = (Engine("cascade-lin-ts", log.model.catalog, k=K) for _ in range(2))
     clicks = fold(many, payloads)
     for payload, click in zip(payloads, clicks, strict=True):
         said = read_feedback(payload)
@@ -117,9 +117,9 @@ def rows_of(*rows: int) -> bytes:
 def test_feedback_that_cannot_be_is_passed_over_and_what_comes_after_it_is_learned(payload: bytes) -> None:
     log, plain = Log(), Log()
     good = feedback_payload(0, 0, rows_of(0, 1))
-    assert fold(log.model.live, [good, payload, good]).tolist() == [0, SKIPPED, 0]
-    assert fold(plain.model.live, [good, good]).tolist() == [0, 0]
-    for mine, its in zip(log.model.live.state, plain.model.live.state, strict=True):
+    assert fold(log.model.engine, [good, payload, good]).tolist() == [0, SKIPPED, 0]
+    assert fold(plain.model.engine, [good, good]).tolist() == [0, 0]
+    for mine, its in zip(log.model.engine.state, plain.model.engine.state, strict=True):
         np.testing.assert_array_equal(mine, its)
 
 
@@ -128,7 +128,7 @@ def test_a_log_with_feedback_that_cannot_be_is_the_same_for_all_who_fold_it() ->
     log.feedback([0, 1, 2], 1)
     log.feedback([0, 99], 1)
     log.feedback([2, 1, 0], None)
-    assert (log.model.seq, log.model.history.slates, log.model.history.skipped) == (4, 2, 1)
+    assert (log.model.seq, log.model.click_stats.slates, log.model.click_stats.skipped) == (4, 2, 1)
     assert log.model_at(4).digest() == log.model.digest()
     assert restored(log, log.model.snapshot()[1]).digest() == log.model.digest()
 
@@ -186,7 +186,7 @@ def test_pinned_items_stand_where_they_were_asked_for() -> None:
     ("asked", "sentence"),
     [
         ({"k": 0}, "k must be at least 1, got 0"),
-        ({"k": 4}, "k must be at most 3, the places of this model, got 4"),
+        ({"k": 4}, "k must be at most 3, the k that it was created with, got 4"),
         ({"candidates": ["i1", "nobody"]}, "no item 'nobody'"),
         ({"pinned": {3: "i1"}}, "position must be at most 2, got 3"),
         ({"pinned": {0: "nobody"}}, "'nobody' is not in the catalog"),
@@ -204,20 +204,20 @@ def test_a_slate_may_be_empty() -> None:
     assert log.model.recommend(0).items == []
     assert len(log.model.best_rows(K)) == 0
     log.feedback([], None)
-    assert log.model.history.slates == 1
+    assert log.model.click_stats.slates == 1
 
 
 @pytest.mark.plain
 def test_scores_are_estimates_or_nothing() -> None:
     model = Log().eventful().model
     slate = model.recommend(0)
-    means, _ = model.live.estimates(slate.rows)
+    means, _ = model.engine.estimates(slate.rows)
     assert slate.scores == means.tolist()
     assert Log("random").model.recommend(0).scores == [None] * K
     best = model.best_rows(K)
-    shown = np.flatnonzero(model.shelf.catalog.hidden == 0)
-    assert sorted(best, key=lambda row: -model.live.estimates(np.array([row]))[0][0]) == best.tolist()
-    assert model.live.estimates(best)[0].min() >= np.sort(model.live.estimates(shown)[0])[-K]
+    shown = np.flatnonzero(model.catalog.hidden == 0)
+    assert sorted(best, key=lambda row: -model.engine.estimates(np.array([row]))[0][0]) == best.tolist()
+    assert model.engine.estimates(best)[0].min() >= np.sort(model.engine.estimates(shown)[0])[-K]
 
 
 def test_any_damage_to_a_snapshot_is_noticed() -> None:

@@ -1,5 +1,6 @@
 """Several clicks, how far was examined, contexts, caps, features of a request: from the page to the log."""
 
+import copy
 import json
 import struct
 from collections.abc import Iterator
@@ -18,7 +19,6 @@ from firstclick.catalog.item import Item
 from firstclick.cli.stores import _write_parquet
 from firstclick.client.client import Client
 from firstclick.kernels.source_files import with_imports
-from firstclick.online.engine import LivePolicy
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.policies.context_lin_ts import ContextLinTS
 from firstclick.serve.log.codec import SKIPPED, fold
@@ -102,7 +102,7 @@ def made_model(policy: str, **settings: Any) -> Model:
     ],
 )
 def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time(policy: str, settings: Any) -> None:
-    many, one = (made_model(policy, **settings).live for _ in range(2))
+    many, one = (made_model(policy, **settings).engine for _ in range(2))
     draw = np.random.default_rng(3)
     n_context, width = many.policy.n_context, many.catalog.arrays.features.shape[1]
     payloads = []
@@ -137,7 +137,7 @@ def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time(policy: st
 
 
 def test_feedback_that_cannot_be_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    live = made_model("context-lin-ts", context=2).live
+    live = made_model("context-lin-ts", context=2).engine
     rows, context, features = rows_of(0, 1, 2), floats(1, 2), floats(*range(12))
     good = full_payload([0, 2], 0, rows, examined=3, context=context, features=features)
     head, more = struct.Struct("<hq"), struct.Struct("<HhHH")
@@ -170,7 +170,7 @@ def test_feedback_that_cannot_be_is_passed_over(monkeypatch: pytest.MonkeyPatch)
         "longer": good + b"\0",
         "cut off in the head": good[:17],
     }
-    wanted = made_model("context-lin-ts", context=2).live
+    wanted = made_model("context-lin-ts", context=2).engine
     assert fold(wanted, [good, good]).tolist() == [0, 0]
     # What is cut off comes last: there is nothing behind it to read.
     clicks = dict(zip(["good", *hostile], fold(live, [good, *hostile.values()]), strict=True))
@@ -221,9 +221,9 @@ def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
     site: Site, tmp_path: Path
 ) -> None:
     token = recommend(site, "page")["token"]
-    before = site.service.model("page").live.state.observations[0]
+    before = site.service.model("page").engine.state.observations[0]
     assert feedback(site, "page", token=token, clicks=[2, 0], examined=3) == (201, "accepted")
-    assert site.service.model("page").live.state.observations[0] == before + 3
+    assert site.service.model("page").engine.state.observations[0] == before + 3
     assert feedback(site, "page", token=token, clicks=[0, 2], examined=3) == (200, "duplicate")
     for other in ({"clicks": [0, 2]}, {"clicks": [0, 1], "examined": 3}, {"click": 0}, {"click": None}):
         assert feedback(site, "page", token=token, **other)[0] == 409
@@ -232,7 +232,7 @@ def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
     assert feedback(site, "page", token=token, click=1) == (200, "duplicate")
     token = recommend(site, "page")["token"]
     assert feedback(site, "page", token=token, click=None, examined=1) == (201, "accepted")
-    assert site.service.model("page").live.state.observations[0] == before + 3 + 2 + 1
+    assert site.service.model("page").engine.state.observations[0] == before + 3 + 2 + 1
 
     asked = {"context": [1, -0.5], "request_id": "visit"}
     slates = [recommend(site, "users", **asked) for _ in range(2)]
@@ -252,7 +252,7 @@ def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
     # What is known of the page is what was said, and what is said of the model.
     service = site.service
     events = [event for part in service.store.events(service.model("users").id, 1) for event in part]
-    words = [as_json(event, service.model("users").shelf.catalog.items, None) for event in events]
+    words = [as_json(event, service.model("users").catalog.items, None) for event in events]
     assert [one["click"] for one in words] == [0, 1, None]
     assert [one.get("clicks") for one in words] == [[0, 1], None, None]
     assert [one.get("examined") for one in words] == [None, 2, 0]
@@ -283,24 +283,24 @@ def _same_after_recovery(service: Service, name: str, folder: Path) -> None:
 def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> None:
     token, seq = recommend(site, "page")["token"], site.service.model("page").seq
     for said, sentence in (
-        ({}, "click is missing; give it, null if nothing was clicked, or give clicks"),
+        ({}, "click is missing; give it, None (in JSON null) if nothing was clicked, or give clicks"),
         ({"click": 0, "clicks": [0]}, "click and clicks are both given"),
-        ({"clicks": [1, 0, 1]}, "clicks must be different positions, got 1 twice"),
+        ({"clicks": [1, 0, 1]}, "clicks must name a position once, got 1 twice"),
         ({"clicks": [0, 3]}, "a position of the slate, 0 to 2, got 3"),
         ({"clicks": [-1]}, "a position of the slate, 0 to 2, got -1"),
         ({"clicks": None}, "clicks must be a list, got null"),
         ({"clicks": [0.5]}, "clicks[0] must be a whole number, got 0.5"),
         ({"clicks": list(range(300))}, "clicks must be a list of at most 255"),
-        ({"click": 0, "examined": 4}, "examined must lie between 0 and 3, the items of the slate, got 4"),
+        ({"click": 0, "examined": 4}, "examined must be at most 3, the length of the slate, got 4"),
         ({"click": 0, "examined": -1}, "examined must be a whole number, at least 0, got -1"),
-        ({"click": 2, "examined": 2}, "position 2 was clicked, and only 2 positions are said to be examined"),
-        ({"clicks": [0, 1], "examined": 0}, "examined must be at least 2, or left out"),
+        ({"click": 2, "examined": 2}, "position 2 was clicked, so that examined must be at least 3, got 2"),
+        ({"clicks": [0, 1], "examined": 0}, "examined must be at least 2, got 0; or leave it out"),
     ):
         code, message = feedback(site, "page", token=token, **said)
         assert (code, sentence in message) == (422, True), (said, message)
         with pytest.raises(firstclick.FirstclickError):
             site.service.feedback("page", token, **said)
-    with pytest.raises(firstclick.FirstclickError, match="a position must be a whole number, got True"):
+    with pytest.raises(firstclick.FirstclickError, match="each of clicks must be a position, got True"):
         site.service.feedback("page", token, clicks=[True])
     for entry in (5, None, token, (token,), site.service.recommend("page")):
         (outcome,) = site.service.feedback_batch("page", [entry])
@@ -309,7 +309,7 @@ def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> N
     assert site.service.model("page").seq == seq
 
 
-def test_wishes_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None:
+def test_requests_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None:
     one = {"candidates": ["tea"], "features": [[1, 2]]}
     for model, asked, sentence in (
         ("page", {"context": [1]}, "dcm-lin-ts takes no context"),
@@ -323,7 +323,7 @@ def test_wishes_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None:
         ("page", {"at_most": {"cofee": 1}}, "no item is of group 'cofee'; did you mean 'coffee'"),
         ("page", {"features": [[1, 2]]}, "give candidates too"),
         ("page", one | {"features": [[1, 2], [3, 4]]}, "one row for each of the 1 items, got 2"),
-        ("page", one | {"features": [[1, 2, 3]]}, "2 features here (f1, f2), got 3"),
+        ("page", one | {"features": [[1, 2, 3]]}, "features must have 2 columns, as in the catalog, got 3"),
         ("page", one | {"features": [[1, 1e300]]}, "at most 1e+100"),
         ("page", {"candidates": ["tea", "tea"], "features": [[1, 2]] * 2}, "'tea' is given twice"),
     ):
@@ -364,15 +364,12 @@ def test_features_of_a_request_are_ranked_by_and_learned(site: Site) -> None:
     table = np.array([[*given[item], scale["intercept"]] for item in slate["items"]]) / scale["divisor"]
     np.testing.assert_array_equal(np.frombuffer(raw.features, "<f8").reshape(3, 3), table)
     rows = np.array(raw.row_numbers(), np.int64)
-    means, _ = model.live.estimates(rows, features=table)
+    means, _ = model.engine.estimates(rows, features=table)
     assert slate["scores"] == means.tolist()
-    expected = LivePolicy.restored(
-        model.live.policy, model.live.numbers, model.live.catalog, 3,
-        {name: array.copy() for name, array in model.live.state._asdict().items()},
-    )  # fmt: skip
+    expected = copy.deepcopy(model.engine)
     expected.learn_rows(rows, np.array([1, 0, 1], np.uint8), features=table)
     assert feedback(site, "page", token=slate["token"], clicks=[0, 2]) == (201, "accepted")
-    for mine, its in zip(model.live.state, expected.state, strict=True):
+    for mine, its in zip(model.engine.state, expected.state, strict=True):
         np.testing.assert_array_equal(mine, its)
     site.service.withdraw_items("page", ["tea"])
     few = recommend(site, "page", candidates=["tea", "cake"], features=[[5, 5], [0.1, 0.9]])
@@ -396,7 +393,7 @@ def test_a_token_that_would_be_too_long_is_refused(site: Site) -> None:
 def test_an_item_without_features_is_taken_for_a_typical_one(site: Site) -> None:
     service, path = site.service, "/v1/models/shop/items/"
     service.put_items("shop", [Item("warm", features=np.array([0.2, 0.6]))])
-    catalog = service.model("shop").shelf.catalog
+    catalog = service.model("shop").catalog
     mean = catalog.arrays.features.mean(axis=0)
     assert site.ask("PUT", path + "cold", {"name": "Cold"}).status_code == 200
     row = catalog.row_of("cold")
@@ -404,12 +401,12 @@ def test_an_item_without_features_is_taken_for_a_typical_one(site: Site) -> None
     # Put again it keeps what it has, as does one with features of its own.
     service.put_items("shop", [Item("warm", "Warm"), Item("cold", "Colder")])
     assert catalog.row_of("cold") == row
-    assert service.model("shop").shelf.names["cold"] == "Colder"
+    assert service.model("shop").items.names["cold"] == "Colder"
     assert len(catalog.items) == row + 1
     last = next(event for part in service.store.events(1, service.model("shop").seq - 1) for event in part)
     assert unpacked(last, ItemsPut).n_features == 3
     begun = service.create("cold", policy="cascade-lin-ts", k=2, items=[Item("new"), *ITEMS[:2]], scale=False)
-    np.testing.assert_array_equal(begun.shelf.catalog.arrays.features[0], [0.5, 0.5])
+    np.testing.assert_array_equal(begun.catalog.arrays.features[0], [0.5, 0.5])
     none = [Item("a"), Item("b")]
     with pytest.raises(firstclick.FirstclickError, match="needs features, and the items have none"):
         service.create("none", policy="cascade-lin-ts", k=2, items=none)
@@ -431,11 +428,11 @@ def test_an_item_that_a_learner_has_no_room_for_does_not_reach_the_log(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = site.service.model("shop")
-    assert hasattr(model.live.state, "precision")
-    seq, whole = model.seq, type(model.live.policy).initial_state
+    assert hasattr(model.engine.state, "precision")
+    seq, whole = model.seq, type(model.engine.policy).initial_state
     # As a plug-in does whose state has a place for each item, and no grow().
     monkeypatch.setattr(
-        type(model.live.policy),
+        type(model.engine.policy),
         "initial_state",
         lambda self, n, d, k: whole(self, n, d, k)._replace(time=np.zeros(n, np.int64)),
     )
@@ -476,7 +473,8 @@ def test_clients_send_what_they_are_given() -> None:
 def test_all_that_decides_what_a_log_comes_to_is_hashed_with_it() -> None:
     hashed = {module.name for module in with_imports({"firstclick.serve.model.model", CascadeTS.__module__})}
     wanted = {
-        "serve.events", "serve.fold", "serve.history", "serve.shelf", "live", "protocol", "streams", "index",
+        "serve.log.events", "serve.log.codec", "serve.model.click_stats", "serve.model.catalog_state",
+        "online.engine", "policies.base", "streams", "catalog.search_tree",
         "click_models", "catalog.catalog", "kernels.calls", "kernels.clicks", "kernels.hashing",
         "policies.cascade_ts", "policies._counts",
     }  # fmt: skip

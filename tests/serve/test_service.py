@@ -150,7 +150,7 @@ def test_features_that_are_no_plain_numbers_are_refused_at_every_door(
 def test_features_may_be_whatever_becomes_numbers(service: Service) -> None:
     rows = [list(range(N_FEATURES)), tuple(map(str, range(N_FEATURES))), np.ma.arange(N_FEATURES)]
     service.put_items("shop", [Item(f"x{i}", features=row) for i, row in enumerate(rows)])  # type: ignore[arg-type]
-    catalog = service.model("shop").shelf.catalog
+    catalog = service.model("shop").catalog
     first, *others = catalog.rows([f"x{i}" for i in range(len(rows))]).tolist()
     assert all((catalog.features[row] == catalog.features[first]).all() for row in others)
     service.create(
@@ -223,7 +223,7 @@ def test_feedback_is_accepted_once_and_the_first_word_stays(service: Service) ->
     assert service.feedback("shop", token, 1) == Receipt("duplicate", 2)
     with pytest.raises(Conflict, match="as event 2"):
         service.feedback("shop", token, None)
-    assert service.model("shop").history.slates == 1
+    assert service.model("shop").click_stats.slates == 1
     assert service.outcomes["shop"] == {"accepted": 1, "duplicate": 1, "conflict": 1}
 
 
@@ -246,7 +246,7 @@ def test_one_request_id_is_counted_once_and_gives_one_slate(service: Service) ->
     later = service.recommend("shop", request_id="page 7", exclude=first.items[:1])
     with pytest.raises(Conflict):
         service.feedback("shop", later.token, 0)
-    assert service.model("shop").history.slates == 1
+    assert service.model("shop").click_stats.slates == 1
 
 
 def test_everything_is_there_after_a_restart_with_and_without_snapshots(place: str) -> None:
@@ -284,7 +284,7 @@ def test_many_threads_one_log(service: Service) -> None:
         thread.join()
     assert sorted(receipt.seq for receipt in receipts if receipt.status == "accepted") == list(range(2, 202))
     assert len(receipts) == 800
-    assert service.model("shop").history.slates == 200
+    assert service.model("shop").click_stats.slates == 200
     assert audit_served(service.store, service.model("shop")).equal
     assert service.writer.commits < 800
 
@@ -334,7 +334,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(
         for token in tokens:
             while isinstance(service.feedback_batch("shop", [(token, None)])[0], Overloaded):
                 pass
-        assert service.model("shop").history.slates == 40
+        assert service.model("shop").click_stats.slates == 40
 
 
 def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(
@@ -364,17 +364,17 @@ def test_a_withdrawn_item_is_never_shown_again_and_a_changed_one_is_learned_as_s
     assert service.withdraw_items("shop", ["i1"]) == 4  # as a client does that heard no answer
     with pytest.raises(Unknown, match="'never'"):
         service.withdraw_items("shop", ["i2", "never"])
-    assert service.model("shop").shelf.is_shown("i2")
+    assert service.model("shop").items.is_shown("i2")
     service.put_items("shop", [made_items()[1]])
-    assert service.model("shop").shelf.is_shown("i1")
+    assert service.model("shop").items.is_shown("i1")
 
 
 def test_rolling_back(service: Service) -> None:
     play(service, 5)
-    digest = service.model("shop").live.state.precision.copy()
+    digest = service.model("shop").engine.state.precision.copy()
     play(service, 5)
     assert service.roll_back("shop", 6) == 12
-    np.testing.assert_array_equal(service.model("shop").live.state.precision, digest)
+    np.testing.assert_array_equal(service.model("shop").engine.state.precision, digest)
     assert audit_served(service.store, service.model("shop")).equal
     with pytest.raises(Malformed, match="from 1 to 12"):
         service.roll_back("shop", 13)

@@ -115,5 +115,5 @@ def test_what_is_acknowledged_is_learned_though_the_commit_was_not_answered(
         assert service.recommend("shop", candidates=["i3"]).items == []
         token = service.recommend("shop").token
         assert service.feedback("shop", token, 0) == Receipt("duplicate", 3)
-        assert service.model("shop").history.slates == 1
+        assert service.model("shop").click_stats.slates == 1
         assert audit_served(service.store, service.model("shop")).equal

@@ -81,7 +81,7 @@ def test_a_change_that_is_in_the_log_but_not_followed_is_not_acknowledged(
         assert "stands at event 1, its log at event 2" in told.differing[0]
         service.caretaker.look()
         assert service.audit("shop").equal
-        assert not service.model("shop").shelf.is_shown("i3")
+        assert not service.model("shop").items.is_shown("i3")
 
 
 @pytest.mark.parametrize("restarted", [False, True])

@@ -1,35 +1,24 @@
 """The catalog: item ids, their features and groups, and which of them are withdrawn."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.cold_items import split_off_cold, typical_row
-from firstclick.catalog.groups import Group, numbered
+from firstclick.catalog.feature_scale import FeatureScale
+from firstclick.catalog.groups import Group, checked_groups, numbered
 from firstclick.catalog.ids import ItemId, item_id, item_ids, new_ids
-from firstclick.catalog.search_tree import build_index, catalog_arrays
+from firstclick.catalog.kernel_rows import KernelRows
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.kernels.arrays import CatalogArrays, IndexArrays
+from firstclick.kernels.arrays import CatalogArrays
 from firstclick.validation.quoting import quoted
-
-# Rows that may come after an index before a new one is made: this many, or this share of those it covers.
-MOST_AFTER = 256
-SHARE_AFTER = 0.02
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20
-
-
-def _with_room(arrays: CatalogArrays, held: int, room: int) -> CatalogArrays:
-    """The first `held` rows in new arrays that have room for so many."""
-    n_features = arrays.features.shape[1]
-    features, columns = np.empty((room, n_features)), np.empty((n_features, room))
-    features[:held] = arrays.features[:held]
-    columns[:, :held] = arrays.columns[:, :held]
-    labels = np.arange(room, dtype=np.uint64)
-    return arrays._replace(features=features, columns=columns, rows=np.arange(room), labels=labels)
 
 
 class Catalog:
@@ -48,8 +37,8 @@ class Catalog:
 
     `groups`, a name for each item or None for no group, are what `recommend(at_most=)` limits.
 
-    `arrays` are the rows there are now, for kernels. Rows that come later are written behind them, or the
-    arrays are left behind and larger ones made: whoever holds `arrays` keeps what he was given.
+    Features are kept as they are given. `kernel_rows` has them in the scale that a policy works in. `scale`
+    says that the features given here, and those added later, are in that scale already.
     """
 
     def __init__(
@@ -58,8 +47,10 @@ class Catalog:
         features: ArrayLike | None = None,
         *,
         groups: Iterable[Group | None] | None = None,
+        scale: FeatureScale | None = None,
     ) -> None:
         ids = new_ids(items)
+        self.scale = scale
         self._has_features = False
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
         self._start(ids, rows, np.zeros(len(ids), np.uint8), cold, groups)
@@ -76,12 +67,36 @@ class Catalog:
         self.items = items
         self._has_features = features is not None
         self.cold_rows = cold
-        self.group_names: dict[Group, int] = {}
-        self.group_of = self._group_of = self._numbered(groups, len(items))
+        self.group_of: dict[ItemId, Group | None] = {}
+        self._numbered: tuple[dict[Group, int], NDArray[np.int32]] = {}, np.empty(0, np.int32)
+        self.regroup(items, groups)
         self.hidden = self._hidden = hidden
         self._find_rows()
-        self.arrays = self._arrays = catalog_arrays(features, len(items))
-        self._indexed = len(items)
+        self.table = self._table = np.empty((len(items), 0)) if features is None else features
+        self._plain: KernelRows | None = None
+        self._scaled: WeakValueDictionary[FeatureScale, KernelRows] = WeakValueDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_scaled": dict(self._scaled)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _scaled=WeakValueDictionary(state["_scaled"]))
+
+    def kernel_rows(self, scale: FeatureScale | None = None) -> KernelRows:
+        """The rows for kernels, in this scale or as they are. All who use one scale share them."""
+        if scale is None or scale == self.scale:
+            rows = self._plain = self._plain or KernelRows(self.table)
+        elif (found := self._scaled.get(scale)) is not None:
+            rows = found
+        else:
+            rows = self._scaled[scale] = KernelRows(self.table, scale)
+        rows.follow(self.table)
+        return rows
+
+    @property
+    def arrays(self) -> CatalogArrays:
+        """The rows as they are, for kernels."""
+        return self.kernel_rows().arrays
 
     def _find_rows(self) -> None:
         """Which row stands for each item: the one that is shown, or else the newest."""
@@ -105,36 +120,38 @@ class Catalog:
     @property
     def n_features(self) -> int | None:
         """The number of features of each item, or None for a catalog without features."""
-        return self.arrays.features.shape[1] if self._has_features else None
+        return self.table.shape[1] if self._has_features else None
 
     @property
     def features(self) -> NDArray[np.float64] | None:
         """The features of every row, withdrawn ones included."""
-        return self.arrays.features if self._has_features else None
+        return self.table if self._has_features else None
 
     @property
     def groups(self) -> list[Group | None]:
-        """The group of every row, withdrawn ones included; None for no group."""
-        names = [None, *self.group_names]
-        return [names[number] for number in self.group_of.tolist()]
+        """The group of the item of every row, withdrawn ones included; None for no group."""
+        return [self.group_of[item] for item in self.items]
 
     @property
     def cold(self) -> list[ItemId]:
         """The items that are shown and have no features of their own."""
         return [self.items[row] for row in self.cold_rows if not self.hidden[row]]
 
-    def _numbered(self, groups: Iterable[Group | None] | None, n_items: int) -> NDArray[np.int32]:
-        """The group of each item as a number; names are kept only if all are right."""
-        if groups is None:
-            return np.zeros(n_items, np.int32)
-        names = dict(self.group_names)
-        numbers = numbered(groups, names)
-        if len(numbers) != n_items:
-            raise InvalidInput(
-                f"groups must have a name for each of the {n_items} items, or None, got {len(numbers)}"
-            )
-        self.group_names = names
-        return numbers
+    def regroup(self, items: Sequence[ItemId], groups: Iterable[Group | None] | None) -> None:
+        """Put these items into these groups, one for each; None: into no group."""
+        named = [None] * len(items) if groups is None else checked_groups(groups, len(items))
+        new = dict(zip(items, named, strict=True))
+        if any(item in self.group_of and self.group_of[item] != group for item, group in new.items()):
+            self._numbered = {}, np.empty(0, np.int32)
+        self.group_of |= new
+
+    def numbered_groups(self) -> tuple[dict[Group, int], NDArray[np.int32]]:
+        """The number of each group, and the number of the group of each row; 0 for no group."""
+        names, numbers = self._numbered
+        if len(numbers) < len(self.items):
+            more = numbered((self.group_of[item] for item in self.items[len(numbers) :]), names)
+            self._numbered = names, np.concatenate([numbers, more])
+        return self._numbered
 
     def completed(
         self, features: ArrayLike, n_items: int | None = None
@@ -142,11 +159,11 @@ class Catalog:
         """The features of items to add, cold ones filled in; and which of these items are cold."""
         rows, cold = split_off_cold(features, n_items, self.n_features)
         if self._has_features and rows.shape[1] != self.n_features:
-            raise InvalidInput(f"items must have {self.n_features} features, got {rows.shape[1]}")
+            raise InvalidInput(f"must have {self.n_features} features, got {rows.shape[1]}", "items")
         if cold:
             known = np.delete(rows, cold, axis=0)
             if self._has_features:
-                known = np.concatenate([np.delete(self.arrays.features, self.cold_rows, axis=0), known])
+                known = np.concatenate([np.delete(self.table, self.cold_rows, axis=0), known])
             rows[cold] = typical_row(known)
         return rows, cold
 
@@ -170,27 +187,17 @@ class Catalog:
             if (row := self._row_of.get(item)) is not None and not self.hidden[row]:
                 raise InvalidInput(f"item {quoted(item)} is in the catalog already")
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
-        numbers = self._numbered(groups, len(ids))
+        self.regroup(ids, groups)
         held, n_rows = len(self.items), len(self.items) + len(ids)
         if n_rows > len(self._hidden):
             # By half at least: however many are added one by one, each is moved two times on average.
             room = max(n_rows, held + held // 2)
-            self._arrays = _with_room(self._arrays, held, room)
+            self._table = np.concatenate([self.table, np.empty((room - held, self.table.shape[1]))])
             self._hidden = np.concatenate([self.hidden, np.zeros(room - held, np.uint8)])
-            self._group_of = np.concatenate([self.group_of, np.zeros(room - held, np.int32)])
-        arrays = self._arrays
         if rows is not None:
-            arrays.features[held:n_rows] = rows
-            arrays.columns[:, held:n_rows] = rows.T
-        self.arrays = arrays._replace(
-            features=arrays.features[:n_rows],
-            rows=arrays.rows[:n_rows],
-            labels=arrays.labels[:n_rows],
-            tree=self._index(arrays.features[:n_rows]),
-        )
+            self._table[held:n_rows] = rows
+        self.table = self._table[:n_rows]
         self.hidden = self._hidden[:n_rows]
-        self._group_of[held:n_rows] = numbers
-        self.group_of = self._group_of[:n_rows]
         self.cold_rows += [held + place for place in cold]
         self._row_of.update(zip(ids, range(held, n_rows), strict=True))
         self.items += ids
@@ -208,7 +215,7 @@ class Catalog:
 
         An item that is shown already stays as it is.
         """
-        rows = {row for row in self._rows_of(item_ids(items)) if self.hidden[row]}
+        rows = {row for row in self.rows_of(item_ids(items)) if self.hidden[row]}
         self.hidden[list(rows)] = 0
         self.n_hidden -= len(rows)
 
@@ -226,16 +233,19 @@ class Catalog:
         """Whether there is such a row and it is not hidden."""
         return 0 <= row < len(self.items) and not self.hidden[row]
 
-    def rows(self, items: Iterable[ItemId]) -> NDArray[np.int64]:
-        """The rows of the given items, each once; withdrawn ones are left out, unknown ones refused."""
-        different = dict.fromkeys(self._rows_of(item_ids(items)))
+    def rows(self, items: Iterable[ItemId], name: str = "items") -> NDArray[np.int64]:
+        """The rows of the given items, each once; withdrawn ones are left out, unknown ones refused.
+
+        `name` is what an error calls the items.
+        """
+        different = dict.fromkeys(self.rows_of(item_ids(items, name)))
         rows = np.fromiter(different, np.int64, len(different))
         return rows[self.hidden[rows] == 0] if self.n_hidden else rows
 
-    def known_rows(self, items: Iterable[ItemId]) -> list[int]:
+    def known_rows(self, items: Iterable[ItemId], name: str = "items") -> list[int]:
         """The rows of those of the given items that the catalog has; 5 for '5' is a mistake and refused."""
         rows = []
-        for item in item_ids(items):
+        for item in item_ids(items, name):
             row = self._row_of.get(item)
             if row is not None:
                 rows.append(row)
@@ -248,7 +258,7 @@ class Catalog:
         other: ItemId = str(item) if isinstance(item, int) else int(item) if _is_number(item) else item
         return f", but there is {other!r}" if other != item and other in self._row_of else ""
 
-    def _rows_of(self, items: list[ItemId]) -> list[int]:
+    def rows_of(self, items: list[ItemId]) -> list[int]:
         """The row that stands for each of the given items, hidden or not; unknown ones are refused."""
         try:
             return [self._row_of[item] for item in items]
@@ -262,15 +272,11 @@ class Catalog:
             raise UnknownName(f"no item {quoted(item)} in the catalog{self._of_other_type(item)}")
         return row
 
-    def _index(self, features: NDArray[np.float64]) -> IndexArrays:
-        """The index there is, as long as few rows came after it: they are looked at one by one.
-
-        No index, for too few items or for equal ones, is kept as long.
-        """
-        if len(features) - self._indexed <= max(MOST_AFTER, SHARE_AFTER * self._indexed):
-            return self.arrays.tree
-        self._indexed = len(features)
-        return build_index(features)
+    def features_as_given(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """The features of these rows as people gave them, but for rounding; None if there are none."""
+        if not self._has_features:
+            return None
+        return self.table[rows] if self.scale is None else self.scale.undo(self.table[rows])
 
     @classmethod
     def restored(
@@ -284,6 +290,7 @@ class Catalog:
     ) -> "Catalog":
         """A catalog as it was saved, row by row."""
         catalog = cls.__new__(cls)
+        catalog.scale = None
         # Arrays that are read-only, as those made of bytes are, would be another type to compile for.
         rows = None if features is None else np.require(features, np.float64, ("C", "W"))
         catalog._start(item_ids(items), rows, hidden.copy(), list(cold_rows), groups)

@@ -169,7 +169,7 @@ def _from_text(path: Path) -> tuple[_Columns, _Cells]:
                 raise _no_number(f"{path.name} line {number}", columns, written)
     except WrongEncoding as error:
         raise InvalidInput(
-            f"{error.where}: bytes that are not UTF-8; save the file as UTF-8 "
+            f"{error.owner}: bytes that are not UTF-8; save the file as UTF-8 "
             "(spreadsheets call it 'CSV UTF-8')"
         ) from None
     features = np.frombuffer(values, np.float64) if values else np.empty(0)

@@ -15,22 +15,30 @@ from firstclick.validation.whole_number import whole_number
 Group = str | int
 
 
-def numbered(groups: Iterable[object], names: dict[Group, int]) -> NDArray[np.int32]:
-    """The number of each group, 0 for none (None or ""); a new one gets the next number in `names`."""
+def checked_groups(groups: Iterable[object], n_items: int) -> list[Group | None]:
+    """The group of each item; None and "" are no group."""
+    rule = "must be a list with a name for each item"
     if isinstance(groups, str):
-        raise InvalidInput(f"groups must be a list with a name for each item, got the text {quoted(groups)}")
+        raise InvalidInput(f"{rule}, got the text {quoted(groups)}", "groups")
     try:
         given = list(groups)
     except TypeError:
-        raise InvalidInput(f"groups must be a list with a name for each item, got {quoted(groups)}") from None
-    numbers = []
-    for group in given:
-        if group is None or (isinstance(group, str) and not group):
-            numbers.append(0)
-        else:
-            name = item_id(group, "a group", ", or None for no group")
-            numbers.append(names.setdefault(name, len(names) + 1))
-    return np.array(numbers, np.int32)
+        raise InvalidInput(f"{rule}, got {quoted(groups)}", "groups") from None
+    if len(given) != n_items:
+        raise InvalidInput(
+            f"must have a name for each of the {n_items} items, or None, got {len(given)}", "groups"
+        )
+    return [
+        None if group is None or group == "" else item_id(group, "a group", ", or None for no group")
+        for group in given
+    ]
+
+
+def numbered(groups: Iterable[Group | None], names: dict[Group, int]) -> NDArray[np.int32]:
+    """The number of each group, 0 for none; a new one gets the next number in `names`."""
+    return np.array(
+        [0 if group is None else names.setdefault(group, len(names) + 1) for group in groups], np.int32
+    )
 
 
 def caps_by_group(
@@ -38,7 +46,7 @@ def caps_by_group(
 ) -> NDArray[np.int64]:
     """The cap of each group by its number; number 0 is no group, and not capped."""
     if not names:
-        raise InvalidInput("at_most needs groups, and no item has one; give Catalog(items, groups=...)")
+        raise InvalidInput("at_most is about groups, and no item has one; give items a group")
     caps = np.full(len(names) + 1, n_rows, np.int64)
     if not isinstance(at_most, Mapping):
         caps[1:] = min(n_rows, whole_number("at_most", at_most, at_least=0, at_most=None))

@@ -9,7 +9,7 @@ from typer import Option
 
 from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.experiments import EngineName, Jobs, Overwrite, at_work, watch
-from firstclick.cli.wording import count
+from firstclick.cli.options import count
 from firstclick.files.writing import write_whole
 from firstclick.studies.guide.conduct import RUNS, SEED, STEPS, policies_named
 from firstclick.studies.guide.conduct import compare as play_all
@@ -23,7 +23,7 @@ def compare(
     ] = None,
     policy: Annotated[
         list[str] | None,
-        Option(metavar="SPEC", help="Learner NAME[:param=value,...]; again for more; all by default."),
+        Option(metavar="SPEC", help="Policy NAME[:param=value,...]; again for more; all by default."),
     ] = None,
     steps: Annotated[int, count("Steps of each run.")] = STEPS,
     runs: Annotated[int, count("Runs, each in another world of its kind.")] = RUNS,
@@ -36,9 +36,9 @@ def compare(
     engine: EngineName = "local",
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """Play every learner in every stock world, and write the table and picture of docs/guide.md.
+    """Play every policy in every stock world, and write the table and picture of docs/guide.md.
 
-    The stock worlds are fixed, and learners have their defaults, but are told what their papers assume
+    The stock worlds are fixed, and policies have their defaults, but are told what their papers assume
     known. Interrupted or killed, the same command goes on: finished cells in --out are not played again.
     --out gets guide.md, guide.png, guide.svg, results.csv, and speed.csv with the time of a step.
 
@@ -47,8 +47,8 @@ def compare(
       firstclick compare --out guide
 
     \b
-    Your learner against two others where tastes move:
-      firstclick compare --world switch --world drift --policy my-learner \\
+    Your policy against two others where tastes move:
+      firstclick compare --world switch --world drift --policy my-policy \\
           --policy cascade-lin-ts --policy discounted-lin-ts
     """
     worlds = stock_worlds(world or ())
@@ -59,7 +59,7 @@ def compare(
             watch=watch(progress),
         )  # fmt: skip
         lines = lines_of(standings, steps)
-        _write_guide(lines, out)
+        _write_guide(lines, out, everything=bool(policy))
     for one in standings if policy else ():  # Who names a policy wants to know where it is.
         if one.reason:
             talk.print(f"not played in {one.world.name}: {one.reason}")
@@ -79,7 +79,7 @@ def as_plain(lines: Sequence[Line]) -> list[dict[str, Any]]:
     ]
 
 
-def _write_guide(lines: Sequence[Line], folder: Path) -> None:
+def _write_guide(lines: Sequence[Line], folder: Path, *, everything: bool) -> None:
     from firstclick.report.figures import figure_bytes
     from firstclick.studies.guide.figure import guide_figure
     from firstclick.studies.guide.page import guide_page
@@ -87,4 +87,4 @@ def _write_guide(lines: Sequence[Line], folder: Path) -> None:
     figure = guide_figure(lines)
     for kind in ("svg", "png"):
         write_whole(folder / f"guide.{kind}", figure_bytes(figure, kind))
-    write_whole(folder / "guide.md", guide_page(lines).encode())
+    write_whole(folder / "guide.md", guide_page(lines, everything=everything).encode())

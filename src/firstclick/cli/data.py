@@ -20,17 +20,18 @@ from rich.progress import (
 from rich.text import Text
 from typer import Argument, Option
 
+from firstclick.cli.app import App
 from firstclick.cli.console import Interrupted, page, print_json, talk
 from firstclick.cli.parameters import in_words, print_entry
 from firstclick.data.cut import group_items, keep_items
 from firstclick.data.describe import describe as describe_interactions
 from firstclick.data.sources import Progress as Report
-from firstclick.data.sources import make_source, source_classes
+from firstclick.data.sources import Source, make_source, source_classes
 from firstclick.data.sources.download import download as fetch
 from firstclick.data.sources.download import find_archive
 from firstclick.errors import InvalidInput
 
-data_app = typer.Typer(help="Get data, and see what is in it.", add_completion=False, rich_markup_mode=None)
+data_app = App(help="Get data, and see what is in it.")
 
 
 @data_app.callback(invoke_without_command=True)
@@ -131,11 +132,7 @@ def describe(
       firstclick data describe synthetic-yelp:seed=3
       firstclick data describe table:user=customer,item=film --data sales.csv
     """
-    chosen = make_source(source)
-    if chosen.synthetic and data is not None:
-        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
-    if not chosen.synthetic and data is None:
-        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
+    chosen = source_with(source, data)
     with bar("making data up" if chosen.synthetic else "reading", TaskProgressColumn()) as progress:
         loaded = chosen.load(data, progress)
     with talk.status("counting") if sys.stderr.isatty() else nullcontext():
@@ -151,6 +148,16 @@ def describe(
     out.print(Text(title, "bold"))
     for block in description_blocks(described):
         out.print(block)
+
+
+def source_with(spec: str, data: Path | None) -> Source:
+    """The source, if it gets the data that it needs, and no other."""
+    chosen = make_source(spec)
+    if chosen.synthetic and data is not None:
+        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
+    if not chosen.synthetic and data is None:
+        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
+    return chosen
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from firstclick.cli.console import Interrupted, Steps, page, processes, progress_bar
-from firstclick.cli.wording import count
+from firstclick.cli.options import count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiments import Comparison, Dataset

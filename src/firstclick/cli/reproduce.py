@@ -1,7 +1,6 @@
 """`firstclick reproduce`: the paper's experiments, figures and claims in one command."""
 
 from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -20,7 +19,7 @@ from firstclick.cli.experiments import (
     to_repeat,
     watch,
 )
-from firstclick.cli.wording import count
+from firstclick.cli.options import choice, count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.parameters import check_name
@@ -36,11 +35,6 @@ from firstclick.studies.paper.experiments import (
 from firstclick.validation.whole_number import seed_number, whole_number
 
 CHOICES = (*DATASETS, *(SYNTHETIC + name for name in DATASETS), "synthetic")
-
-
-class ModeName(StrEnum):
-    paper = "paper"
-    authors = "authors"
 
 
 def reproduce(
@@ -62,8 +56,8 @@ def reproduce(
         Option(metavar="NAME", help="1, 2, 3, 4, sigma or c; again for more; all by default."),
     ] = None,
     mode: Annotated[
-        ModeName, Option(help="Follow the paper's text, or the authors' code where it differs.")
-    ] = ModeName.paper,
+        str, choice("Follow the paper's text, or the authors' code where it differs.", "paper", "authors")
+    ] = "paper",
     extras: Annotated[
         bool,
         Option("--extras", help="Play CascadeKL-UCB, CascadeTS and CascadeLinUCB in experiment 1 too."),
@@ -108,7 +102,7 @@ def reproduce(
     for name, value in (("steps", steps), ("runs", runs)):
         whole_number(name, value, at_least=1)
     seed_number(seed)
-    reading = mode_named(mode.value)
+    reading = mode_named(mode)
     sources = _sources(dataset, data, reading.source)
     names = list(dict.fromkeys(experiment or EXPERIMENTS))
     for name in names:
@@ -126,7 +120,7 @@ def reproduce(
             command=to_repeat(
                 "reproduce", dataset=[source.label for source in sources],
                 data=None if all(source.synthetic for source in sources) else "DATA", experiment=experiment,
-                mode=mode.value, group=group, policy=policy, extras=extras, steps=steps, runs=runs, seed=seed,
+                mode=mode, group=group, policy=policy, extras=extras, steps=steps, runs=runs, seed=seed,
                 out="OUT",
             ),
         )  # fmt: skip

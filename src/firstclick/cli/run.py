@@ -18,7 +18,7 @@ from firstclick.cli.experiments import (
     to_repeat,
     watch,
 )
-from firstclick.cli.wording import count
+from firstclick.cli.options import count
 from firstclick.experiments.conduct import conduct
 from firstclick.experiments.file import read_experiment
 

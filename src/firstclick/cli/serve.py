@@ -111,7 +111,7 @@ def _welcome(address: str, settings: Settings, service: "Service") -> None:
 def first_request(service: "Service", model: str) -> str:
     """What a request has to say at least: nothing, or what is known of the user."""
     try:
-        policy = service.model(model).live.policy
+        policy = service.model(model).engine.policy
     except Refused:  # A model that is broken does not keep the others from being served.
         return "{}"
     if not policy.n_context:

@@ -3,7 +3,6 @@
 import shlex
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
 from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +13,7 @@ from typer import Context, Option
 
 from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import check_output, drawn_seed, hand_over, processes, progress_bar
-from firstclick.cli.wording import count
+from firstclick.cli.options import choice, count
 from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.experiments import simulate as play
@@ -25,17 +24,12 @@ from firstclick.validation.whole_number import whole_number
 from firstclick.worlds.base import Scenario, World, WorldSpec
 
 WITH_INTERACTIONS = (
-    "user_column", "item_column", "value_column", "above", "header", "items", "pick", "rank", "unscaled",
+    "user_column", "item_column", "value_column", "above", "header", "n_items", "pick", "rank", "unscaled",
     "intercept", "one_split",
 )  # fmt: skip
 WITH_FILES = ("separator", "encoding")
 
 DEFAULT_RANK = 20
-
-
-class Pick(StrEnum):
-    popular = "popular"
-    random = "random"
 
 
 def simulate(
@@ -59,8 +53,8 @@ def simulate(
     separator: Separator = None,
     header: Header = False,
     encoding: Annotated[str, Option(metavar="NAME", help="Encoding of text files.")] = "utf-8-sig",
-    items: Annotated[int | None, count("Keep this many items; all by default.")] = None,
-    pick: Annotated[Pick, Option(help="Which items to keep.")] = Pick.popular,
+    n_items: Annotated[int | None, count("Keep this many items; all by default.", "--items")] = None,
+    pick: Annotated[str, choice("Which items to keep.", "popular", "random")] = "popular",
     rank: Annotated[
         int | None,
         count(f"Features by truncated SVD of this rank; {DEFAULT_RANK} by default, or what the file allows."),
@@ -125,9 +119,9 @@ def simulate(
     """
     _check_call(context)
     if above is not None and not isfinite(above):
-        raise InvalidInput(f"--above must be a finite number, got {above}")
+        raise InvalidInput(f"must be a finite number, got {above}", "above")
     # Here already, because reading a large file takes a minute.
-    for name, value in (("k", k), ("steps", steps), ("runs", runs), ("rank", rank), ("n_items", items)):
+    for name, value in (("k", k), ("steps", steps), ("runs", runs), ("rank", rank), ("n_items", n_items)):
         if value is not None:
             whole_number(name, value, at_least=1, at_most=None)
     check_output(folder, overwrite=overwrite)
@@ -151,7 +145,7 @@ def simulate(
             if not header:
                 progress.opening += note_of_header(interactions.name, read)
             playground = _on_file(
-                interactions, read, chosen, above, rank=rank, n_items=items, pick=pick.value,
+                interactions, read, chosen, above, rank=rank, n_items=n_items, pick=pick,
                 scaled=not unscaled, intercept=intercept, one_split=one_split,
             )  # fmt: skip
         results = play(
@@ -184,9 +178,7 @@ def _check_call(context: Context) -> None:
             needs |= dict.fromkeys(WITH_FILES, "--interactions or --features")
     for name, wanted in needs.items():
         if name in given and not (name == "overwrite" and "folder" in given):
-            raise InvalidInput(f"--{name.replace('_', '-')} goes with {wanted}")
-    if "above" in given and "value_column" not in given:
-        raise InvalidInput("--above needs --value-column, the column to compare with it")
+            raise InvalidInput(f"goes with {wanted}", name)
 
 
 def _on_the_command_line(context: Context, name: str) -> bool:

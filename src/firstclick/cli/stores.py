@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.data import bar
-from firstclick.cli.wording import count
+from firstclick.cli.options import count
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.files.writing import write_whole
 from firstclick.registry import policy_classes

@@ -20,7 +20,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 import httpx
-from msgspec import UNSET, UnsetType
 
 from firstclick._version import __version__
 from firstclick.catalog.ids import ItemId
@@ -28,8 +27,9 @@ from firstclick.catalog.item import Item
 from firstclick.client.encoding import encoded
 from firstclick.client.flow import JSON, Call, Dialogue, Heard, More, NothingHeard, Patience, Steps
 from firstclick.errors import InvalidInput
+from firstclick.online.feedback import NOT_GIVEN, NotGiven
 from firstclick.wire.errors import Refused
-from firstclick.wire.feedback import ClickReport, Entry, MoreClicks, Receipt, Shown
+from firstclick.wire.feedback import ClickReport, Entry, MoreClicks, Receipt, ServedSlate
 
 TIMEOUT = 10.0
 ATTEMPTS = 8
@@ -81,7 +81,7 @@ class Client:
         pinned: Mapping[int, ItemId] | None = None,
         request_id: str | None = None,
         **more: Unpack[More],
-    ) -> Shown:
+    ) -> ServedSlate:
         """A slate, best first, and the token to send back. Feedback is counted once for a request id.
 
         There may be more to ask for: see `More`.
@@ -89,7 +89,7 @@ class Client:
         return self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
 
     def feedback(
-        self, slate: str | Shown, click: int | UnsetType | None = UNSET, **more: Unpack[MoreClicks]
+        self, slate: str | ServedSlate, click: int | NotGiven | None = NOT_GIVEN, **more: Unpack[MoreClicks]
     ) -> Receipt:
         """Durable and counted once when this returns: the position clicked first, from 0, or None.
 
@@ -198,12 +198,12 @@ class AsyncClient:
         pinned: Mapping[int, ItemId] | None = None,
         request_id: str | None = None,
         **more: Unpack[More],
-    ) -> Shown:
+    ) -> ServedSlate:
         """As `Client.recommend`."""
         return await self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
 
     async def feedback(
-        self, slate: str | Shown, click: int | UnsetType | None = UNSET, **more: Unpack[MoreClicks]
+        self, slate: str | ServedSlate, click: int | NotGiven | None = NOT_GIVEN, **more: Unpack[MoreClicks]
     ) -> Receipt:
         """As `Client.feedback`."""
         return await self._run(self._dialogue.feedback(ClickReport(slate, click, **more)))
@@ -273,13 +273,15 @@ def _checked(url: str) -> str:
     except httpx.InvalidURL:
         parts = httpx.URL("")
     if parts.scheme not in ("http", "https") or not parts.host:
-        raise InvalidInput(f"url must be the address of a server, such as http://127.0.0.1:8000, got {url!r}")
+        raise InvalidInput(
+            f"must be the address of a server, such as http://127.0.0.1:8000, got {url!r}", "url"
+        )
     return str(parts)
 
 
 def _positive(timeout: float) -> float:
     if not timeout > 0:
-        raise InvalidInput(f"timeout must be above 0 seconds, got {timeout}")
+        raise InvalidInput(f"must be above 0 seconds, got {timeout}", "timeout")
     return timeout
 
 
@@ -292,7 +294,7 @@ def _headers(key: str | None) -> dict[str, str]:
     if key is None:
         return headers
     if not (key.isascii() and key.isprintable() and " " not in key):
-        raise InvalidInput("key must be an API key as 'firstclick keys' makes it, fc_...; this one is not")
+        raise InvalidInput("must be an API key as 'firstclick keys' makes it, fc_...; this one is not", "key")
     return headers | {"Authorization": f"Bearer {key}"}
 
 

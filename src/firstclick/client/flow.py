@@ -12,17 +12,17 @@ from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
 import msgspec
-from msgspec import UNSET
 from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
+from firstclick.online.feedback import NOT_GIVEN
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
 from firstclick.wire import errors
 from firstclick.wire.errors import Overloaded, Refused, Unavailable
-from firstclick.wire.feedback import ACCEPTED, DUPLICATE, Entry, Receipt, Shown, report_of
+from firstclick.wire.feedback import ACCEPTED, DUPLICATE, Entry, Receipt, ServedSlate, report_of
 from firstclick.wire.limits import MOST_ENTRIES
 from firstclick.wire.schemas import Changed, Models, Outcome, Outcomes, Recommended
 
@@ -88,9 +88,9 @@ class Patience:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise InvalidInput(f"attempts must be at least 1, got {self.attempts}")
+            raise InvalidInput(f"must be at least 1, got {self.attempts}", "attempts")
         if not self.seconds > 0:
-            raise InvalidInput(f"patience must be above 0 seconds, got {self.seconds}")
+            raise InvalidInput(f"must be above 0 seconds, got {self.seconds}", "patience")
 
     def pause(self, attempt: int, at_least: float) -> float:
         """Seconds to wait after this attempt, from 1: not before the server wants, and not all at once."""
@@ -130,7 +130,7 @@ class Dialogue:
         pinned: Mapping[int, ItemId] | None,
         request_id: str | None,
         **more: Unpack[More],
-    ) -> Steps[Shown]:
+    ) -> Steps[ServedSlate]:
         asked = {"request_id": request_id, "k": k, **more}
         asked = {name: value for name, value in asked.items() if value is not None}
         if candidates is not None:
@@ -141,7 +141,7 @@ class Dialogue:
             asked["pinned"] = dict(pinned)
         heard = yield from self._ask(Call("POST", self.path("/recommend"), asked))
         told = _read(heard, Recommended)
-        return Shown(told.items, told.scores, told.token, told.seq)
+        return ServedSlate(told.items, told.scores, told.token, told.seq)
 
     def feedback(self, entry: Entry) -> Steps[Receipt]:
         heard = yield from self._ask(Call("POST", self.path("/feedback"), _body(entry)))
@@ -271,7 +271,7 @@ def _body(entry: Entry) -> dict[str, Any]:
     """The entry as a body holds it; the server says what is wrong with it."""
     said = report_of(entry)
     told: dict[str, Any] = {"token": said.token()}
-    if said.click is not UNSET:
+    if said.click is not NOT_GIVEN:
         told["click"] = said.click
     if said.clicks is not None:
         told["clicks"] = list(said.clicks)
@@ -296,13 +296,15 @@ def _refusal(heard: Heard) -> Refused:
     """The server's own sentence as the error that it stands for."""
     try:
         told = msgspec.json.decode(heard.content)["error"]
-        kind, message = KIND_OF[told["status"]], str(told["message"])
+        kind, message, field = KIND_OF[told["status"]], str(told["message"]), str(told.get("field", ""))
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
         proxy = heard.code in TRY_AGAIN
         return (Unavailable if proxy else Unexpected)(_quoted(heard))
     if issubclass(kind, Overloaded | Unavailable):
         return kind(message, retry_after=_seconds(heard.retry_after))
-    return kind(message)
+    refusal = kind(message)
+    refusal.argument = field
+    return refusal
 
 
 def _quoted(heard: Heard) -> str:

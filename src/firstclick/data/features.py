@@ -79,7 +79,7 @@ def _lanczos(matrix: sparse.csr_matrix, rank: int) -> tuple[Floats, Floats]:
     try:
         _, basis = eigsh(gram, k=rank, which="LM", v0=start, rng=rng)
     except ArpackError as error:
-        raise WorkFailed(f"the SVD of rank {rank} failed ({error}); try a lower rank") from error
+        raise WorkFailed(f"the SVD of rank {rank} failed ({error}); try a lower `rank`") from error
     basis, _ = qr(basis, mode="economic")
     left, values, rows = svd(tall @ basis, full_matrices=False)
     return values, basis @ rows.T if by_items else left

@@ -30,7 +30,7 @@ def read_features(
         try:
             return check_features(array)
         except InvalidInput as error:
-            raise InvalidInput(f"{path.name}: {error}") from None
+            raise error.within(path.name) from None
     rows = []
     for line, fields in read_rows(path, separator=separator, encoding=encoding):
         try:

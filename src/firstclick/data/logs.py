@@ -65,7 +65,7 @@ def read_interactions(
     return gather(
         rows, wanted, at, bound, where=lambda line: f"{name} line {line}",
         empty=f"{name} has a header but no rows",
-        hint="; if line 1 is a header, name the columns or pass header=True",
+        hint="; if line 1 is a header, name the columns or pass `header=True`",
     )  # fmt: skip
 
 

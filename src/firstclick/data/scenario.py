@@ -50,7 +50,7 @@ class FeedbackScenario:
         self.matrix = check_matrix(matrix)
         columns = self.matrix.shape[1]
         if pick not in PICKS:
-            raise InvalidInput(f"pick must be one of {', '.join(PICKS)}, got {pick!r}")
+            raise InvalidInput(f"must be one of {', '.join(PICKS)}, got {pick!r}", "pick")
         n_items = columns if n_items is None else n_items
         self.n_items = whole_number(
             "n_items", n_items, at_least=1, at_most=columns, because=", the items there are"
@@ -59,7 +59,7 @@ class FeedbackScenario:
         self.one_split, self.with_replacement, self.cut_first = one_split, with_replacement, cut_first
         self.item_names = [f"item {item}" for item in range(columns)] if item_names is None else item_names
         if len(self.item_names) != columns:
-            raise InvalidInput(f"item_names must name all {columns} items, got {len(self.item_names)}")
+            raise InvalidInput(f"must name all {columns} items, got {len(self.item_names)}", "item_names")
         self.item_ranks = None if item_ranks is None else np.asarray(item_ranks, np.int64)
         if pick == "source" and (self.item_ranks is None or self.item_ranks.shape != (columns,)):
             raise InvalidInput(f"pick 'source' needs item_ranks, one for each of {columns} items")

@@ -4,7 +4,6 @@
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from firstclick.data.scenario import PICKS
 from firstclick.data.sources import Source, make_source
 from firstclick.errors import FirstclickError, InvalidInput, UnknownName
-from firstclick.files.reading import as_path, reading
+from firstclick.files.reading import as_path, read_toml
 from firstclick.parameters import check_distinct, check_name
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
@@ -89,21 +88,11 @@ KEYS = tuple(word.name for word in fields(Experiment) if word.name not in ("name
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
     """The experiment in a TOML file; what is wrong with it is InvalidInput with the file's name."""
     path = as_path(path)
-    try:
-        with reading(path):
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{path.name}: not a TOML file (bytes that are not UTF-8)") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path.name}: not a TOML file: {error}") from None
-    except InvalidInput:
-        raise
-    except ValueError:  # What tomllib lets through: int() takes 4,300 digits.
-        raise InvalidInput(f"{path.name}: a number has too many digits to be read") from None
+    content = read_toml(path)
     try:
         return experiment_of(content, name=path.stem, beside=path.parent)
     except FirstclickError as error:
-        raise type(error)(f"{path.name}: {error}") from None
+        raise error.within(path.name) from None
 
 
 def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Experiment:
@@ -141,9 +130,9 @@ def training_of(content: Mapping[str, Any]) -> Training:
     given = {word.name: content[word.name] for word in fields(Training) if word.name in content}
     for name, value in given.items():
         if name == "pick" and value not in PICKS:
-            raise InvalidInput(f"pick must be one of {', '.join(PICKS)}, got {quoted(value)}")
+            raise InvalidInput(f"must be one of {', '.join(PICKS)}, got {quoted(value)}", "pick")
         if name != "pick" and not isinstance(value, bool):
-            raise InvalidInput(f"{name} must be true or false, got {quoted(value)}")
+            raise InvalidInput(f"must be true or false, got {quoted(value)}", name)
     return Training(**given)
 
 
@@ -166,7 +155,7 @@ def _written(value: Any) -> str:
 
 def _policies(name: str, entries: Any) -> tuple[Policy, ...]:
     if not isinstance(entries, list):
-        raise InvalidInput(f"{name} must be a list of policies, got {quoted(entries)}")
+        raise InvalidInput(f"must be a list of policies, got {quoted(entries)}", name)
     return tuple(make_policy(entry) for entry in entries)
 
 
@@ -185,7 +174,7 @@ def _items(entry: Any) -> int | str:
     if entry == ALL:
         return ALL
     if isinstance(entry, str):
-        raise InvalidInput(f"items must be numbers or {ALL!r}, got {quoted(entry)}")
+        raise InvalidInput(f"must be numbers or {ALL!r}, got {quoted(entry)}", "items")
     return whole_number("items", entry, at_least=1)
 
 
@@ -205,5 +194,5 @@ def _group(value: Any, data: tuple[Source, ...]) -> dict[str, str]:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{name} must be text, got {quoted(value)}")
+        raise InvalidInput(f"must be text, got {quoted(value)}", name)
     return value

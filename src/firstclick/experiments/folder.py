@@ -70,8 +70,8 @@ def write_manifest(folder: Path, content: dict[str, Any], *, overwrite: bool) ->
     if _manifest_in(folder) not in (None, manifest):
         if not overwrite:
             raise InvalidInput(
-                f"{folder} holds the results of another call; pass overwrite=True to replace them (finished "
-                "cells are kept, and used where they fit), or name another folder"
+                f"{folder} holds the results of another call; pass `overwrite=True` to replace them "
+                "(finished cells are kept, and used where they fit), or name another folder"
             )
         for pattern in OUTPUTS:
             for path in folder.glob(pattern):

@@ -60,7 +60,7 @@ class PolicyResult:
 
     def _runs_of(self, measure: str) -> NDArray[np.float64]:
         if measure not in MEASURES:
-            raise InvalidInput(f"measure must be one of {', '.join(MEASURES)}, got {measure!r}")
+            raise InvalidInput(f"must be one of {', '.join(MEASURES)}, got {measure!r}", "measure")
         return np.asarray(getattr(self, measure))
 
     def final(self, measure: str) -> dict[str, float | None]:

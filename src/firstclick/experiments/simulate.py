@@ -66,7 +66,7 @@ def simulate(
     points = whole_number("points", points, at_least=2)
     seed = seed_number(seed)
     if isinstance(policies, str | Policy):
-        raise InvalidInput(f"policies must be a list, got {policies!r} alone; put it in brackets")
+        raise InvalidInput(f"must be a list, got {policies!r} alone; put it in brackets", "policies")
     chosen = [make_policy(policy) for policy in policies]
     labels = [policy.label for policy in chosen]
     if not chosen:
@@ -75,7 +75,7 @@ def simulate(
     try:
         json.dumps(settings, allow_nan=False)
     except (TypeError, ValueError):
-        raise InvalidInput(f"settings must be plain values that JSON can hold, got {settings!r}") from None
+        raise InvalidInput(f"must be plain values that JSON can hold, got {settings!r}", "settings") from None
     scenario = _scenario(world, features, seed)
 
     def stage(run: int) -> Stage:
@@ -121,10 +121,10 @@ def _scenario(world: World | WorldSpec | Scenario | str, features: ArrayLike | N
 
 def _check(stage: Stage, policies: Sequence[Policy], k: int) -> None:
     if k > stage.world.n_items:
-        raise InvalidInput(f"k must be at most the number of items, {stage.world.n_items}, got {k}")
+        raise InvalidInput(f"must be at most the number of items, {stage.world.n_items}, got {k}", "k")
     for policy in policies:
         if policy.needs_features and stage.features is None:
             raise InvalidInput(
-                f"{policy.name} needs features, and this world has none; give features, or take a "
+                f"{policy.name} needs features, and this world has none; give `features`, or take a "
                 "world that has them, such as linear"
             )

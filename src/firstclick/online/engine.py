@@ -1,4 +1,7 @@
-"""A policy at work on a catalog, in rows: what the `Ranker` and the service have in common."""
+"""A policy at work on a catalog, in rows: what the `Ranker` and the service have in common.
+
+It knows rows and arrays. `request` and `feedback` read what people say.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,104 +10,122 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.catalog import Catalog
-from firstclick.catalog.features import LARGEST_CONTEXT, check_features
+from firstclick.catalog.feature_scale import FeatureScale
+from firstclick.catalog.features import check_features
 from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays, Request
 from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
 from firstclick.kernels.compiling import compiled
 from firstclick.policies.base import PlainParameters, Policy, State
 from firstclick.registry import make_policy
-from firstclick.validation.float_array import float_array
 from firstclick.validation.whole_number import whole_number
 
 
-class LivePolicy:
-    """A policy, its catalog and its state. Follows the catalog as items come and go.
+def default_policy(catalog: Catalog) -> str:
+    """The policy for who names none."""
+    return "cascade-ts" if catalog.n_features is None else "cascade-lin-ts"
 
-    Not safe for use by several threads at once.
+
+def scale_for(
+    policy: Policy, features: NDArray[np.float64], k: int, names: Sequence[str] = ()
+) -> FeatureScale | None:
+    """The scale in which a new ranker or model of this policy sees features; None: as they are given."""
+    # Shares between 0 and 1 mean what they are, and a constant beside them would be one more.
+    if policy.unit_features:
+        return None
+    n_items, n_features = features.shape
+    if policy.n_context:
+        # So that an error names the number of features that were given, without the constant.
+        policy.initial_state(n_items, n_features, k)
+    # Where each feature has a number of the context of its own, a constant would have none.
+    pairs = policy.n_context > 0 and policy.settings.get("combine") == "product"
+    listed = names or [f"f{i + 1}" for i in range(n_features)]
+    return FeatureScale.fitted(listed, features, add_constant=not pairs)
+
+
+class Engine:
+    """A policy's numbers, its state and its compiled calls on a catalog. Follows the catalog as items come
+    and go.
+
+    `scale` is what is done to features that people give. Not safe for use by several threads at once.
     """
 
-    def __init__(self, policy: Policy | str, catalog: Catalog, *, k: int) -> None:
+    def __init__(
+        self,
+        policy: Policy | str,
+        catalog: Catalog,
+        *,
+        k: int,
+        scale: FeatureScale | None = None,
+        numbers: PlainParameters | None = None,
+        state: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        """An engine that knows nothing yet, or one that goes on with `numbers` and `state`.
+
+        ValueError or LookupError if the arrays of the state do not fit.
+        """
         self.policy = make_policy(policy)
-        self.catalog = catalog
+        self.catalog, self.scale = catalog, scale
         self.k = whole_number("k", k, at_least=1)
         if self.policy.needs_features and catalog.n_features is None:
             raise InvalidInput(f"{self.policy.name} needs features; give Catalog(items, features)")
-        arrays = catalog.arrays
-        self.numbers: PlainParameters = self.policy.numbers(self.k, arrays.features)
-        self.state: State = self._blank_state()
-        self._compile()
-
-    def _blank_state(self) -> State:
-        arrays = self.catalog.arrays
-        self._n_rows = len(self.catalog.items)
-        return self.policy.initial_state(self._n_rows, arrays.features.shape[1], self.k)
-
-    def _compile(self) -> None:
+        self._rows = catalog.kernel_rows(scale)
+        self._n_rows = len(catalog.items)
+        self.numbers = self.policy.numbers(self.k, self.features) if numbers is None else numbers
+        self.state = self.blank_state() if state is None else self._checked(state)
         self._recommend = compiled(recommend_some, type(self.policy))
         self._learn = compiled(learn_once, type(self.policy))
         self._estimate = compiled(estimate_once, type(self.policy))
-        self._noise = np.empty(self.policy.noise_size(self.k, self.catalog.arrays.features.shape[1]))
+        self._noise = np.empty(self.policy.noise_size(self.k, self.features.shape[1]))
         self._prepared_for: tuple[CatalogArrays, State] | None = None
 
-    @classmethod
-    def restored(
-        cls,
-        policy: Policy,
-        numbers: PlainParameters,
-        catalog: Catalog,
-        k: int,
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> "LivePolicy":
-        """A live policy with the state in `arrays`; ValueError or LookupError when they do not fit."""
-        live = cls.__new__(cls)
-        live._restore(policy, numbers, catalog, k, arrays)
-        return live
+    def blank_state(self) -> State:
+        """What is known before the first click."""
+        return self.policy.initial_state(self._n_rows, self.features.shape[1], self.k)
 
-    def _restore(
-        self,
-        policy: Policy,
-        numbers: PlainParameters,
-        catalog: Catalog,
-        k: int,
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> None:
-        self.policy, self.numbers, self.catalog, self.k = policy, numbers, catalog, k
-        blank = self._blank_state()
+    def _checked(self, arrays: Mapping[str, NDArray[Any]]) -> State:
+        blank = self.blank_state()
         # A file must not decide what kernels are compiled for, or how far they read.
         for name, like in blank._asdict().items():
             array = arrays[name]
             if array.shape != like.shape or array.dtype != like.dtype or not array.flags.c_contiguous:
                 raise ValueError(name)
-        self.state = type(blank)(*(arrays[name] for name in blank._fields))
-        policy.check_state(self.state, self._n_rows, k)
-        self._compile()
+        state = type(blank)(*(arrays[name] for name in blank._fields))
+        self.policy.check_state(state, self._n_rows, self.k)
+        return state
+
+    def with_state(self, state: Mapping[str, NDArray[Any]]) -> "Engine":
+        """Another engine of the same policy and catalog, with this state."""
+        return Engine(
+            self.policy, self.catalog, k=self.k, scale=self.scale, numbers=self.numbers, state=state
+        )
 
     def arrays(self) -> CatalogArrays:
         """The catalog with the shortcuts that follow the state; new ones when either is another."""
         if not self._is_prepared():
-            self._prepared = self.policy.shortcuts(self.catalog.arrays)
-            self._prepared_for = self.catalog.arrays, self.state
+            self._prepared = self.policy.shortcuts(self._rows.arrays)
+            self._prepared_for = self._rows.arrays, self.state
         return self._prepared
 
     def arrays_to_learn(self) -> CatalogArrays:
         """The shortcuts if there are any, which have to hear of what is learned; none are made for this."""
         if not self._is_prepared():
             self._prepared_for = None
-        return self.catalog.arrays if self._prepared_for is None else self._prepared
+        return self._rows.arrays if self._prepared_for is None else self._prepared
 
     def _is_prepared(self) -> bool:
         if self._prepared_for is None:
             return False
         arrays, state = self._prepared_for
-        return arrays is self.catalog.arrays and state is self.state
+        return arrays is self._rows.arrays and state is self.state
 
     def follow_catalog(self) -> None:
         """Make room for items that were added to the catalog, whoever added them."""
         n_rows = len(self.catalog.items)
         if n_rows > self._n_rows:
+            self._rows.follow(self.catalog.table)
             grown = self._grown(n_rows)
-            self.policy.admit(self.numbers, self.catalog.arrays.features[self._n_rows :])
+            self.policy.admit(self.numbers, self.features[self._n_rows :])
             self.state = grown
             self._n_rows = n_rows
 
@@ -113,7 +134,7 @@ class LivePolicy:
         if not self.policy.growable:
             raise InvalidInput(f"{self.policy.label} takes no items later; start a new one with all of them")
         grown = self.policy.grow(self.state, n_rows)
-        wanted = self.policy.initial_state(n_rows, self.catalog.arrays.features.shape[1], self.k)
+        wanted = self.policy.initial_state(n_rows, self.features.shape[1], self.k)
         # Kernels do not look whether a row exists: a state that is too small would be overrun.
         if [array.shape for array in grown] != [array.shape for array in wanted]:
             raise InvalidInput(
@@ -125,76 +146,34 @@ class LivePolicy:
         """Refuse items added later, where the policy has no room for them."""
         self._grown(self._n_rows + 1)
 
-    def context(self, context: ArrayLike | None) -> NDArray[np.float64]:
-        """The context of a request for kernels, or InvalidInput if it is not what the policy wants."""
-        wanted = self.policy.n_context
-        size = f"{wanted} number{'' if wanted == 1 else 's'}"
-        if context is None:
-            if wanted:
-                raise InvalidInput(f"{self.policy.label} wants a context of {size} with each request")
-            return NO_LIMITS.context
-        given = float_array("context", context, rule="a list of numbers", largest=LARGEST_CONTEXT)
-        given = np.atleast_1d(given)
-        if not wanted:
-            for name, value in (("context", given.size), ("segments", 4)):
-                if name in self.policy.rules():
-                    raise InvalidInput(
-                        f"{self.policy.label} was told of no context; say {self.policy.name}:{name}={value}"
-                    )
-            raise InvalidInput(
-                f"{self.policy.label} takes no context; learners that do are told its size, as in "
-                "context-lin-ts:context=3"
-            )
-        if given.shape != (wanted,):
-            got = f"{len(given)}" if given.ndim == 1 else f"an array of shape {given.shape}"
-            raise InvalidInput(f"{self.policy.label} wants a context of {size}, got {got}")
-        if not np.isfinite(given).all():
-            place = int(np.argmin(np.isfinite(given)))
-            raise InvalidInput(f"context must be finite numbers, got {given[place]} at place {place}")
-        if np.abs(given).max() > LARGEST_CONTEXT:
-            raise InvalidInput(
-                f"context must be at most {LARGEST_CONTEXT:g} in size, got {np.abs(given).max():g}"
-            )
-        self.policy.check_context(given)
-        return given
+    @property
+    def features(self) -> NDArray[np.float64]:
+        """The features of every row of the catalog, as kernels see them."""
+        return self._rows.arrays.features
 
-    def own_features(self, features: ArrayLike, n_items: int) -> NDArray[np.float64]:
-        """The features that a request brings for its items, or InvalidInput if they are not of the kind that
-        the catalog has."""
-        own = check_features(features, n_items)
-        if own.shape[1] != self.catalog.n_features:
+    def encoded(self, features: ArrayLike, n_items: int) -> NDArray[np.float64]:
+        """Features as people give them, one row for each of the items, as kernels see them; or InvalidInput.
+
+        This is the only door for features that come later than the catalog.
+        """
+        rows = check_features(features, n_items)
+        n_given = self.catalog.n_features if self.scale is None else len(self.scale.names)
+        if rows.shape[1] != n_given:
             raise InvalidInput(
-                f"features must have {self.catalog.n_features} columns, as in the catalog, got {own.shape[1]}"
+                f"features must have {n_given} columns, as in the catalog, got {rows.shape[1]}"
             )
-        self.policy.admit(self.numbers, own)
-        return own
+        if self.scale is not None:
+            rows = check_features(self.scale.apply(rows))
+        self.policy.admit(self.numbers, rows)
+        return rows
 
-    def withdrawn(self) -> NDArray[np.uint8]:
-        """A 1 for each row that is not shown any more, for kernels; empty if there is none."""
-        return self.catalog.hidden if self.catalog.n_hidden else NO_LIMITS.hidden
-
-    def request(
-        self,
-        candidates: NDArray[np.int64] | None = None,
-        excluded: list[int] | None = None,
-        *,
-        context: ArrayLike | None = None,
-        features: NDArray[np.float64] | None = None,
-        caps: tuple[NDArray[np.int32], NDArray[np.int64]] | None = None,
-    ) -> Request:
-        """What is asked for, for kernels: among `candidates`, if given, whose `features` may stand in for the
-        catalog's; without the rows `excluded`; and of each group of rows at most its cap."""
-        hidden = self.withdrawn()
-        if excluded:
+    def hidden(self, more: Sequence[int] = ()) -> NDArray[np.uint8]:
+        """A 1 for each row that may not be shown, `more` included, for kernels; empty if there is none."""
+        if more:
             hidden = self.catalog.hidden.copy()
-            hidden[excluded] = 1
-        return Request(
-            NO_LIMITS.candidates if candidates is None else candidates,
-            hidden,
-            self.context(context),
-            NO_LIMITS.features if features is None else features,
-            *(caps or (NO_LIMITS.groups, NO_LIMITS.caps)),
-        )
+            hidden[more] = 1
+            return hidden
+        return self.catalog.hidden if self.catalog.n_hidden else NO_LIMITS.hidden
 
     def recommend_many(
         self, key: np.uint64, numbers: Sequence[int], n: int, request: Request, *, scored: bool = True
@@ -229,7 +208,7 @@ class LivePolicy:
         `context` and `features`, one row a position, are those of the request.
         """
         examined = self.policy.click_model.examined(clicks, told)
-        request = NO_LIMITS._replace(hidden=self.withdrawn(), context=context, features=features)
+        request = NO_LIMITS._replace(hidden=self.hidden(), context=context, features=features)
         self._learn(self.numbers, self.state, self.arrays_to_learn(), request, rows, examined, clicks)
 
     def estimates(
@@ -247,5 +226,41 @@ class LivePolicy:
         means, deviations = np.empty(len(rows)), np.empty(len(rows))
         known = np.zeros(self.policy.n_context) if context is None else context
         asked = NO_LIMITS._replace(context=known, features=features)
-        self._estimate(self.numbers, self.state, self.catalog.arrays, asked, rows, means, deviations)
+        self._estimate(self.numbers, self.state, self._rows.arrays, asked, rows, means, deviations)
         return means, deviations
+
+
+def merged_engine(one: Engine, other: Engine) -> Engine:
+    """A new engine, on a catalog of its own, that knows what both have learned; or InvalidInput."""
+    policy = one.policy
+    if not policy.mergeable:
+        way_out = (
+            "give one ranker both logs in turn, by warm_start"
+            if policy.learns_from_others
+            else "let one ranker show all slates"
+        )
+        raise InvalidInput(f"{policy.label} cannot merge: order matters to it; {way_out}")
+    one.follow_catalog()
+    other.follow_catalog()
+    if policy != other.policy or one.k != other.k:
+        raise InvalidInput(
+            f"only rankers of one policy and k can be merged, got {policy.label} with k={one.k} "
+            f"and {other.policy.label} with k={other.k}"
+        )
+    mine, its = one.catalog, other.catalog
+    if mine.items != its.items or mine.groups != its.groups or not np.array_equal(mine.table, its.table):
+        raise InvalidInput(
+            "only rankers of one catalog can be merged: the same items, features and groups, in the same "
+            "order"
+        )
+    for first, second in ((one.scale, other.scale), (one.numbers, other.numbers)):
+        if first != second:
+            raise InvalidInput(
+                f"{policy.label}: the rankers started with different features, so that they scale them "
+                f"differently, got {first} and {second}; start both with the same items"
+            )
+    catalog = Catalog.restored(
+        mine.items, mine.features, mine.hidden | its.hidden, cold_rows=mine.cold_rows, groups=mine.groups
+    )
+    state = policy.merge(one.state, other.state)._asdict()
+    return Engine(policy, catalog, k=one.k, scale=one.scale, numbers=one.numbers, state=state)

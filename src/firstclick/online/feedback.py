@@ -1,9 +1,13 @@
-"""What a page tells of a slate: which positions were clicked, and how far the user looked, if it knows."""
+"""The clicks that a page reports for a slate: the rules for rankers, the service and its clients.
+
+The compiled fold of a log (`serve.log.codec`) is the only other place that knows them.
+"""
 
 import operator
 from collections.abc import Iterable
-from types import EllipsisType
-from typing import SupportsIndex
+from enum import Enum
+from itertools import pairwise
+from typing import Final, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,44 +17,82 @@ from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 
 
-def told(
+class NotGiven(Enum):
+    """The type of `NOT_GIVEN`."""
+
+    NOT_GIVEN = "not given"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+# In place of a click: None says that nothing was clicked.
+NOT_GIVEN: Final = NotGiven.NOT_GIVEN
+
+Click = SupportsIndex | NotGiven | None
+
+
+def positions_of(click: Click, clicks: Iterable[SupportsIndex] | None) -> list[int]:
+    """The positions that were clicked, from the top, each once.
+
+    Exactly one must be given: `click`, the first position (None: no click), or `clicks`, all positions.
+    """
+    if clicks is None:
+        if click is NOT_GIVEN:
+            raise InvalidInput(
+                "click is missing; give it, None (in JSON null) if nothing was clicked, or give clicks, a "
+                "list of positions"
+            )
+        return [] if click is None else [_position("click must be a position or None", click)]
+    if click is not NOT_GIVEN:
+        raise InvalidInput("click and clicks are both given; give click for the first, or clicks for all")
+    found = sorted(_position("each of clicks must be a position", one) for one in _several(clicks))
+    for position, other in pairwise(found):
+        if position == other:
+            raise InvalidInput(f"must name a position once, got {quoted(position)} twice", "clicks")
+    return found
+
+
+def examined_of(
+    size: int, positions: list[int], examined: SupportsIndex | None, *, first_alone: bool
+) -> int | None:
+    """How many positions of a slate of this size were examined; None if the page does not tell.
+
+    `first_alone`: only the first click was reported to a policy that wants all of them, so that nothing is
+    known of what stands below it.
+    """
+    if positions and (positions[0] < 0 or positions[-1] >= size):
+        outside = positions[0] if positions[0] < 0 else positions[-1]
+        if not size:
+            raise InvalidInput(f"the slate is empty, so click must be None, got {quoted(outside)}")
+        raise InvalidInput(
+            f"must be a position of the slate, 0 to {size - 1}, got {quoted(outside)}", "click"
+        )
+    if examined is None:
+        return positions[0] + 1 if first_alone and positions else None
+    seen = whole_number("examined", examined, at_least=0, at_most=size, because=", the length of the slate")
+    if positions and positions[-1] >= seen:
+        last = positions[-1]
+        raise InvalidInput(
+            f"position {last} was clicked, so that examined must be at least {last + 1}, got {seen}; or "
+            "leave it out"
+        )
+    return seen
+
+
+def click_bits(
     size: int,
-    click: SupportsIndex | EllipsisType | None,
+    click: Click,
     clicks: Iterable[SupportsIndex] | None,
     examined: SupportsIndex | None,
     *,
     wants_all: bool,
 ) -> tuple[NDArray[np.uint8], int | None]:
-    """A 1 for each position of a slate of this size that was clicked, and how many were examined.
-
-    Exactly one of `click`, the first, which may be None for no click, and `clicks`, all of them, is given;
-    `...` is not given. To a learner that wants all of them the first says nothing of what stands below it.
-    """
-    if (click is ...) == (clicks is None):
-        got = "neither" if clicks is None else "both"
-        raise InvalidInput(
-            f"give either click, a position or None, or clicks, a list of positions; got {got} of them"
-        )
+    """A 1 for each position that was clicked, and how many positions were examined."""
+    positions = positions_of(click, clicks)
+    seen = examined_of(size, positions, examined, first_alone=wants_all and clicks is None)
     bits = np.zeros(size, np.uint8)
-    if clicks is not None:
-        for position in _several(clicks):
-            place = _position("each of clicks must be a position", position, size)
-            if bits[place]:
-                raise InvalidInput(f"clicks must name a position once, got {place} twice")
-            bits[place] = 1
-    elif click is not None:
-        first = _position("click must be a position or None", click, size)
-        bits[first] = 1
-        if wants_all and examined is None:
-            return bits, first + 1
-    if examined is None:
-        return bits, None
-    seen = whole_number("examined", examined, at_least=0, at_most=size, because=", the length of the slate")
-    if bits[seen:].any():
-        last = int(np.flatnonzero(bits)[-1])
-        raise InvalidInput(
-            f"position {last} was clicked, so that examined must be at least {last + 1}, got {seen}"
-        )
+    bits[positions] = 1
     return bits, seen
 
 
@@ -60,18 +102,13 @@ def _several(clicks: Iterable[SupportsIndex]) -> list[SupportsIndex]:
             raise TypeError
         return list(clicks)
     except TypeError:
-        raise InvalidInput(f"clicks must be a list of positions, got {quoted(clicks)}") from None
+        raise InvalidInput(f"must be a list of positions, got {quoted(clicks)}", "clicks") from None
 
 
-def _position(rule: str, click: SupportsIndex | EllipsisType, size: int) -> int:
+def _position(rule: str, click: object) -> int:
     try:
-        if isinstance(click, bool | EllipsisType):
+        if isinstance(click, bool):
             raise TypeError
-        position = operator.index(click)
+        return operator.index(click)  # type: ignore[arg-type]
     except TypeError:
         raise InvalidInput(f"{rule}, got {quoted(click)}") from None
-    if size == 0:
-        raise InvalidInput(f"the slate is empty, so click must be None, got {quoted(position)}")
-    if not 0 <= position < size:
-        raise InvalidInput(f"click must be a position of the slate, 0 to {size - 1}, got {quoted(position)}")
-    return position

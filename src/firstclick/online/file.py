@@ -1,36 +1,35 @@
 """A ranker as one file: a page of JSON and plain arrays."""
 
 from collections.abc import Mapping
-from math import isclose, isfinite
+from math import inf, isclose, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog.catalog import Catalog
+from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.features import check_features
 from firstclick.errors import WorkFailed
+from firstclick.online.engine import Engine
 from firstclick.online.pending import Waiting, for_a_file, from_a_file
 from firstclick.online.random_key import LARGEST_KEY, key_of_old
 from firstclick.policies.base import PlainParameters, Policy
 from firstclick.registry import policy_class
 from firstclick.validation.whole_number import seed_number, whole_number
 
-FORMAT = "firstclick ranker 3"
+FORMAT = "firstclick ranker 4"
+THIRD_FORMAT = "firstclick ranker 3"  # Without a scale: features are seen as they are given.
 SECOND_FORMAT = "firstclick ranker 2"  # Without a key, a version, and what was merged.
 FIRST_FORMAT = "firstclick ranker 1"  # Without contexts, features of a request, groups and cold items.
 MOST_REQUESTS = 2**62  # Kernels count them in 64 bits.
-FORMATS = (FORMAT, SECOND_FORMAT, FIRST_FORMAT)
+FORMATS = (FORMAT, THIRD_FORMAT, SECOND_FORMAT, FIRST_FORMAT)
 
 
-class Resting(NamedTuple):
+class Saved(NamedTuple):
     """All that a ranker is, between two calls."""
 
-    policy: Policy
-    numbers: PlainParameters
-    catalog: Catalog
-    k: int
-    state: Mapping[str, NDArray[Any]]
+    engine: Engine
     key: np.uint64  # decides, with the number of a request, what is explored
     origins: frozenset[int]  # the keys of all rankers whose clicks it knows, its own included
     runs: dict[str, int]  # the last runs of this ranker, and how far each counted its requests
@@ -41,34 +40,35 @@ class Resting(NamedTuple):
     pending: dict[str, Waiting]
 
 
-def to_file(resting: Resting) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The page and the arrays of a file, slates that wait included."""
-    policy, catalog = resting.policy, resting.catalog
-    features = catalog.arrays.features
-    entries, waiting = for_a_file(resting.pending, policy.n_context, features.shape[1])
+    engine = saved.engine
+    policy, catalog = engine.policy, engine.catalog
+    entries, waiting = for_a_file(saved.pending, policy.n_context, engine.features.shape[1])
     page = {
         "format": FORMAT,
         "policy": {"name": policy.name, "settings": policy.settings, "version": policy.version},
-        "numbers": list(resting.numbers),
-        "k": resting.k,
-        "seed": resting.seed,
-        "key": int(resting.key),
-        "origins": sorted(resting.origins),
-        "runs": resting.runs,
-        "warm_starts": resting.warm_starts,
-        "max_pending": resting.max_pending,
-        "requests": resting.requests,
+        "numbers": list(engine.numbers),
+        "k": engine.k,
+        "scale": engine.scale and engine.scale.as_json(),
+        "seed": saved.seed,
+        "key": int(saved.key),
+        "origins": sorted(saved.origins),
+        "runs": saved.runs,
+        "warm_starts": saved.warm_starts,
+        "max_pending": saved.max_pending,
+        "requests": saved.requests,
         "items": catalog.items,
         "groups": catalog.groups,
         "cold": catalog.cold_rows,
         "has_features": catalog.n_features is not None,
         "pending": entries,
     }
-    state = {f"state.{name}": array for name, array in resting.state.items()}
-    return page, {"features": features, "hidden": catalog.hidden, **state, **waiting}
+    state = {f"state.{name}": array for name, array in engine.state._asdict().items()}
+    return page, {"features": catalog.table, "hidden": catalog.hidden, **state, **waiting}
 
 
-def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
+def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     """What a page and its arrays say; any error when they do not fit together."""
     if page["format"] == FIRST_FORMAT:
         page, arrays = _in_second_format(page, arrays)
@@ -81,8 +81,10 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
             "that saved it, or start a new Ranker and give the slates you have logged to warm_start"
         )
     policy = known(**page["policy"]["settings"])
-    if page["format"] != FORMAT:
+    if page["format"] in (FIRST_FORMAT, SECOND_FORMAT):
         page = _in_third_format(page, policy)
+    if page["format"] != FORMAT:
+        page = page | {"scale": None}
     n_rows = len(page["items"])
     features, hidden = arrays["features"], arrays["hidden"]
     for array, shape, dtype in (
@@ -101,27 +103,32 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Resting:
         groups=page["groups"],
     )
     k = whole_number("k", page["k"], at_least=1, at_most=n_rows)
-    numbers = _numbers(policy, page["numbers"], k, features)
+    scale = None if page["scale"] is None else _scale(page["scale"], catalog.n_features)
+    scaled = catalog.kernel_rows(scale)
+    engine = Engine(
+        policy,
+        catalog,
+        k=k,
+        scale=scale,
+        numbers=_numbers(policy, page["numbers"], k, scaled.arrays.features),
+        state={name.removeprefix("state."): array for name, array in arrays.items()},
+    )
     pending = from_a_file(
         page["pending"],
         arrays["pending.contexts"],
         arrays["pending.features"],
         n_rows=n_rows,
         n_context=policy.n_context,
-        n_features=features.shape[1],
+        n_features=engine.features.shape[1],
         k=k,
     )
     for waiting in pending.values():
         if policy.n_context:
             policy.check_context(waiting.context)
         if len(waiting.features):
-            policy.admit(numbers, check_features(waiting.features))
-    return Resting(
-        policy,
-        numbers,
-        catalog,
-        k,
-        {name.removeprefix("state."): array for name, array in arrays.items()},
+            policy.admit(engine.numbers, check_features(waiting.features))
+    return Saved(
+        engine,
         key=np.uint64(_key(page["key"])),
         origins=frozenset(map(_key, page["origins"])),
         runs={
@@ -158,6 +165,13 @@ def _numbers(policy: Policy, stored: list[Any], k: int, features: NDArray[np.flo
         if not fits:
             raise ValueError(name)
     return numbers
+
+
+def _scale(page: Mapping[str, Any], n_features: int | None) -> FeatureScale:
+    scale = FeatureScale.from_json(page)
+    if len(scale.names) != n_features or not (0 < scale.divisor < inf and abs(scale.intercept) < inf):
+        raise ValueError("scale")
+    return scale
 
 
 def _key(key: int) -> int:

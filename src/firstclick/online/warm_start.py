@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.clicks import UNTOLD
-from firstclick.online.engine import LivePolicy
-from firstclick.online.feedback import told
+from firstclick.online.engine import Engine
+from firstclick.online.feedback import NOT_GIVEN, click_bits
+from firstclick.online.request import read_context
 from firstclick.validation.quoting import quoted
 
 
@@ -34,7 +35,7 @@ class _Step(NamedTuple):
     lesson: _Lesson | None
 
 
-def learn_log(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> int:
+def learn_log(engine: Engine, log: Iterable[Mapping[str, Any]]) -> int:
     """Learn from all slates of the log but those that it says were rolled back; how many there was something
     to learn from.
 
@@ -43,13 +44,13 @@ def learn_log(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> int:
     An error names the line, from 1; what was learned until then stays learned.
     """
     used = 0
-    for lesson in _lessons(live, log):
-        live.learn_rows(*lesson[:3], context=lesson.context, features=lesson.features)
+    for lesson in _lessons(engine, log):
+        engine.learn_rows(*lesson[:3], context=lesson.context, features=lesson.features)
         used += 1
     return used
 
 
-def _lessons(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> Iterator[_Lesson]:
+def _lessons(engine: Engine, log: Iterable[Mapping[str, Any]]) -> Iterator[_Lesson]:
     """What the log teaches in the end, in its order."""
     steps: list[_Step] = []
     last = 0
@@ -62,7 +63,7 @@ def _lessons(live: LivePolicy, log: Iterable[Mapping[str, Any]]) -> Iterator[_Le
         kind = entry.get("kind", "feedback")
         try:
             if kind == "feedback":
-                lesson = _lesson(live, entry)
+                lesson = _lesson(engine, entry)
                 if lesson is not None and seq is not None:
                     steps.append(_Step(seq, len(steps) - 1, lesson))
                 elif lesson is not None:
@@ -124,41 +125,43 @@ def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str,
         yield line, entry
 
 
-def _lesson(live: LivePolicy, entry: Mapping[str, Any]) -> _Lesson | None:
+def _lesson(engine: Engine, entry: Mapping[str, Any]) -> _Lesson | None:
     """What one slate teaches, as far as it can be used; None if that is nothing."""
-    click, clicks = entry.get("click", ...), entry.get("clicks")
-    if "items" not in entry or (click is ... and clicks is None):
+    click, clicks = entry.get("click", NOT_GIVEN), entry.get("clicks")
+    if "items" not in entry or (click is NOT_GIVEN and clicks is None):
         keys: list[object] = list(entry)
         names = ", ".join(key if isinstance(key, str) else quoted(key) for key in keys)
         raise InvalidInput(f"a slate needs items, and click or clicks, got {names or 'nothing'}")
-    items, catalog = entry["items"], live.catalog
+    items, catalog = entry["items"], engine.catalog
     if not isinstance(items, list | tuple):
-        raise InvalidInput(f"items must be a list of ids, got {quoted(items)}")
+        raise InvalidInput(f"must be a list of ids, got {quoted(items)}", "items")
     known = catalog.known_rows(items)
     if len(set(items)) < len(items):
         raise InvalidInput(f"an item is in the slate twice, got {quoted(items)}")
-    clicked, page_says = told(
-        len(items), click if clicks is None else ..., clicks, entry.get("examined"),
-        wants_all=live.policy.wants_all_clicks,
+    clicked, page_says = click_bits(
+        len(items), click if clicks is None else NOT_GIVEN, clicks, entry.get("examined"),
+        wants_all=engine.policy.wants_all_clicks,
     )  # fmt: skip
-    if clicks is not None and click is not ...:
+    if clicks is not None and click is not NOT_GIVEN:
         first = int(np.argmax(clicked)) if clicked.any() else None
         if click != first:
             raise InvalidInput(
                 f"click must be the first of clicks, {first}, or be left out, got {quoted(click)}"
             )
-    # What a learner does not take is passed over: the log may be of another one.
-    context = live.context(entry.get("context")) if live.policy.n_context else NO_LIMITS.context
+    # What a policy does not take is passed over: the log may be of another one.
+    context = (
+        read_context(engine.policy, entry.get("context")) if engine.policy.n_context else NO_LIMITS.context
+    )
     features = NO_LIMITS.features
-    if items and entry.get("features") is not None and live.policy.takes_features:
-        features = live.own_features(entry["features"], len(items))
+    if items and entry.get("features") is not None and engine.policy.takes_features:
+        features = engine.encoded(entry["features"], len(items))
     if len(known) < len(items):
         first_unknown = next(place for place, item in enumerate(items) if catalog.row_of(item) is None)
         known = known[:first_unknown]
-    size = min(len(known), live.k)
+    size = min(len(known), engine.k)
     if size == 0:
         return None
-    examined = live.policy.click_model.examined(clicked, page_says)
+    examined = engine.policy.click_model.examined(clicked, page_says)
     if examined == UNTOLD and clicked[size:].any():
         examined = size  # What lies below is not used, but a click there tells that all above was seen.
     return _Lesson(

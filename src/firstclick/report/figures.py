@@ -277,4 +277,4 @@ def check_choice(name: str, value: str, known: tuple[str, ...]) -> None:
     """Pass if the value is one of those known; InvalidInput names them otherwise."""
     if value not in known:
         hint = did_you_mean(str(value), known)
-        raise InvalidInput(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
+        raise InvalidInput(f"must be one of {', '.join(known)}, got {value!r}{hint}", name)

@@ -55,7 +55,7 @@ def sweep_figure(rows: Rows, *, row_titles: Sequence[str], parameter: str) -> Fi
 def _figure(rows: Rows, row_titles: Sequence[str], parameter: str | None) -> Figure:
     plots = [plot for row in rows for plot in row if plot]
     if len(row_titles) != len(rows):
-        raise InvalidInput(f"row_titles must be one per row ({len(rows)}), got {len(row_titles)}")
+        raise InvalidInput(f"must be one per row ({len(rows)}), got {len(row_titles)}", "row_titles")
     if not plots or not all(plot.curves for plot in plots):
         raise InvalidInput("a figure needs at least one plot, and each plot at least one curve")
     for plot in plots:

@@ -10,15 +10,24 @@ if TYPE_CHECKING:
     from firstclick.catalog.item import Item
     from firstclick.client.client import AsyncClient, Client
     from firstclick.serve.service import Service, open_service
-    from firstclick.wire.feedback import ClickReport, Receipt, Shown
-
-__all__ = ["AsyncClient", "ClickReport", "Client", "Item", "Receipt", "Service", "Shown", "open_service"]
+    from firstclick.wire.feedback import ClickReport, Receipt, ServedSlate
 
 _HOME = {
     "AsyncClient": "client.client", "ClickReport": "wire.feedback", "Client": "client.client",
-    "Item": "catalog.item", "Receipt": "wire.feedback", "Service": "serve.service", "Shown": "wire.feedback",
-    "open_service": "serve.service",
+    "Item": "catalog.item", "Receipt": "wire.feedback", "ServedSlate": "wire.feedback",
+    "Service": "serve.service", "open_service": "serve.service",
 }  # fmt: skip
+
+__all__ = [
+    "AsyncClient",
+    "ClickReport",
+    "Client",
+    "Item",
+    "Receipt",
+    "ServedSlate",
+    "Service",
+    "open_service",
+]
 
 
 def __getattr__(name: str) -> Any:

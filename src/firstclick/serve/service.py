@@ -15,21 +15,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from msgspec import UNSET, UnsetType
 from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.online.feedback import NOT_GIVEN, NotGiven, positions_of
+from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
-from firstclick.serve.create import beginning
+from firstclick.serve.create import first_event
 from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, NewEvent, RolledBack, packed
 from firstclick.serve.log.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
 from firstclick.serve.maintenance import Caretaker
-from firstclick.serve.model.asking import AtMost
 from firstclick.serve.model.audit import Audit, audit_served
 from firstclick.serve.model.exploration import Exploring
 from firstclick.serve.model.export import export_model, import_model
-from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes, positions
+from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes
 from firstclick.serve.model.item_rules import items_as_learned, withdrawn_ids
 from firstclick.serve.model.model import Known, Model
 from firstclick.serve.model.replay import catch_up, known_after
@@ -38,8 +38,8 @@ from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.writer import Writer
 from firstclick.validation.quoting import quoted
-from firstclick.wire.errors import Malformed, Refused, Unavailable
-from firstclick.wire.feedback import ClickReport, Entry, Receipt, Shown, report_of
+from firstclick.wire.errors import Malformed, Refused, Unavailable, refusing
+from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
 
 
 class Service:
@@ -119,7 +119,7 @@ class Service:
         Features, here and in `put_items`, are as people have them: to fit the learner's prior, a constant is
         put after them and all are divided by one number (`FeatureScale`), unless `scale` is False.
         """
-        body = beginning(
+        body = first_event(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale
         )
         self.models.take_up(self.store.create(name, [_event(body)]))
@@ -157,7 +157,7 @@ class Service:
         context: ArrayLike | None = None,
         at_most: AtMost | None = None,
         features: ArrayLike | None = None,
-    ) -> Shown:
+    ) -> ServedSlate:
         """A slate and its token; nothing is written. The log so far and the request id decide the slate.
 
         `context` is the user, for a policy that wants to know; of each group, or of those it names, at most
@@ -165,7 +165,9 @@ class Service:
         """
         model = self.model(name)
         issued_ms = int(time.time() * 1000)
-        excluded = exclude if isinstance(exclude, ItemId | None) else list(exclude)  # `wish` refuses those.
+        excluded = (
+            exclude if isinstance(exclude, ItemId | None) else list(exclude)
+        )  # `read_request` refuses those.
         plain = k is None and candidates is None and excluded == [] and not pinned
         plain = plain and context is None and at_most is None and features is None
         if plain and request_id is None and not model.wants_context:
@@ -182,15 +184,15 @@ class Service:
         self.recommended[name] += 1
         if plain:
             self.exploring[name].note(model, ranked.rows)
-        return Shown(ranked.items, ranked.scores, self.keys.sign(token), ranked.seq)
+        return ServedSlate(ranked.items, ranked.scores, self.keys.sign(token), ranked.seq)
 
     # Feedback
 
     def feedback(
         self,
         name: str,
-        slate: str | Shown,
-        click: int | UnsetType | None = UNSET,
+        slate: str | ServedSlate,
+        click: int | NotGiven | None = NOT_GIVEN,
         *,
         clicks: Sequence[int] | None = None,
         examined: int | None = None,
@@ -238,13 +240,14 @@ class Service:
 
     def _read_feedback(self, model: Model, entry: Entry) -> NewEvent | Refused:
         try:
-            said = report_of(entry)
-            clicks = positions(said)
-            read = self.keys.read(said.token(), model.id, days=self.token_days)
-            # Another process may have put an item just now, and shown it.
-            if self.store.shared and not has_rows(model, read):
-                catch_up(self.store, model)
-            return feedback_event(model, read, said, clicks)
+            with refusing:
+                said = report_of(entry)
+                clicks = positions_of(said.click, said.clicks)
+                read = self.keys.read(said.token(), model.id, days=self.token_days)
+                # Another process may have put an item just now, and shown it.
+                if self.store.shared and not has_rows(model, read):
+                    catch_up(self.store, model)
+                return feedback_event(model, read, said, clicks)
         except Refused as refusal:
             return refusal
 

@@ -81,9 +81,9 @@ def _follow(service: Service, settings: Settings, file: CatalogFile, given: Coll
     _check_same(model, settings, given)
     listed = {item.id: item for item in file.items}
     # What was withdrawn while the server ran stays withdrawn: it may be a product that was recalled.
-    withdrawn = {item for item in listed if item in model.shelf.names and not model.shelf.is_shown(item)}
+    withdrawn = {item for item in listed if item in model.items.names and not model.items.is_shown(item)}
     changed = [item for item in file.items if item.id not in withdrawn and _differs(model, item)]
-    others = [item for item in model.shelf.names if item not in listed and model.shelf.is_shown(item)]
+    others = [item for item in model.items.names if item not in listed and model.items.is_shown(item)]
     notes = []
     if changed:
         service.put_items(settings.name, changed)
@@ -112,7 +112,7 @@ def _notes_of_size(file: CatalogFile) -> list[str]:
 
 def _check_same(model: Model, settings: Settings, given: Collection[str]) -> None:
     name, parameters = split_spec(settings.policy)
-    asked, stored = make_policy(settings.policy), model.live.policy
+    asked, stored = make_policy(settings.policy), model.engine.policy
     # Parameters that are not named were stored with the model: a default of today says nothing of them.
     same = name == stored.name and all(asked.settings[one] == stored.settings[one] for one in parameters)
     policy = stored.label if same else asked.label
@@ -125,12 +125,12 @@ def _check_same(model: Model, settings: Settings, given: Collection[str]) -> Non
 
 
 def _differs(model: Model, item: Item) -> bool:
-    if item.id not in model.shelf.names:
+    if item.id not in model.items.names:
         return True
-    if (item.name, item.group) != (model.shelf.names[item.id], model.shelf.groups[item.id]):
+    if (item.name, item.group) != (model.items.names[item.id], model.items.group(item.id)):
         return True
-    row = model.shelf.catalog.row_of(item.id)
-    features = model.shelf.catalog.features
+    row = model.catalog.row_of(item.id)
+    features = model.catalog.features
     learned = items_as_learned(model, [item]).table()
     return learned is not None and not np.array_equal(learned[0], features[row])  # type: ignore[index]
 

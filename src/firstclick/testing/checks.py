@@ -9,7 +9,7 @@ import numpy as np
 from firstclick.catalog.catalog import Catalog
 from firstclick.experiments import simulate
 from firstclick.kernels.arrays import NO_LIMITS
-from firstclick.online import Ranker
+from firstclick.online.ranker import Ranker
 from firstclick.policies.base import Policy
 from firstclick.registry import make_world
 from firstclick.streams import stream
@@ -110,7 +110,7 @@ def counts_one_unit_of_time_a_slate(policy: Policy) -> None:
 
 def continues_after_save_and_load(policy: Policy) -> None:
     features = fitting(policy, stream(1, "features").standard_normal((N_ITEMS, N_FEATURES)))
-    ranker = Ranker(policy, Catalog(range(0, 3 * N_ITEMS, 3), features), k=K, seed=2)
+    ranker = Ranker(Catalog(range(0, 3 * N_ITEMS, 3), features), k=K, policy=policy, seed=2)
     told: dict[str, Any] = {"context": [1.0] * policy.n_context} if policy.n_context else {}
     for step in range(20):
         ranker.learn(ranker.recommend(**told), click=step % K)
@@ -190,14 +190,14 @@ def keeps_what_it_knows_when_items_are_added(policy: Policy) -> None:
         large.learn(slate, click)
     grown = policy.grow(small.state, N_ITEMS + 4)
     changed = states_differ(large.state, grown)
-    assert not changed, f"{changed} differs from a learner that had room from the start: see Policy.grow"
+    assert not changed, f"{changed} differs from a policy that had room from the start: see Policy.grow"
 
 
 def estimates_follow_what_is_observed(policy: Policy) -> None:
     driver, rows, draw = Driver(policy), list(range(N_ITEMS)), stream(7, "clicks")
     first = driver.estimate(rows)
     for _ in range(300):
-        # First in the slate, where every learner learns.
+        # First in the slate, where every policy learns.
         driver.learn([4, 2, 3], 0 if draw.random() < 0.7 else None)
         driver.learn([9, 2, 3], 0 if draw.random() < 0.1 else None)
     state = copied(driver.state)
@@ -217,7 +217,7 @@ def estimates_follow_what_is_observed(policy: Policy) -> None:
 
 
 def beats_random_order(policy: Policy) -> None:
-    # Far from the edge: after so many steps our own learners have lost less than half of this.
+    # Far from the edge: after so many steps our own policies have lost less than half of this.
     world = make_world("linear:n_items=40,n_features=4,best=0.6")
     results = simulate([policy, "random"], world.build(6), k=K, steps=4000, runs=5, seed=6)
     mine, random = (float(result.mean("expected_regret")[-1]) for result in results.results)

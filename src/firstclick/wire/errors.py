@@ -1,5 +1,6 @@
 """What the service answers when it does not do what was asked: a status word, an HTTP code, a sentence."""
 
+from types import TracebackType
 from typing import ClassVar
 
 from firstclick.errors import FirstclickError, WorkFailed
@@ -16,6 +17,28 @@ class Malformed(Refused, ValueError):
     """The request breaks a rule, and would break it again."""
 
     status, code = "malformed", 422
+
+    @classmethod
+    def of(cls, error: FirstclickError) -> "Malformed":
+        """What the library refused, as a refusal of the service."""
+        return cls(error.problem, error.argument, error.owner)
+
+
+class _Refusing:
+    """See `refusing`."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, FirstclickError) and not isinstance(error, Refused):
+            raise Malformed.of(error) from None
+
+
+# `with refusing:` turns what the library says of wrong input into Malformed.
+refusing = _Refusing()
 
 
 class Unauthorised(Refused):

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, TypedDict
 
-from msgspec import UNSET, UnsetType
-
 from firstclick.catalog.ids import ItemId
+from firstclick.online.feedback import NOT_GIVEN, NotGiven
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed
 
@@ -19,7 +18,7 @@ class Receipt(NamedTuple):
     seq: int
 
 
-class Shown(NamedTuple):
+class ServedSlate(NamedTuple):
     """A slate, best first; what is held for each item's attraction; and what to send back with the click."""
 
     items: list[ItemId]
@@ -32,8 +31,8 @@ class ClickReport(NamedTuple):
     """What a page says of a slate, or of its token: `click`, the first position clicked (None: none was), or
     `clicks`, all of them; and how many positions from the top were examined, if it knows."""
 
-    slate: str | Shown
-    click: int | UnsetType | None = UNSET
+    slate: str | ServedSlate
+    click: int | NotGiven | None = NOT_GIVEN
     clicks: Sequence[int] | None = None
     examined: int | None = None
 
@@ -53,7 +52,7 @@ class MoreClicks(TypedDict, total=False):
 
 
 # A slate, or its token, and the first click; or more.
-Entry = tuple[str | Shown, int | None] | ClickReport
+Entry = tuple[str | ServedSlate, int | None] | ClickReport
 
 
 def report_of(entry: Entry) -> ClickReport:

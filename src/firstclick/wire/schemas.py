@@ -1,6 +1,6 @@
 """The bodies of requests and answers. What is not declared here is refused, and OpenAPI tells the same."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -24,8 +24,6 @@ Role = Literal["read", "write", "admin"]
 
 class Request(Struct, forbid_unknown_fields=True):
     """What a request may hold."""
-
-    one_of: ClassVar[tuple[str, ...]] = ()  # fields of which there must be one, and only one
 
 
 class Nothing(Request):
@@ -85,8 +83,6 @@ class Recommended(Struct):
 
 class Feedback(Request):
     """What was clicked: `click` or `clicks`, and how far the user looked if the page knows."""
-
-    one_of: ClassVar[tuple[str, ...]] = ("click", "clicks")
 
     token: str
     click: (

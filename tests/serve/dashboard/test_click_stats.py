@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, TIERS, History
+from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, TIERS, ClickStats
 
 BEGIN = 1_700_000_000.0
 
 
-def history(times: list[float], clicks: list[int], chunk: int = 10_000) -> History:
-    made = History()
+def history(times: list[float], clicks: list[int], chunk: int = 10_000) -> ClickStats:
+    made = ClickStats()
     for start in range(0, len(times), chunk):
         made.add(np.array(times[start : start + chunk]), np.array(clicks[start : start + chunk], np.int64))
     return made
@@ -36,7 +36,7 @@ def test_counts_do_not_depend_on_how_events_come_together(events: list, chunk: i
     assert whole.positions == [clicks.count(p) for p in range(max(max(clicks) + 1, 0))]
     first_day = [c for t, c in zip(times, clicks, strict=True) if t < times[0] + DAY]
     assert (whole.day_slates, whole.day_clicks) == (len(first_day), sum(c >= 0 for c in first_day))
-    assert History.from_json(json.loads(json.dumps(whole.as_json()))).as_json() == whole.as_json()
+    assert ClickStats.from_json(json.loads(json.dumps(whole.as_json()))).as_json() == whole.as_json()
 
 
 @pytest.mark.parametrize("age", [5, 300, 899, 4000, 86_000, 400_000, 3e7, 2e8])
@@ -61,7 +61,7 @@ def test_the_first_slates_are_kept_apart() -> None:
 
 
 def test_memory_is_bounded_and_a_jumping_clock_breaks_nothing() -> None:
-    made = History()
+    made = ClickStats()
     for i in range(5000):
         made.add(np.array([BEGIN + 7 * i]), np.array([0]))
     made.add(np.array([0.0, 1e12, BEGIN]), np.array([0, -1, 2]))
@@ -69,4 +69,4 @@ def test_memory_is_bounded_and_a_jumping_clock_breaks_nothing() -> None:
     assert made.slates == 5003
     for now in (0.0, BEGIN, BEGIN + 35_000, 1e12):
         assert len(made.buckets(now, 240)) <= 241
-    assert History().buckets(BEGIN, 240) == []
+    assert ClickStats().buckets(BEGIN, 240) == []

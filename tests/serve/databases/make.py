@@ -130,7 +130,7 @@ def _ranker(policy: str, folder: Path) -> Path:
         [item.features for item in items],
         groups=[item.group for item in items],
     )
-    ranker = Ranker(policy, catalog, k=K, seed=77)
+    ranker = Ranker(catalog, k=K, policy=policy, seed=77)
     clicks = _clicks(7)
     for _ in range(60):
         ranker.learn(ranker.recommend(), **next(clicks))

@@ -16,7 +16,7 @@ from firstclick.serve.dashboard.data import OUTCOMES, compared
 from firstclick.serve.http.app import App
 from firstclick.serve.http.handlers import ready
 from firstclick.serve.http.messages import Asked
-from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, History
+from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, ClickStats
 from firstclick.serve.service import open_service
 from firstclick.serve.startup import open_for
 from firstclick.wire.errors import Unavailable
@@ -187,7 +187,7 @@ def test_audit_export_import_and_rollback(site: Site) -> None:
 
 def test_an_audit_tells_when_what_is_served_is_not_what_the_log_says(site: Site) -> None:
     answer_some(site, 2)
-    site.service.model("shop").live.state.moment[0] += 1e-12
+    site.service.model("shop").engine.state.moment[0] += 1e-12
     audit = site.ask("GET", f"{SHOP}/audit").json()
     assert audit["equal"] is False
     assert len(audit["differing"]) == 1
@@ -247,11 +247,11 @@ def test_a_withdrawn_item_leaves_the_view_at_once(site: Site) -> None:
 
 
 def test_the_start_is_compared_with_lately_by_slates_and_later_by_days() -> None:
-    def after(history: History, now: float) -> list[str | None]:
+    def after(history: ClickStats, now: float) -> list[str | None]:
         start, lately = compared(history, history.buckets(now, 240), now)
         return [start and start.label, lately and lately.label]
 
-    history, first = History(), f"first {FIRST_SLATES:,} slates"
+    history, first = ClickStats(), f"first {FIRST_SLATES:,} slates"
     history.add(np.full(FIRST_SLATES - 1, 1e9), np.zeros(FIRST_SLATES - 1, np.int64))
     assert after(history, 1e9 + 1) == [None, None]
     history.add(np.full(50, 1e9 + 5), np.full(50, -1))

@@ -14,7 +14,7 @@ from firstclick import Catalog, Ranker
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.item import Item
 from firstclick.cli.stores import _write_parquet
-from firstclick.serve.create import beginning
+from firstclick.serve.create import first_event
 from firstclick.serve.log.events import (
     Created,
     Event,
@@ -25,7 +25,6 @@ from firstclick.serve.log.events import (
     full_payload,
     packed,
 )
-from firstclick.serve.model.item_rules import features_as_given
 from firstclick.serve.service import Service, open_service
 
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.2, 0.8]])
@@ -41,14 +40,14 @@ def log_of(service: Service, name: str) -> list[dict[str, Any]]:
     scale = model.created.feature_scale
     undone = FeatureScale.from_json(scale) if scale else None
     events = chain.from_iterable(service.store.events(model.id, 0, model.seq))
-    told = [as_json(event, model.shelf.catalog.items, undone) for event in events]
+    told = [as_json(event, model.catalog.items, undone) for event in events]
     return [json.loads(json.dumps(line)) for line in told]
 
 
 def scores_of(chooser: Any, context: list[float]) -> list[float]:
     """What is held for items 0 and 1 and this user."""
     if isinstance(chooser, Ranker):
-        means, _ = chooser.estimates(np.array([0, 1]), np.array(context))
+        means, _ = chooser.estimates([0, 1], context=context)
         return list(means)
     slate = chooser.recommend("m", candidates=[0, 1], k=2, context=context, request_id="scores")
     return [slate.scores[slate.items.index(item)] for item in (0, 1)]
@@ -73,15 +72,14 @@ def test_users_who_differ_are_told_apart_as_by_a_ranker(tmp_path: Path, policy: 
                 slate = service.recommend("m", context=users[liked], request_id=f"{part} {step}")
                 said.append((slate, slate.items.index(liked) if liked in slate.items else None))
             service.feedback_batch("m", said)
-        pupil = Ranker(policy, Catalog([0, 1, 2, 3], FEATURES), k=2)
+        pupil = Ranker(Catalog([0, 1, 2, 3], FEATURES), k=2, policy=policy)
         assert pupil.warm_start(log_of(service, "m")) == 120
         for chooser in (service, pupil):
             for liked, user in enumerate(users):
                 scores = scores_of(chooser, user)
                 assert scores[liked] > scores[1 - liked] + 0.2
-        if "product" in policy:  # No constant, and rows of norm 1 at most: the very same features.
-            for mine, its in zip(service.model("m").live.state, pupil.state, strict=True):
-                np.testing.assert_array_equal(mine, its)
+        for mine, its in zip(service.model("m").engine.state, pupil.state, strict=True):
+            np.testing.assert_array_equal(mine, its)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,7 @@ def test_users_who_differ_are_told_apart_as_by_a_ranker(tmp_path: Path, policy: 
 )
 def test_sizes_are_compared_with_the_features_that_were_given(policy: str, part: str) -> None:
     with pytest.raises(firstclick.FirstclickError, match=part):
-        beginning("m", policy=policy, k=2, items=items_of(FEATURES), seed=1, feature_names=(), scale=True)
+        first_event("m", policy=policy, k=2, items=items_of(FEATURES), seed=1, feature_names=(), scale=True)
 
 
 def test_a_model_that_has_its_constant_first_keeps_it_there(tmp_path: Path) -> None:
@@ -110,13 +108,13 @@ def test_a_model_that_has_its_constant_first_keeps_it_there(tmp_path: Path) -> N
         service.put_items(
             "old", [Item(0, "same", features=FEATURES[0]), Item("new", features=np.ones(2) * 3)]
         )
-        assert model.shelf.catalog.items == [0, 1, 2, 3, "new"]
-        assert model.shelf.catalog.arrays.features[4].tolist() == [0.5, 0.75, 0.75]
-        assert features_as_given(model, np.array([0, 4])) == [[1, 0], [3, 3]]
+        assert model.catalog.items == [0, 1, 2, 3, "new"]
+        assert model.catalog.arrays.features[4].tolist() == [0.5, 0.75, 0.75]
+        assert model.catalog.features_as_given(np.array([0, 4])).tolist() == [[1, 0], [3, 3]]
         slate = service.recommend("old", candidates=[1, "new"], features=[[1, 2], [3, 4]])
         service.feedback("old", slate, click=0)
         wanted = {1: [0.5, 0.25, 0.5], "new": [0.5, 0.75, 1.0]}[slate.items[0]]
-        np.testing.assert_allclose(model.live.state.moment, wanted, rtol=0)
+        np.testing.assert_allclose(model.engine.state.moment, wanted, rtol=0)
         line = log_of(service, "old")[-1]
         assert line["features"] == [{1: [1, 2], "new": [3, 4]}[item] for item in slate.items]
         assert service.audit("old").equal
@@ -143,7 +141,7 @@ def test_a_log_says_what_was_sent_and_a_ranker_learns_the_same_from_it(
     np.testing.assert_allclose([item["features"] for item in created["items"]], given, rtol=1e-14)
     np.testing.assert_allclose(put["items"][0]["features"], given[2] + 1, rtol=1e-14)
     np.testing.assert_allclose(feedback["features"], own[slate.items], rtol=1e-14)
-    told, pupil = (Ranker("cascade-lin-ts", Catalog([0, 1, 2, 3], given), k=2) for _ in range(2))
+    told, pupil = (Ranker(Catalog([0, 1, 2, 3], given), k=2, policy="cascade-lin-ts") for _ in range(2))
     told.warm_start([{"items": slate.items, "click": 1, "features": own[slate.items].tolist()}])
     assert pupil.warm_start([created, feedback, put]) == 1
     for mine, its in zip(pupil.state, told.state, strict=True):
@@ -159,21 +157,19 @@ def test_features_that_nobody_sent_can_be_printed_too() -> None:
 
 def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_service(tmp_path: Path) -> None:
     with open_service(str(tmp_path / "shop.db")) as service:
-        model = service.create(
-            "m", policy="cascade-lin-ts", k=2, items=items_of(FEATURES), seed=1, scale=False
-        )
+        model = service.create("m", policy="cascade-lin-ts", k=2, items=items_of(FEATURES), seed=1)
         # Each round is three slates and a rollback, of which some go to what others have taken back.
         for to, counted in ((3, 2), (1, 0), (4, 3), (8, 5), (12, 3), (18, 6)):
             for click in (0, None, 1):
                 service.feedback("m", service.recommend("m"), click)
             service.roll_back("m", to)
             log = log_of(service, "m")
-            pupil = Ranker("cascade-lin-ts", Catalog([0, 1, 2, 3], FEATURES), k=2)
+            pupil = Ranker(Catalog([0, 1, 2, 3], FEATURES), k=2, policy="cascade-lin-ts")
             assert pupil.warm_start(log) == counted, to
-            for mine, its in zip(pupil.state, model.live.state, strict=True):
+            for mine, its in zip(pupil.state, model.engine.state, strict=True):
                 np.testing.assert_array_equal(mine, its)
         _write_parquet(iter(log), tmp_path / "log.parquet")
-    pupil = Ranker("cascade-lin-ts", Catalog(["0", "1", "2", "3"], FEATURES), k=2)
+    pupil = Ranker(Catalog(["0", "1", "2", "3"], FEATURES), k=2, policy="cascade-lin-ts")
     assert pupil.warm_start(parquet.read_table(tmp_path / "log.parquet").to_pylist()) == counted
 
 

@@ -70,12 +70,12 @@ def test_the_log_of_schema_1_is_folded_to_what_it_was(tmp_path: Path) -> None:
         assert store.check() == []
         (stored,) = store.models()
         model = recover(store, stored, use_snapshots=False)
-    assert (model.seq, model.policy, model.history.slates) == (207, "cascade-lin-ts", 200)
-    state = model.live.state
+    assert (model.seq, model.policy, model.click_stats.slates) == (207, "cascade-lin-ts", 200)
+    state = model.engine.state
     assert (int(state.observations[0]), int(state.time[0])) == (206, 86)
     # Sums as they came out when this version was made; learning otherwise would be another policy.
     assert state.precision.sum() == pytest.approx(344.647144849122, rel=1e-13)
     assert state.moment.sum() == pytest.approx(70.12921690778936, rel=1e-13)
     assert state.factor.sum() == pytest.approx(30.83412231555633, rel=1e-12)
-    assert model.shelf.names["i3"] == "renamed"
-    assert not model.shelf.is_shown("i70")
+    assert model.items.names["i3"] == "renamed"
+    assert not model.items.is_shown("i70")

@@ -17,7 +17,7 @@ from firstclick.catalog.item import Item
 from firstclick.registry import policy_class
 from firstclick.serve.log.events import Event
 from firstclick.serve.model.audit import audit_served, audit_stored
-from firstclick.serve.model.catalog_state import Shelf
+from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.export import export_model
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service, open_service
@@ -38,7 +38,7 @@ def play(service: Service, step: int) -> list[Any]:
         service.put_items(
             "shop", items if needs_features else [item._replace(features=None) for item in items]
         )
-    elif step % 17 == 3 and service.model("shop").shelf.is_shown(f"i{step % N_ITEMS}"):
+    elif step % 17 == 3 and service.model("shop").items.is_shown(f"i{step % N_ITEMS}"):
         service.withdraw_items("shop", [f"i{step % N_ITEMS}"])
     elif step % 53 == 50:
         service.roll_back("shop", step // 2)
@@ -92,7 +92,7 @@ def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pyt
         service.caretaker.snapshot(service.model("shop"))
         wanted = service.model("shop").digest()
         changes: list[int] = []
-        for one in (Model, Shelf):
+        for one in (Model, CatalogState):
             change = one._change if one is Model else one.apply
 
             def counted(self: Any, event: Event, at: Any, change: Any = change) -> None:

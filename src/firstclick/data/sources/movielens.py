@@ -73,7 +73,7 @@ class MovieLens(Source):
         try:
             read = read_interactions(ratings, above=self.above, progress=progress, **form)
         except WrongEncoding as error:
-            raise InvalidInput(f"{error.where}: bytes that are not UTF-8; {AS_PUBLISHED}") from None
+            raise InvalidInput(f"{error.owner}: bytes that are not UTF-8; {AS_PUBLISHED}") from None
         refuse_cut_short(ratings)
         for code, movie in enumerate(read.item_ids):
             if movie not in movies:

@@ -21,7 +21,9 @@ def engine_named(name: str, jobs: int) -> Engine:
     if name == "local":
         return play_here if jobs == 1 else lambda tasks, report: play_in_processes(tasks, report, jobs)
     if name != "dask" and not re.fullmatch(r"(tcp|tls)://[^/\s]+:\d+", name):
-        raise InvalidInput(f"engine must be local, dask or the tcp://host:port of a scheduler, got {name!r}")
+        raise InvalidInput(
+            f"must be local, dask or the tcp://host:port of a scheduler, got {name!r}", "engine"
+        )
     try:
         from firstclick.experiments.engines.dask import play_on_dask
     except ModuleNotFoundError:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from firstclick import __version__
 from firstclick.catalog.ids import ItemId
-from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, Bucket, History
+from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, Bucket, ClickStats
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service
 
@@ -142,12 +142,12 @@ class Views:
         now = time.time()
         with model.lock:
             facts = model.describe()
-            history = model.history
-            spans = history.buckets(now, MOST_BUCKETS)
-            start, lately = compared(history, spans, now)
+            stats = model.click_stats
+            spans = stats.buckets(now, MOST_BUCKETS)
+            start, lately = compared(stats, spans, now)
             estimates = _estimates(model, rows)
             recent = list(model.recent)[: -MOST_RECENT - 1 : -1]
-            items, names = model.shelf.catalog.items, model.shelf.names
+            items, names = model.catalog.items, model.items.names
             answered = [
                 Answered(
                     received,
@@ -157,8 +157,8 @@ class Views:
                 )
                 for received, feedback in recent
             ]
-            positions = history.positions[: model.k] + [0] * (model.k - len(history.positions))
-            totals, since = Totals(history.slates, history.clicks), history.since
+            positions = stats.positions[: model.k] + [0] * (model.k - len(stats.positions))
+            totals, since = Totals(stats.slates, stats.clicks), stats.since
         share = service.exploring[name].share()
         counts = dict(service.outcomes[name])
         return View(
@@ -194,32 +194,32 @@ class Views:
         """Rows with the highest estimates, or as of lately: with 100,000 items that is a search."""
         began = time.monotonic()
         n_rows, due, rows = self._found.get(model.name, (0, 0.0, np.empty(0, np.int64)))
-        if began >= due or n_rows != len(model.shelf.catalog.items):
+        if began >= due or n_rows != len(model.catalog.items):
             rows = model.best_rows(MOST_ESTIMATES)
             took = time.monotonic() - began
-            self._found[model.name] = len(model.shelf.catalog.items), began + took / SHARE, rows
+            self._found[model.name] = len(model.catalog.items), began + took / SHARE, rows
         with model.lock:
-            hidden = model.shelf.catalog.hidden
+            hidden = model.catalog.hidden
             if not len(rows):
                 rows = np.flatnonzero(hidden == 0)[:MOST_ESTIMATES]
             shown: NDArray[np.int64] = rows[hidden[rows] == 0]
             return shown
 
 
-def compared(history: History, spans: list[Bucket], now: float) -> tuple[Counted | None, Counted | None]:
+def compared(stats: ClickStats, spans: list[Bucket], now: float) -> tuple[Counted | None, Counted | None]:
     """How it went at first and how it goes lately: by days after two days, by slates before that."""
-    since = history.since
-    if since is None or history.slates < FIRST_SLATES:
+    since = stats.since
+    if since is None or stats.slates < FIRST_SLATES:
         return None, None
     if now - since >= 2 * DAY:
         day = [span for span in spans if span.start >= now - DAY]
         slates = sum(span.slates for span in day)
         if slates >= ENOUGH:
             clicks = sum(span.clicks for span in day)
-            start = Counted("first day", history.day_slates, history.day_clicks)
+            start = Counted("first day", stats.day_slates, stats.day_clicks)
             return start, Counted("last 24 hours", slates, clicks)
-    start = Counted(f"first {FIRST_SLATES:,} slates", FIRST_SLATES, history.first_clicks)
-    wanted = min(FIRST_SLATES, history.slates - FIRST_SLATES)
+    start = Counted(f"first {FIRST_SLATES:,} slates", FIRST_SLATES, stats.first_clicks)
+    wanted = min(FIRST_SLATES, stats.slates - FIRST_SLATES)
     if wanted < ENOUGH:
         return start, None
     slates = clicks = 0
@@ -231,29 +231,29 @@ def compared(history: History, spans: list[Bucket], now: float) -> tuple[Counted
 
 
 def _best(model: Model, estimates: list[Estimate]) -> Slate | None:
-    if not model.live.policy.best_by_estimates:
+    if not model.engine.policy.best_by_estimates:
         return None
     return Slate([one for one in estimates[: model.k] if one.mean is not None])
 
 
 def _estimates(model: Model, rows: NDArray[np.int64]) -> list[Estimate]:
     """What is held for each of the rows, highest mean first; nothing where that depends on who asks."""
-    means, deviations = model.live.estimates(rows)
+    means, deviations = model.engine.estimates(rows)
     if model.wants_context:
         means, deviations = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     order = np.argsort(-means, kind="stable")
     # Policies that count keep how often an item was examined; others have no such number.
-    examined = getattr(model.live.state, "examined", None)
-    shelf = model.shelf
+    examined = getattr(model.engine.state, "examined", None)
+    state = model.items
     told = []
     for i in order.tolist():
         row = int(rows[i])
-        item = shelf.catalog.items[row]
+        item = state.catalog.items[row]
         told.append(
             Estimate(
                 item,
-                shelf.names.get(item, ""),
-                shelf.groups.get(item, ""),
+                state.names.get(item, ""),
+                state.group(item),
                 _number(means[i]),
                 _number(deviations[i]),
                 int(examined[row]) if isinstance(examined, np.ndarray) and examined.ndim == 1 else None,

@@ -101,7 +101,7 @@ class App:
         except Refused as refusal:
             answer = self._refused(refusal, route, path)
         except FirstclickError as error:
-            answer = self._refused(Malformed(str(error)), route, path)
+            answer = self._refused(Malformed.of(error), route, path)
         except Exception:
             log.exception("%s %s failed", method, route.path if route else "?")
             sentence = "the server failed on this request, and its log says why; send it again later"
@@ -216,7 +216,7 @@ class App:
 
 
 def _decoded(route: Route, body: bytes) -> Any:
-    return body if route.decoder is None else decode(route.decoder, body, route.required)
+    return body if route.decoder is None else decode(route.decoder, body)
 
 
 def _raw_path(scope: Scope) -> str:

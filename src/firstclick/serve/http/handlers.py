@@ -11,13 +11,13 @@ from msgspec import UNSET
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.online.feedback import NOT_GIVEN
 from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
 from firstclick.serve.http.static import HEADERS as PAGE_HEADERS
 from firstclick.serve.http.static import pages
-from firstclick.serve.model.item_rules import features_as_given
 from firstclick.serve.model.model import Model
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
@@ -63,7 +63,10 @@ async def _outcomes(asked: Asked, entries: Sequence[schemas.Feedback]) -> list[R
         asked.path[0],
         [
             ClickReport(
-                entry.token, entry.click, None if entry.clicks is UNSET else entry.clicks, entry.examined
+                entry.token,
+                NOT_GIVEN if entry.click is UNSET else entry.click,
+                None if entry.clicks is UNSET else entry.clicks,
+                entry.examined,
             )
             for entry in entries
         ],
@@ -134,20 +137,21 @@ def list_items(asked: Asked) -> schemas.ListedItems:
     after = _whole(asked, "after", -1, at_least=-1)
     limit = _whole(asked, "limit", 100, at_least=1, at_most=MOST_ITEMS_LISTED)
     with model.lock:
-        catalog, names, groups = model.shelf.catalog, model.shelf.names, model.shelf.groups
+        catalog, state = model.catalog, model.items
         rows = np.flatnonzero(catalog.hidden[after + 1 :] == 0)[: limit + 1] + after + 1
         items = [catalog.items[row] for row in rows[:limit].tolist()]
-        features = features_as_given(model, rows[:limit])
+        features = catalog.features_as_given(rows[:limit])
+        listed_features = [None] * len(items) if features is None else features.tolist()
         listed = [
-            schemas.ListedItem(item, names.get(item, ""), groups.get(item, ""), row)
-            for item, row in zip(items, features, strict=True)
+            schemas.ListedItem(item, state.names.get(item, ""), state.group(item), row)
+            for item, row in zip(items, listed_features, strict=True)
         ]
     return schemas.ListedItems(listed, int(rows[limit - 1]) if len(rows) > limit else None)
 
 
 def _item_meant(model: Model, text: str) -> ItemId:
     """The id that a path means: text, unless only the whole number of these digits is there."""
-    catalog = model.shelf.catalog
+    catalog = model.catalog
     if catalog.row_of(text) is None and text.isascii() and text.lstrip("-").isdigit() and len(text) < 18:
         number = int(text)
         # Where items are numbered, a new one is meant to be numbered too.

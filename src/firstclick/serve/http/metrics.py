@@ -131,7 +131,7 @@ class Metrics(Collector):
             told["seq"].add_metric([name], model.seq)
             told["lag"].add_metric([name], service.caretaker.lag(name))
             told["snapshot"].add_metric([name], service.caretaker.snapshot_seq(name))
-            told["items"].add_metric([name], len(model.shelf.catalog))
+            told["items"].add_metric([name], len(model.catalog))
             if (share := service.exploring[name].share()) is not None:
                 told["exploring"].add_metric([name], share[0])
         yield from (feedback, recommended, *told.values())

@@ -60,13 +60,9 @@ class Route:
         object.__setattr__(self, "awaited", awaited)
         decoder = None if self.body in (None, bytes) else msgspec.json.Decoder(self.body)
         object.__setattr__(self, "decoder", decoder)
-        needed = () if decoder is None else msgspec.structs.fields(self.body)
-        one_more = bool(decoder is not None and self.body.one_of)
-        object.__setattr__(self, "required", sum(field.required for field in needed) + one_more)
 
     awaited: bool = field(init=False)
     decoder: "msgspec.json.Decoder[Any] | None" = field(init=False)
-    required: int = field(init=False)  # fields that a body must have
 
     @property
     def parameters(self) -> list[str]:

@@ -12,7 +12,7 @@ from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, Request
 from firstclick.kernels.clicks import UNTOLD, examined_positions
 from firstclick.kernels.compiling import compiled, kernel, learn
-from firstclick.online.engine import LivePolicy
+from firstclick.online.engine import Engine
 from firstclick.policies.base import Policy
 from firstclick.serve.log.events import FEEDBACK_HEAD, MORE, MORE_HEAD, read_feedback
 
@@ -130,28 +130,28 @@ def fold_feedback(numbers, state, catalog, request, content, ends, shape, clicks
                     clicks[i] = position
 
 
-def fold(live: LivePolicy, payloads: Sequence[bytes]) -> NDArray[np.int64]:
+def fold(engine: Engine, payloads: Sequence[bytes]) -> NDArray[np.int64]:
     """Learn from these payloads of feedback, in order; the first position clicked in each, -1 for none, or
     SKIPPED."""
-    policy, arrays = live.policy, live.catalog.arrays
+    policy = engine.policy
     if type(policy).check_context is not Policy.check_context:
         payloads = [payload if _has_meaning(policy, payload) else b"" for payload in payloads]
     clicks = np.empty(len(payloads), np.int64)
-    live.follow_catalog()
+    engine.follow_catalog()
     ends = np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)))
     # A copy, because a view of bytes is read-only, for which Numba would compile once more.
     content = np.frombuffer(bytearray(b"".join(payloads)), np.uint8)
     shape = Shape(
-        live.k,
+        engine.k,
         policy.click_model.kind,
         policy.n_context,
-        arrays.features.shape[1] if policy.takes_features else 0,
+        engine.features.shape[1] if policy.takes_features else 0,
     )
     compiled(fold_feedback, type(policy))(
-        live.numbers,
-        live.state,
-        live.arrays_to_learn(),
-        NO_LIMITS._replace(hidden=live.withdrawn()),
+        engine.numbers,
+        engine.state,
+        engine.arrays_to_learn(),
+        NO_LIMITS._replace(hidden=engine.hidden()),
         content,
         ends,
         shape,

@@ -9,7 +9,7 @@ from firstclick.errors import FirstclickError
 from firstclick.serve.log.events import Created, unpacked
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import Memory, catch_up, recover, shelf_at
+from firstclick.serve.model.replay import Memory, catch_up, items_at, recover
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import OtherVersion
 
@@ -83,7 +83,7 @@ def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
     for seq, content in sorted(store.snapshots(stored.id)):
         try:
             kept = Model.restored(
-                stored.id, stored.name, created, content, lambda at: shelf_at(at, changes, created)
+                stored.id, stored.name, created, content, lambda at: items_at(at, changes, created)
             )
         except BadSnapshot:
             continue  # Nobody would use it either.

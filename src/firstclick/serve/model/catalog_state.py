@@ -7,44 +7,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog.catalog import Catalog
-from firstclick.catalog.groups import Group, numbered
+from firstclick.catalog.feature_scale import FeatureScale
+from firstclick.catalog.groups import Group
 from firstclick.catalog.ids import ItemId
 from firstclick.serve.log.events import Created, Event, ItemsPut, ItemsWithdrawn, Kind, RolledBack, unpacked
 
 
-class Standing(NamedTuple):
-    """How a shelf stood: which rows were hidden, and how items were called."""
+class CatalogCopy(NamedTuple):
+    """What may be taken back later: which rows were hidden, and how items were called."""
 
     hidden: NDArray[np.uint8]
     names: dict[ItemId, str]
-    groups: dict[ItemId, str]
+    groups: dict[ItemId, Group | None]
 
 
-class Shelf:
+class CatalogState:
     """A catalog with a name and a group for each item, changed by events alone."""
 
     def __init__(self, created: Created) -> None:
-        items = created.items
-        self.catalog = Catalog(items.ids, items.table())
+        items, scale = created.items, created.feature_scale
+        self.catalog = Catalog(
+            items.ids,
+            items.table(),
+            groups=items.groups,
+            scale=FeatureScale.from_json(scale) if scale else None,
+        )
         self.names = dict(zip(items.ids, items.names, strict=True))
-        self.groups = dict(zip(items.ids, items.groups, strict=True))
-        self._numbered: tuple[dict[Group, int], NDArray[np.int32]] | None = None
 
-    def numbered_groups(self) -> tuple[dict[Group, int], NDArray[np.int32]]:
-        """The number of each group, and that of each row; 0 for rows of no group."""
-        if self._numbered is None:
-            names: dict[Group, int] = {}
-            rows = numbered((self.groups.get(item) for item in self.catalog.items), names)
-            self._numbered = names, rows
-        return self._numbered
+    def group(self, item: ItemId) -> str:
+        """The group of the item; empty for no group."""
+        return str(self.catalog.group_of.get(item) or "")
 
-    def standing(self) -> Standing:
-        """How things stand now, to go back to later."""
-        return Standing(self.catalog.hidden.copy(), dict(self.names), dict(self.groups))
+    def copy(self) -> CatalogCopy:
+        """What a later rollback may go back to."""
+        return CatalogCopy(self.catalog.hidden.copy(), dict(self.names), dict(self.catalog.group_of))
 
-    def apply(self, event: Event, standing_at: Callable[[int], Standing]) -> None:
-        """One event that is neither feedback nor the creation; `standing_at` knows how things stood once."""
-        self._numbered = None
+    def apply(self, event: Event, copy_at: Callable[[int], CatalogCopy]) -> None:
+        """One event that is neither feedback nor the creation; `copy_at` knows how things stood once."""
         if event.kind == Kind.ITEMS_PUT:
             self._put(unpacked(event, ItemsPut))
         elif event.kind == Kind.ITEMS_WITHDRAWN:
@@ -52,10 +51,10 @@ class Shelf:
             # Two processes may withdraw one item: the second finds it gone already.
             self.catalog.withdraw(dict.fromkeys(item for item in ids if self.is_shown(item)))
         else:
-            earlier = standing_at(unpacked(event, RolledBack).to)
+            earlier = copy_at(unpacked(event, RolledBack).to)
             self.catalog.show_as(earlier.hidden)
             self.names |= earlier.names
-            self.groups |= earlier.groups
+            self.catalog.regroup([*earlier.groups], earlier.groups.values())
 
     def is_shown(self, item: ItemId) -> bool:
         """Whether the item is there and not withdrawn."""
@@ -82,4 +81,4 @@ class Shelf:
             catalog.withdraw([item for item in ids if self.is_shown(item)])
             catalog.add(ids, None if table is None else table[new])
         self.names.update(zip(items.ids, items.names, strict=True))
-        self.groups.update(zip(items.ids, items.groups, strict=True))
+        catalog.regroup(items.ids, items.groups)

@@ -21,7 +21,7 @@ class Bucket(NamedTuple):
     clicks: int
 
 
-class History:
+class ClickStats:
     """Counts of slates and clicks; `tiers[i]` has for each bucket number its slates and clicks."""
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class History:
         return told
 
     @classmethod
-    def from_json(cls, page: dict[str, Any]) -> "History":
+    def from_json(cls, page: dict[str, Any]) -> "ClickStats":
         """The history of a snapshot."""
         history = cls()
         for name in vars(history):

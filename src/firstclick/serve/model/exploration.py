@@ -28,7 +28,7 @@ class Exploring:
     def note(self, model: Model, rows: NDArray[np.int64]) -> None:
         """A slate that nothing was asked of; one in some is looked at."""
         self._seen += 1
-        if self._seen % ONE_IN or not model.live.policy.best_by_estimates:
+        if self._seen % ONE_IN or not model.engine.policy.best_by_estimates:
             return
         now = time.monotonic()
         if now >= self._next:

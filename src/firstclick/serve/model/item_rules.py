@@ -13,13 +13,12 @@ from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.features import check_features
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.catalog.item import Item
-from firstclick.errors import FirstclickError
 from firstclick.policies.base import Policy
 from firstclick.serve.log.events import ItemsPut
 from firstclick.serve.model.model import Model
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
-from firstclick.wire.errors import Malformed, Refused, Unknown
+from firstclick.wire.errors import Malformed, Unknown, refusing
 from firstclick.wire.limits import LARGEST_ID, LONGEST_ID, LONGEST_NAME, MOST_CONTEXT, MOST_FEATURES
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -68,11 +67,9 @@ def check_items(items: Sequence[Item], n_features: int | None, *, cold: bool = F
         raise Malformed(f"an item may have {MOST_FEATURES} features, got {wanted}")
     if not (wanted and given):
         return list(items)
-    try:
-        table: Any = [item.features for item in given]
+    table: Any = [item.features for item in given]
+    with refusing:
         rows = iter(check_features(table, len(given)))
-    except FirstclickError as error:
-        raise Malformed(str(error)) from None
     return [item if item.features is None else item._replace(features=next(rows)) for item in items]
 
 
@@ -121,17 +118,6 @@ def filled(items: Sequence[Item], more: NDArray[np.float64] | None = None) -> li
     return [item._replace(features=mean) if item.features is None else item for item in items]
 
 
-def fitted_scale(items: Sequence[Item], names: Sequence[str], *, add_constant: bool) -> FeatureScale | None:
-    """The scale that suits these items, which are those a model begins with; None without features."""
-    if items[0].features is None:
-        return None
-    table = np.array([item.features for item in items])
-    if names and len(names) != table.shape[1]:
-        raise Malformed(f"there are {table.shape[1]} features, and {len(names)} names for them")
-    listed = names or [f"f{i + 1}" for i in range(table.shape[1])]
-    return FeatureScale.fitted(listed, table, add_constant=add_constant)
-
-
 def scaled(items: Sequence[Item], scale: FeatureScale | None) -> list[Item]:
     """The items with features as the learner is given them; those without stay without."""
     given = [item.features for item in items if item.features is not None]
@@ -147,22 +133,16 @@ def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
     An item that comes without features to a model with some keeps those it has; a new one gets the mean of
     all rows there are.
     """
-    scale = model.created.feature_scale
-    try:
-        checked = check_items(items, model.n_given_features, cold=True)
-        checked = scaled(checked, FeatureScale.from_json(scale) if scale else None)
+    catalog, engine = model.catalog, model.engine
+    with refusing:
+        checked = scaled(check_items(items, model.n_given_features, cold=True), catalog.scale)
         if model.created.n_features:
             with model.lock:
-                catalog = model.shelf.catalog
                 checked = filled([_with_own(catalog, item) for item in checked], catalog.features)
         body = ItemsPut.of(check_items(checked, model.created.n_features))
         if (table := body.table()) is not None:
-            model.live.policy.admit(model.live.numbers, table)
+            engine.policy.admit(engine.numbers, table)
         _check_growth(model, checked)
-    except Refused:
-        raise
-    except FirstclickError as error:
-        raise Malformed(str(error)) from None
     return body
 
 
@@ -171,47 +151,33 @@ def _with_own(catalog: Catalog, item: Item) -> Item:
     row = catalog.row_of(item.id)
     if item.features is not None or row is None:
         return item
-    return item._replace(features=catalog.arrays.features[row].copy())
+    return item._replace(features=catalog.table[row].copy())
 
 
 def _check_growth(model: Model, items: Sequence[Item]) -> None:
     """A learner that cannot take new items must not find them in its log."""
-    catalog = model.shelf.catalog
+    catalog = model.catalog
     for item in items:
         row = catalog.row_of(item.id)
-        if row is None or (
-            item.features is not None and (item.features != catalog.arrays.features[row]).any()
-        ):
-            if not model.live.policy.growable:
+        if row is None or (item.features is not None and (item.features != catalog.table[row]).any()):
+            if not model.engine.policy.growable:
                 raise Malformed(
                     f"{model.policy} takes no new items, nor other features for those it has, and item "
                     f"{item.id!r} would be one; make a new model"
                 )
             with model.lock:
-                model.live.check_growable()
+                model.engine.check_growable()
             return
 
 
 def withdrawn_ids(model: Model, items: Sequence[ItemId], put: Container[ItemId]) -> list[ItemId]:
     """Items to withdraw, each once. They must have been there; one that is gone already, as in a repeated
     call, is fine."""
-    try:
+    with refusing:
         ids = list(dict.fromkeys(item_ids(items)))
-    except FirstclickError as error:
-        raise Malformed(str(error)) from None
     for item in ids:
         if item in put:
             raise Malformed(f"item {quoted(item)} is both put and withdrawn; decide for one")
-        if model.shelf.catalog.row_of(item) is None:
+        if model.catalog.row_of(item) is None:
             raise Unknown(f"no item {quoted(item)} in model {model.name!r}")
     return ids
-
-
-def features_as_given(model: Model, rows: NDArray[np.int64]) -> list[list[float] | None]:
-    """The features of these rows as people sent them, but for rounding; None where there are none."""
-    features, scale = model.shelf.catalog.features, model.created.feature_scale
-    if features is None:
-        return [None] * len(rows)
-    table = features[rows]
-    given: list[list[float] | None] = (FeatureScale.from_json(scale).undo(table) if scale else table).tolist()
-    return given

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.ids import ItemId
-from firstclick.errors import FirstclickError, WorkFailed
-from firstclick.online.engine import LivePolicy
+from firstclick.errors import WorkFailed
+from firstclick.kernels.arrays import NO_LIMITS
+from firstclick.online.engine import Engine
 from firstclick.online.random_key import key_of_old
+from firstclick.online.request import AtMost, answered, read_request
 from firstclick.policies.base import Policy, State
 from firstclick.registry import policy_class
 from firstclick.serve.log.codec import SKIPPED, fold
@@ -31,12 +33,10 @@ from firstclick.serve.log.events import (
     unpacked,
 )
 from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
-from firstclick.serve.model.asking import AtMost, features_as_shown, wish
-from firstclick.serve.model.catalog_state import Shelf, Standing
-from firstclick.serve.model.click_stats import History
-from firstclick.serve.model.pinned import with_pinned
+from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
+from firstclick.serve.model.click_stats import ClickStats
 from firstclick.source_code import code_hash
-from firstclick.wire.errors import Malformed, OtherVersion
+from firstclick.wire.errors import OtherVersion, refusing
 
 log = logging.getLogger("firstclick.serve")
 
@@ -67,24 +67,24 @@ class Known(NamedTuple):
     """What a model knew after some event: all that a rollback brings back."""
 
     state: State
-    standing: Standing
+    items: CatalogCopy
 
 
 class Model:
     """The fold of a log. `apply` goes on with it; all else reads. Safe for use by several threads."""
 
-    def __init__(self, id: int, name: str, created: Created, shelf: Shelf | None = None) -> None:
-        """The model after the first event of its log, or with a shelf that is further on."""
+    def __init__(self, id: int, name: str, created: Created, items: CatalogState | None = None) -> None:
+        """The model after the first event of its log, or with items that are further on."""
         self.id = id
         self.name = name
         self.created = created
-        self.shelf = shelf or Shelf(created)
+        self.items = items or CatalogState(created)
+        self.catalog = self.items.catalog
         policy = policy_of(created, name)
-        self.live = LivePolicy(policy, self.shelf.catalog, k=created.k)
-        if shelf is not None:
-            # Numbers that follow from features follow from the first ones.
-            self.live.numbers = policy.numbers(created.k, created.first_features())
-        self.history = History()
+        # Numbers that follow from features follow from the first ones.
+        numbers = policy.numbers(created.k, created.first_features())
+        self.engine = Engine(policy, self.catalog, k=created.k, scale=self.catalog.scale, numbers=numbers)
+        self.click_stats = ClickStats()
         self.recent: deque[tuple[float, Feedback]] = deque(maxlen=RECENT)  # for people to look at
         self.seq = 1
         self.nonce = b""  # of the last event, unless that is the creation
@@ -106,13 +106,13 @@ class Model:
 
     @property
     def n_given_features(self) -> int:
-        """The features that people give for an item; the learner may have a constant more."""
-        scale = self.created.feature_scale
-        return len(scale["names"]) if scale else self.created.n_features
+        """The features that people give for an item; the policy may see a constant more."""
+        scale = self.catalog.scale
+        return len(scale.names) if scale else self.created.n_features
 
     @property
     def policy(self) -> str:
-        return self.live.policy.label
+        return self.engine.policy.label
 
     def apply(
         self, events: Sequence[Event], known_at: Callable[[int], Known], *, together: int = TOGETHER
@@ -137,14 +137,14 @@ class Model:
             if not fresh:
                 return
             self._expect(fresh[0])
-            clicks = fold(self.live, [event.payload for event in fresh])
+            clicks = fold(self.engine, [event.payload for event in fresh])
             self.seq, self.nonce = fresh[-1].seq, fresh[-1].nonce
             learned = clicks != SKIPPED
             if not learned.all():
                 log.error("%s: %d pieces of feedback show what it never had", self.name, (~learned).sum())
-                self.history.skipped += int((~learned).sum())
+                self.click_stats.skipped += int((~learned).sum())
                 fresh = list(compress(fresh, learned.tolist()))
-            self.history.add(np.array([event.received for event in fresh]), clicks[learned])
+            self.click_stats.add(np.array([event.received for event in fresh]), clicks[learned])
             self.recent.extend((event.received, read_feedback(event.payload)) for event in fresh[-RECENT:])
 
     def _change(self, event: Event, known_at: Callable[[int], Known]) -> None:
@@ -156,17 +156,17 @@ class Model:
             if event.seq <= self.seq:
                 return
             self._expect(event)
-            self.shelf.apply(event, lambda seq: earlier.standing if earlier else self.shelf.standing())
+            self.items.apply(event, lambda seq: earlier.items if earlier else self.items.copy())
             if earlier is not None:
                 state = _copied(earlier.state)
-                self.live.state = self.live.policy.grow(state, len(self.shelf.catalog.items))
-            self.live.follow_catalog()
+                self.engine.state = self.engine.policy.grow(state, len(self.catalog.items))
+            self.engine.follow_catalog()
             self.seq, self.nonce = event.seq, event.nonce
 
     def known(self) -> Known:
         """What is known now, to go back to later."""
         with self.lock:
-            return Known(_copied(self.live.state), self.shelf.standing())
+            return Known(_copied(self.engine.state), self.items.copy())
 
     def _expect(self, event: Event) -> None:
         if event.seq != self.seq + 1:
@@ -185,27 +185,21 @@ class Model:
         features: ArrayLike | None = None,
     ) -> Ranked:
         """The slate to show; the log so far, `number` and what is asked decide it."""
-        with self.lock:
-            try:
-                request, free, held = wish(
-                    self.live, self.shelf, self.created.feature_scale, k=k, candidates=candidates,
-                    exclude=exclude, pinned=pinned, context=context, at_most=at_most, features=features,
-                )  # fmt: skip
-            except FirstclickError as error:
-                raise Malformed(str(error)) from None
-            ((rows, means),) = self.live.recommend_many(self._key, [number], free, request)
-            rows = with_pinned(rows, held) if held else rows
-            own = features_as_shown(request, self.shelf.catalog, rows)
-            if held:
-                means, _ = self.live.estimates(rows, request.context, own)
+        with self.lock, refusing:
+            asked = read_request(
+                self.engine, k=k, candidates=candidates, exclude=exclude, pinned=pinned, context=context,
+                at_most=at_most, features=features,
+            )  # fmt: skip
+            rows, means, own = answered(self.engine, self._key, number, asked, scored=True)
             ranked = self._ranked(rows, means)
-            if not len(request.context) and not len(own):
+            known = asked.kernel.context
+            if not len(known) and not len(own):
                 return ranked
-            as_bytes = (array.astype("<f8").tobytes() for array in (request.context, own))
+            as_bytes = (array.astype("<f8").tobytes() for array in (known, own))
             return Ranked(*ranked[:4], *as_bytes)
 
     def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
-        items = self.shelf.catalog.items
+        items = self.catalog.items
         return Ranked(
             rows,
             [items[row] for row in rows.tolist()],
@@ -225,7 +219,8 @@ class Model:
                 used_up = not self._ready and self._ready_seq == self.seq
                 self._at_once = min(2 * self._at_once, MOST_READY) if used_up else max(self._at_once // 2, 1)
                 numbers = np.frombuffer(os.urandom(8 * self._at_once), np.int64) & LARGEST_NUMBER
-                slates = self.live.recommend_many(self._key, numbers.tolist(), self.k, self.live.request())
+                plain = NO_LIMITS._replace(hidden=self.engine.hidden())
+                slates = self.engine.recommend_many(self._key, numbers.tolist(), self.k, plain)
                 self._ready = list(zip(numbers.tolist(), slates, strict=True))
                 self._ready_seq = self.seq
             number, (rows, means) = self._ready.pop()
@@ -234,8 +229,8 @@ class Model:
     def best_rows(self, n: int) -> NDArray[np.int64]:
         """The slate without exploration: the shown rows of the highest estimates; none if nothing is held."""
         with self.lock:
-            rows = np.flatnonzero(self.shelf.catalog.hidden == 0)
-            means, _ = self.live.estimates(rows)
+            rows = np.flatnonzero(self.catalog.hidden == 0)
+            means, _ = self.engine.estimates(rows)
         rows, means = rows[~np.isnan(means)], means[~np.isnan(means)]
         if not len(means):
             return rows[:0]
@@ -247,11 +242,11 @@ class Model:
         """SHA-256 of all that is known: equal for all who folded the same events."""
         with self.lock:
             # Copied now and hashed later: nobody waits for the digest of a large catalog.
-            catalog, names, groups = self.shelf.catalog, dict(self.shelf.names), dict(self.shelf.groups)
-            arrays = [*_copied(self.live.state), catalog.hidden.copy(), catalog.arrays.features]
-            page = {"seq": self.seq, "items": catalog.items.copy(), "history": self.history.as_json()}
+            catalog, names, groups = self.catalog, dict(self.items.names), dict(self.catalog.group_of)
+            arrays = [*_copied(self.engine.state), catalog.hidden.copy(), self.engine.features]
+            page = {"seq": self.seq, "items": catalog.items.copy(), "history": self.click_stats.as_json()}
         page["names"] = sorted((str(item), name) for item, name in names.items())
-        page["groups"] = sorted((str(item), group) for item, group in groups.items())
+        page["groups"] = sorted((str(item), group or "") for item, group in groups.items())
         digest = hashlib.sha256(json.dumps(page).encode())
         for array in arrays:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -260,7 +255,7 @@ class Model:
 
     def _code(self) -> str:
         """What decides what a log comes to: a snapshot of other code is not believed."""
-        return code_hash(__name__, type(self.live.policy))
+        return code_hash(__name__, type(self.engine.policy))
 
     def snapshot(self) -> tuple[int, bytes]:
         """The last event, and what is known after it, as bytes."""
@@ -269,24 +264,23 @@ class Model:
                 "seq": self.seq,
                 "nonce": self.nonce.hex(),
                 "code": self._code(),
-                "history": self.history.as_json(),
+                "history": self.click_stats.as_json(),
             }
-            return self.seq, write_snapshot(page, self.live.state._asdict())
+            return self.seq, write_snapshot(page, self.engine.state._asdict())
 
     @classmethod
     def restored(
-        cls, id: int, name: str, created: Created, content: bytes, shelf_at: Callable[[int], Shelf]
+        cls, id: int, name: str, created: Created, content: bytes, items_at: Callable[[int], CatalogState]
     ) -> "Model":
-        """The model of a snapshot, or BadSnapshot; `shelf_at` folds the items as of an event."""
+        """The model of a snapshot, or BadSnapshot; `items_at` folds the items as of an event."""
         page, arrays = read_snapshot(content)
         try:
             seq = int(page["seq"])
-            model = cls(id, name, created, shelf_at(seq))
+            model = cls(id, name, created, items_at(seq))
             if page["code"] != model._code():
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
-            live = model.live
-            model.live = LivePolicy.restored(live.policy, live.numbers, live.catalog, live.k, arrays)
-            model.history = History.from_json(page["history"])
+            model.engine = model.engine.with_state(arrays)
+            model.click_stats = ClickStats.from_json(page["history"])
             model.nonce = bytes.fromhex(page["nonce"])
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
@@ -295,23 +289,17 @@ class Model:
 
     def warm_up(self) -> None:
         """Have every kernel compiled that users would wait for; nothing is learned."""
-        n_context = self.live.policy.n_context
+        n_context = self.engine.policy.n_context
         self.recommend(0, context=np.zeros(n_context) if n_context else None)
         self.best_rows(1)
         with self.lock:
-            blank = LivePolicy.restored(
-                self.live.policy,
-                self.live.numbers,
-                self.live.catalog,
-                self.k,
-                {name: array.copy() for name, array in self.live.state._asdict().items()},
-            )
+            blank = self.engine.with_state(_copied(self.engine.state)._asdict())
         fold(blank, [feedback_payload(None, 0, b"")])
 
     def describe(self) -> dict[str, Any]:
         """The model in words and numbers."""
         with self.lock:
-            catalog = self.shelf.catalog
+            catalog = self.catalog
             return {
                 "name": self.name,
                 "policy": self.policy,
@@ -319,10 +307,10 @@ class Model:
                 "seed": self.created.seed,
                 "n_features": self.n_given_features,
                 "items": len(catalog),
-                "withdrawn": len(self.shelf.names) - len(catalog),
+                "withdrawn": len(self.items.names) - len(catalog),
                 "seq": self.seq,
-                "slates": self.history.slates,
-                "clicks": self.history.clicks,
+                "slates": self.click_stats.slates,
+                "clicks": self.click_stats.clicks,
             }
 
 

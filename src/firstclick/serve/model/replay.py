@@ -8,7 +8,7 @@ from itertools import chain
 from firstclick.catalog.ids import ItemId
 from firstclick.serve.log.events import Created, Event, Kind, RolledBack, unpacked
 from firstclick.serve.log.snapshot import BadSnapshot
-from firstclick.serve.model.catalog_state import Shelf, Standing
+from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.model import TOGETHER, Known, Model
 from firstclick.serve.store.store import Store, StoredModel
 
@@ -125,7 +125,7 @@ def _from_snapshot(store: Store, stored: StoredModel, upto: int) -> Model | None
     for seq, content in snapshots:
         try:
             model = Model.restored(
-                stored.id, stored.name, created, content, lambda seq: shelf_at(seq, changes, created)
+                stored.id, stored.name, created, content, lambda seq: items_at(seq, changes, created)
             )
             _check_past(store, model)
             return model
@@ -149,18 +149,18 @@ def created_as(store: Store, stored: StoredModel) -> Created:
 def items_of_rows(store: Store, stored: StoredModel) -> list[ItemId]:
     """The item of every row that the model's log has given."""
     changes = list(chain.from_iterable(store.events(stored.id, 0, stored.head, feedback=False)))
-    return shelf_at(stored.head, changes, unpacked(changes[0], Created)).catalog.items
+    return items_at(stored.head, changes, unpacked(changes[0], Created)).catalog.items
 
 
-def shelf_at(seq: int, changes: list[Event], created: Created) -> Shelf:
+def items_at(seq: int, changes: list[Event], created: Created) -> CatalogState:
     """The items after event `seq`, from all events that are not feedback."""
-    shelf = Shelf(created)
+    state = CatalogState(created)
     past = [event for event in changes if event.kind != Kind.CREATED and event.seq <= seq]
     wanted = {unpacked(event, RolledBack).to for event in past if event.kind == Kind.ROLLED_BACK}
     waiting = deque(sorted(wanted))
-    stood: dict[int, Standing] = {}
+    stood: dict[int, CatalogCopy] = {}
     for event in past:
         while waiting and waiting[0] < event.seq:
-            stood[waiting.popleft()] = shelf.standing()
-        shelf.apply(event, stood.__getitem__)
-    return shelf
+            stood[waiting.popleft()] = state.copy()
+        state.apply(event, stood.__getitem__)
+    return state

@@ -1,4 +1,4 @@
-"""The picture of the guide: learners against worlds, the darker the more they lose."""
+"""The picture of the guide: policies against worlds, the darker the more they lose."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,7 +9,8 @@ from matplotlib.patches import Rectangle
 
 from firstclick.report.figures import INK, look
 from firstclick.report.labels import text_width
-from firstclick.studies.guide.page import by_cell, learners_by_family, share_in_words
+from firstclick.studies.guide.families import class_of
+from firstclick.studies.guide.page import by_cell, policies_by_family, share_in_words
 from firstclick.studies.guide.standings import Line, worlds_in
 
 # In points.
@@ -24,7 +25,7 @@ NOT_PLAYED = "#f1f1f1"
 DARK_FROM = 0.45  # from here on white letters
 OWN = "#d55e00"
 
-HEADING = "What each learner loses, in percent of what random order loses"
+HEADING = "What each policy loses, in percent of what random order loses"
 BOX = 20.0
 # Colour, frame, words and weight of the letters.
 LEGEND = (
@@ -36,15 +37,15 @@ LEGEND = (
 
 
 def guide_figure(lines: Sequence[Line]) -> Figure:
-    """A cell for every learner and world: its colour and number are the share of random order's regret.
+    """A cell for every policy and world: its colour and number are the share of random order's regret.
 
-    Own ground, the world that the learner's paper has in mind, has a frame; who leads a world is in bold.
+    The world that the policy's paper has in mind has a frame; who leads a world is in bold.
     """
-    worlds, families = worlds_in(lines), learners_by_family(lines)
-    learners = [learner for group in families.values() for learner in group]
+    worlds, families = worlds_in(lines), policies_by_family(lines)
+    policies = [policy for group in families.values() for policy in group]
     titles = max(text_width(family, SIZE, "bold") for family in families)
-    names = LEFT + max(max(text_width(learner, SIZE) for learner in learners), titles) + 8
-    tall = ROW * len(learners) + BETWEEN * len(families)
+    names = LEFT + max(max(text_width(policy, SIZE) for policy in policies), titles) + 8
+    tall = ROW * len(policies) + BETWEEN * len(families)
     wide = COLUMN * len(worlds)
     subheading = f"Mean of {max(line.runs for line in lines)} runs of {lines[0].steps:,} steps"
     # Names of worlds lean to the right. There is room for what stands above and below, however few they are.
@@ -66,11 +67,11 @@ def guide_figure(lines: Sequence[Line]) -> Figure:
             down += BETWEEN
             if family:
                 _write(axes, LEFT - names, down - 4, family, ha="left", weight="bold")
-            for learner in members:
-                _write(axes, -5, down + ROW / 2, learner, ha="right")
+            for policy in members:
+                _write(axes, -5, down + ROW / 2, policy, ha="right")
                 for place, world in enumerate(worlds):
-                    own = learner.partition(":")[0] in world.own_ground
-                    _draw(axes, COLUMN * place, down, cells[learner, world.name], own)
+                    own = world.name in class_of(policy).made_for
+                    _draw(axes, COLUMN * place, down, cells[policy, world.name], own)
                 down += ROW
         for place, world in enumerate(worlds):
             axes.text(

@@ -6,12 +6,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.kernels.bounds import estimate_rates, kl_bound, kl_budget
+from firstclick.kernels.bounds import kl_bound, kl_budget
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.parameters import param
-from firstclick.policies.base import Policy, State
+from firstclick.policies._counts import CountPolicy
+from firstclick.policies.base import State
 from firstclick.validation.ranges import Range, check_no_more
 
 # An item's history is cut at so many places at most, equally far apart.
@@ -76,7 +77,7 @@ def change_evidence(history, step, examined, hits):  # type: ignore[no-untyped-d
     return most
 
 
-class CascadeGLRUCB(Policy):
+class CascadeGLRUCB(CountPolicy):
     """Rank items as cascade-kl-ucb does, watch each item for a change of its click rate, and then start anew.
 
     For the cascade: the first click ends the slate, and items attract independently. Tastes change rarely and
@@ -98,13 +99,16 @@ class CascadeGLRUCB(Policy):
 
     name = "cascade-glr-ucb"
     paper = "Wang et al. 2021 (GLRT-CascadeKL-UCB)"
+    family = "changes"
+    made_for = ("switch",)
     # What was observed before a change and what after it is in the order of the slates.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
 
     delta: float = param(
-        1e-5, "chance of taking luck for a change, for each item; 0 finds none", at_least=0, below=1
-    )
+        1e-5, "chance of taking luck for a change, for each item; 0 finds none",
+        at_least=0, below=1, told="1/horizon",
+    )  # fmt: skip
     explore: float = param(
         0.05, "share of slates that have an item drawn from all at the top", at_least=0, at_most=1
     )
@@ -127,23 +131,16 @@ class CascadeGLRUCB(Policy):
 
     def check_state(self, state: State, n_items: int, k: int) -> None:
         super().check_state(state, n_items, k)
-        check_no_more(self.name, "hits", state.hits, "examined", state.examined)
         kept, room = state.examined // state.step, np.full(n_items, CUTS)
         check_no_more(self.name, "examined // step", kept, "the number of cuts", room)
         check_no_more(self.name, "since", state.since, "time", np.repeat(state.time, n_items))
 
-    def grow(self, state: HistoryState, n_items: int) -> HistoryState:
-        more = self.initial_state(n_items - len(state.examined), 0, 0)
+    def grow(self, state: State, n_items: int) -> State:
+        more: State = self.initial_state(n_items - len(state.examined), 0, 0)
         if self.forget == "all":
             more.since[:] = state.since.max(initial=0)
-        return HistoryState(
-            examined=np.concatenate([state.examined, more.examined]),
-            hits=np.concatenate([state.hits, more.hits]),
-            history=np.concatenate([state.history, more.history]),
-            step=np.concatenate([state.step, more.step]),
-            since=np.concatenate([state.since, more.since]),
-            time=state.time,
-        )
+        rows = (np.concatenate(pair) for pair in zip(state[:-1], more[:-1], strict=True))
+        return HistoryState._make([*rows, state.time])
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
@@ -180,11 +177,6 @@ class CascadeGLRUCB(Policy):
         if changed and numbers.forget == FORGET_ALL:
             for item in range(len(state.examined)):
                 _forget(state, item)
-
-    @staticmethod
-    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        # Before the first observation any rate is as likely as any other.
-        estimate_rates(state, rows, 1.0, 1.0, means, deviations)
 
 
 @kernel

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
-from firstclick.kernels.bounds import estimate_rates
 from firstclick.kernels.fading import rank_by_radius
 from firstclick.parameters import param
-from firstclick.policies.base import PlainParameters, Policy, State
+from firstclick.policies._counts import CountPolicy
+from firstclick.policies.base import PlainParameters, State
 from firstclick.validation.ranges import BIT, Range
 
 
@@ -27,7 +27,7 @@ class WindowState(NamedTuple):
     time: NDArray[np.int64]
 
 
-class CascadeSWUCB(Policy):
+class CascadeSWUCB(CountPolicy):
     """Rank items by the upper confidence bound of their click rate in the last slates, a sliding window.
 
     For the cascade: the first click ends the slate, and items attract independently. Tastes may change at any
@@ -45,6 +45,8 @@ class CascadeSWUCB(Policy):
 
     name = "cascade-swucb"
     paper = "Li and de Rijke 2019 (CascadeSWUCB)"
+    family = "changes"
+    made_for = ("switch", "drift")
     # What counts is how old a slate is, and that says the order in which they came.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
@@ -57,6 +59,7 @@ class CascadeSWUCB(Policy):
         kind=int,
         at_least=1,
         at_most=10**12,
+        told="horizon",
     )
 
     def __post_init__(self) -> None:
@@ -97,12 +100,6 @@ class CascadeSWUCB(Policy):
             if not np.array_equal(getattr(state, name), np.bincount(counted, minlength=n_items)):
                 raise InvalidInput(f"{self.name}: {name} must be what the slates of its window come to")
 
-    def grow(self, state: WindowState, n_items: int) -> WindowState:
-        more = np.zeros(n_items - len(state.examined), np.int64)
-        return state._replace(
-            examined=np.concatenate([state.examined, more]), hits=np.concatenate([state.hits, more])
-        )
-
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         budget = numbers.radius * log(max(min(state.time[0], numbers.window), 1))
@@ -125,8 +122,3 @@ class CascadeSWUCB(Policy):
             state.examined[item] += 1
             state.hits[item] += clicks[position]
         state.time[0] += 1
-
-    @staticmethod
-    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        # Before the first observation any rate is as likely as any other.
-        estimate_rates(state, rows, 1.0, 1.0, means, deviations)

@@ -7,7 +7,7 @@ import numpy as np
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.positions import is_looked_at, may_reach, spread, sums_of
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.policies._positions import PositionPolicy
+from firstclick.policies.research._positions import PositionPolicy
 
 # Coins and lots are no part of the order of ties: other keys.
 _COIN, _LOTS = np.uint64(9 << 56), np.uint64(10 << 56)
@@ -21,7 +21,7 @@ class PbmPIE(PositionPolicy):
     of largest S / E: clicks per examination to be expected. The last of them leaves its place, with a chance
     of 1/2, to one of the other items, all equally likely, that may be better: whose U = sup{q : sum over
     positions of N_l KL(S_l / N_l, chance_l q) <= (1 + eps) log t} is at least the leader's S / E. As n grows
-    its regret comes near the least that any learner can have.
+    its regret comes near the least that any policy can have.
 
     Ours: unseen items come first, so that each is shown once (others begin with each item at every position);
     eps = 0.01 by default (the authors ask for more than 0); t, the slates learned from, where public codes of

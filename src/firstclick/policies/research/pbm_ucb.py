@@ -6,7 +6,7 @@ import numpy as np
 
 from firstclick.kernels.positions import spread, sums_of
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.policies._positions import PositionPolicy
+from firstclick.policies.research._positions import PositionPolicy
 
 
 class PbmUCB(PositionPolicy):

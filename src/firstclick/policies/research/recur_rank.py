@@ -107,6 +107,8 @@ class RecurRank(Policy):
 
     name = "recur-rank"
     paper = "Li, Lattimore and Szepesvari 2019, Algorithm 2 (RecurRank)"
+    family = "ranking"
+    made_for = ("by-position",)
     click_model: ClassVar[ClickModel] = PositionBased()
     needs_features: ClassVar[bool] = True
     # What it tries is planned from the features of the catalog, before any request.
@@ -120,7 +122,7 @@ class RecurRank(Policy):
     growable: ClassVar[bool] = False
     horizon: int = param(
         100_000, "n: slates that its confidence is meant for; 100,000 is our choice",
-        at_least=2,
+        at_least=2, told="horizon",
     )  # fmt: skip
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> RecurRankState:

@@ -1,4 +1,4 @@
-"""What learners share that know how likely each position is examined."""
+"""What policies share that know how likely each position is examined."""
 
 from typing import ClassVar
 
@@ -14,8 +14,10 @@ from firstclick.validation.ranges import BIT, Range, check_no_more
 
 
 class PositionPolicy(Policy):
-    """A learner for users who examine each position by a known chance, whatever stands elsewhere."""
+    """A policy for users who examine each position by a known chance, whatever stands elsewhere."""
 
+    family = "clicks"
+    made_for = ("by-position",)
     click_model: ClassVar[ClickModel] = PositionBased()
     wants_all_clicks: ClassVar[bool] = True
 
@@ -24,6 +26,7 @@ class PositionPolicy(Policy):
         "chances of being examined by position, separated by /; the last one holds for all further positions",
         at_least=0,
         at_most=1,
+        told="examination",
     )
     eps: float = param(0.01, "the confidence budget is (1 + eps) log t", at_least=0)
 

@@ -16,11 +16,12 @@ class TSCascade(CountPolicy):
     score(e) = rate + z max(sqrt(rate (1 - rate) log(t + 1) / (examined + 1)), log(t + 1) / (examined + 1)),
     with one z ~ N(0, 1) a step, t the step, from 1, and a rate of 0 for an item that was never examined. A
     slate is bold about all items at once where z is above 0, and careful about all where it is below: with a
-    z for each item it would be another learner. Regret O(sqrt(K L n) log n + L log^(5/2) n).
+    z for each item it would be another policy. Regret O(sqrt(K L n) log n + L log^(5/2) n).
     """
 
     name = "ts-cascade"
     paper = "Cheung, Tan and Zhong 2019 (TS-Cascade)"
+    made_for = ("few-items",)
 
     def noise_size(self, k: int, n_features: int) -> int:
         return 1

@@ -21,7 +21,7 @@ class LogisticTS(Policy):
     """Draw theta from an approximate posterior of a logistic model, and rank items by x'theta.
 
     Assumes a cascade, and attractions 1 / (1 + exp(-x'theta - b)): never outside [0, 1], unlike those of
-    linear learners. theta and b have a Gaussian, at first N(0, I/prior). Each examined item moves it to the
+    linear policies. theta and b have a Gaussian, at first N(0, I/prior). Each examined item moves it to the
     maximum of Gaussian times likelihood, with the curvature there as its new precision (Laplace). The authors
     do so for a batch, with a diagonal precision; we for one item at a time, with a full matrix. The intercept
     b is ours: it shifts all items alike, so no order depends on it, but without it an item of small
@@ -30,6 +30,8 @@ class LogisticTS(Policy):
 
     name = "logistic-ts"
     paper = "Chapelle and Li 2011, Algorithm 3"
+    family = "features"
+    made_for = ("logistic",)
     needs_features: ClassVar[bool] = True
     takes_features: ClassVar[bool] = True
     # The Gaussian depends on where the likelihood was approximated, hence on what was known before.

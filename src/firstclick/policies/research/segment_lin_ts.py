@@ -96,11 +96,14 @@ class SegmentLinTS(LinearPolicy):
 
     name = "segment-lin-ts"
     paper = "after Zong et al. 2016, Algorithms 1 and 3; tastes as in Lindley and Smith 1972"
+    family = "users"
+    made_for = ("types",)
     segments: int | None = param(
         None,
         f"how many there are; {USUAL_SEGMENTS} where a world tells one number of its users, else one for all",
         kind=int,
         at_least=1,
+        told="segments",
     )
     share: float = param(0.5, "how much of a taste all segments have in common", at_least=0, at_most=1)
 

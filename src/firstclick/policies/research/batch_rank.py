@@ -99,6 +99,8 @@ class BatchRank(Policy):
 
     name = "batch-rank"
     paper = "Zoghi et al. 2017, Algorithm 1 (BatchRank)"
+    family = "ranking"
+    made_for = ("by-position",)
     click_model: ClassVar[ClickModel] = PositionBased()
     # Which stage a slate belongs to depends on what came before it.
     mergeable: ClassVar[bool] = False
@@ -109,7 +111,7 @@ class BatchRank(Policy):
     quick: ClassVar[bool] = False
     horizon: int = param(
         100_000, "n: slates that its confidence is meant for; 100,000 is our choice",
-        at_least=3,
+        at_least=3, told="horizon",
     )  # fmt: skip
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> BatchRankState:

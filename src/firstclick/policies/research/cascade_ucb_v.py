@@ -45,6 +45,7 @@ class CascadeUCBV(ConfidencePolicy):
 
     name = "cascade-ucb-v"
     paper = "Vial et al. 2022 (CascadeUCB-V)"
+    made_for = ("rare-clicks",)
     radius: float = param(1.2, "weight of the logarithm in the confidence radius", above=0)
 
     @staticmethod

@@ -36,6 +36,8 @@ class DcmKLUCB(CascadeKLUCB):
 
     name = "dcm-kl-ucb"
     paper = "Katariya et al. 2016 (dcmKL-UCB)"
+    family = "clicks"
+    made_for = ("dependent-clicks",)
     click_model: ClassVar[ClickModel] = DependentClick()
     stop: tuple[float, ...] = param(
         (),

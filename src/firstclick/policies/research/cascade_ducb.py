@@ -10,8 +10,9 @@ from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import CountState, estimate_rates
 from firstclick.kernels.fading import rank_by_radius
 from firstclick.parameters import param
-from firstclick.policies.base import PlainParameters, Policy, State
-from firstclick.validation.ranges import NOT_NEGATIVE, POSITIVE, Range, check_no_more
+from firstclick.policies._counts import CountPolicy
+from firstclick.policies.base import PlainParameters
+from firstclick.validation.ranges import NOT_NEGATIVE, POSITIVE, Range
 
 # When the unit has grown to this, all weights are divided by it.
 LARGEST_UNIT = 1e30
@@ -33,7 +34,7 @@ class FadingState(NamedTuple):
     time: NDArray[np.int64]
 
 
-class CascadeDUCB(Policy):
+class CascadeDUCB(CountPolicy):
     """Rank items by the upper confidence bound of their click rate in slates that fade as they grow old.
 
     For the cascade: the first click ends the slate, and items attract independently. Tastes may change at any
@@ -51,6 +52,8 @@ class CascadeDUCB(Policy):
 
     name = "cascade-ducb"
     paper = "Li and de Rijke 2019 (CascadeDUCB)"
+    family = "changes"
+    made_for = ("switch", "drift")
     # What counts is how old a slate is, and that says the order in which they came.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
@@ -64,6 +67,7 @@ class CascadeDUCB(Policy):
         "steps that the discount is made for, in place of it: 1 - 1 / (4 sqrt(horizon))",
         kind=int,
         at_least=1,
+        told="horizon",
     )
 
     def __post_init__(self) -> None:
@@ -84,18 +88,8 @@ class CascadeDUCB(Policy):
             np.zeros(n_items), np.zeros(n_items), np.zeros(1), np.ones(1), np.zeros(1, np.int64)
         )
 
-    def grow(self, state: FadingState, n_items: int) -> FadingState:
-        more = np.zeros(n_items - len(state.examined))
-        return state._replace(
-            examined=np.concatenate([state.examined, more]), hits=np.concatenate([state.hits, more])
-        )
-
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
         return {"examined": NOT_NEGATIVE, "hits": NOT_NEGATIVE, "slates": NOT_NEGATIVE, "unit": POSITIVE}
-
-    def check_state(self, state: State, n_items: int, k: int) -> None:
-        super().check_state(state, n_items, k)
-        check_no_more(self.name, "hits", state.hits, "examined", state.examined)
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

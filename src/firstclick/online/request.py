@@ -1,0 +1,188 @@
+"""A request for a slate, from ids and words to rows and arrays: for the `Ranker` and the service alike."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from firstclick.catalog.catalog import Catalog
+from firstclick.catalog.features import LARGEST_CONTEXT
+from firstclick.catalog.groups import caps_by_group
+from firstclick.catalog.ids import ItemId, item_ids
+from firstclick.errors import InvalidInput
+from firstclick.kernels.arrays import NO_LIMITS, Request
+from firstclick.online.engine import Engine
+from firstclick.policies.base import Policy
+from firstclick.validation.float_array import float_array
+from firstclick.validation.quoting import quoted
+from firstclick.validation.whole_number import whole_number
+
+AtMost = int | Mapping[Any, int]
+
+
+class SlateRequest(NamedTuple):
+    """A request as kernels take it, how many places are left to fill, and the row at each pinned place."""
+
+    kernel: Request
+    free: int
+    pinned: dict[int, int]
+
+
+class Answer(NamedTuple):
+    """The rows of a slate, the estimate of each, and its features if the request brought some."""
+
+    rows: NDArray[np.int64]
+    means: NDArray[np.float64]
+    features: NDArray[np.float64]
+
+
+def read_request(
+    engine: Engine,
+    *,
+    k: int | None = None,
+    candidates: Iterable[ItemId] | None = None,
+    exclude: Iterable[ItemId] = (),
+    pinned: Mapping[int, ItemId] | None = None,
+    context: ArrayLike | None = None,
+    at_most: AtMost | None = None,
+    features: ArrayLike | None = None,
+) -> SlateRequest:
+    """A request for a slate of `k` items, or an error.
+
+    The slate has items of `candidates` (None: all that are shown) and none of `exclude`. `pinned` gives the
+    item at a position. `at_most` is how many items of a group it may have: one number for every group, or
+    {group: number}. `context` describes the user. `features`, one row for each candidate, replace those of
+    the catalog.
+    """
+    engine.follow_catalog()
+    catalog, n = engine.catalog, engine.k
+    if k is not None:
+        n = whole_number("k", k, at_least=1, at_most=n, because=", the k that it was created with")
+    own = NO_LIMITS.features
+    if features is not None:
+        if candidates is None:
+            raise InvalidInput("features are those of candidates, a row for each; give candidates too")
+        if not engine.policy.takes_features:
+            raise InvalidInput(f"{engine.policy.label} takes no features with a request; leave them out")
+        candidates = item_ids(candidates, "candidates")
+    rows = None if candidates is None else catalog.rows(candidates, "candidates")
+    hidden = catalog.known_rows(exclude, "exclude")
+    held = _pinned_rows(catalog, pinned, n) if pinned else {}
+    hidden += held.values()
+    if features is not None and candidates:
+        own = _own_features(engine, candidates, features)  # type: ignore[arg-type]
+    request = Request(
+        NO_LIMITS.candidates if rows is None else rows,
+        engine.hidden(hidden),
+        read_context(engine.policy, context),
+        own,
+        *(_caps(catalog, at_most, held) if at_most is not None else (NO_LIMITS.groups, NO_LIMITS.caps)),
+    )
+    # To a kernel no candidates are all of them.
+    return SlateRequest(request, n - len(held) if rows is None or len(rows) else 0, held)
+
+
+def answered(engine: Engine, key: np.uint64, number: int, asked: SlateRequest, *, scored: bool) -> Answer:
+    """The slate for a request. The key and the number decide what is explored."""
+    request = asked.kernel
+    ((rows, means),) = engine.recommend_many(key, [number], asked.free, request, scored=scored)
+    if asked.pinned:
+        rows = with_pinned(rows, asked.pinned)
+    own = NO_LIMITS.features
+    if len(request.features):
+        # A pinned row that is no candidate keeps the features of the catalog.
+        place_of = {row: place for place, row in enumerate(request.candidates.tolist())}
+        of_catalog = engine.features
+        own = np.array(
+            [request.features[place_of[row]] if row in place_of else of_catalog[row] for row in rows.tolist()]
+        ).reshape(len(rows), of_catalog.shape[1])
+    if asked.pinned and scored:
+        means, _ = engine.estimates(rows, request.context, own)
+    return Answer(rows, means, own)
+
+
+def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float64]:
+    """The context of a request for kernels, or InvalidInput if it is not what the policy wants."""
+    wanted = policy.n_context
+    size = f"{wanted} number{'' if wanted == 1 else 's'}"
+    if context is None:
+        if wanted:
+            raise InvalidInput(f"{policy.label} wants a context of {size} with each request")
+        return NO_LIMITS.context
+    given = float_array("context", context, rule="a list of numbers", largest=LARGEST_CONTEXT)
+    given = np.atleast_1d(given)
+    if not wanted:
+        for name, value in (("context", given.size), ("segments", 4)):
+            if name in policy.rules():
+                raise InvalidInput(f"{policy.label} was told of no context; say {policy.name}:{name}={value}")
+        raise InvalidInput(
+            f"{policy.label} takes no context; policies that do are told its size, as in "
+            "context-lin-ts:context=3"
+        )
+    if given.shape != (wanted,):
+        got = f"{len(given)}" if given.ndim == 1 else f"an array of shape {given.shape}"
+        raise InvalidInput(f"{policy.label} wants a context of {size}, got {got}")
+    if not np.isfinite(given).all():
+        place = int(np.argmin(np.isfinite(given)))
+        raise InvalidInput(f"must be finite numbers, got {given[place]} at place {place}", "context")
+    if np.abs(given).max() > LARGEST_CONTEXT:
+        raise InvalidInput(
+            f"context must be at most {LARGEST_CONTEXT:g} in size, got {np.abs(given).max():g}"
+        )
+    policy.check_context(given)
+    return given
+
+
+def _own_features(engine: Engine, ids: list[ItemId], features: ArrayLike) -> NDArray[np.float64]:
+    """The features of those candidates that are shown, for kernels."""
+    table = engine.encoded(features, len(ids))
+    catalog = engine.catalog
+    rows = catalog.rows_of(ids)
+    if len(set(rows)) < len(rows):
+        twice = next(item for place, item in enumerate(ids) if rows.index(rows[place]) < place)
+        raise InvalidInput(f"candidate {quoted(twice)} is given twice; with features give each once")
+    return np.ascontiguousarray(table[catalog.hidden[rows] == 0])
+
+
+def _pinned_rows(catalog: Catalog, pinned: Mapping[int, ItemId], n: int) -> dict[int, int]:
+    """The row at each pinned position of a slate of n."""
+    if not isinstance(pinned, Mapping):
+        raise InvalidInput(
+            f"pinned must say the item for each position, as in {{0: 'tea'}}, got {quoted(pinned)}"
+        )
+    for position in pinned:
+        whole_number("pinned: a position", position, at_least=0, at_most=n - 1)
+    held: dict[int, int] = {}
+    for position, item in sorted(pinned.items()):
+        row = catalog.row_of(item)
+        if row is None or not catalog.is_shown(row):
+            raise InvalidInput(f"pinned: item {quoted(item)} is not in the catalog, or withdrawn")
+        if row in held.values():
+            raise InvalidInput(f"pinned: item {quoted(item)} has two positions; give it one")
+        held[position] = row
+    return held
+
+
+def with_pinned(free: NDArray[np.int64], pinned: Mapping[int, int]) -> NDArray[np.int64]:
+    """Free rows in the places that no pinned row has; where they run out, pinned ones move up."""
+    rows: list[int] = []
+    waiting = iter(free.tolist())
+    for position in range(len(free) + len(pinned)):
+        if position in pinned:
+            rows.append(pinned[position])
+        elif (row := next(waiting, None)) is not None:
+            rows.append(row)
+    rows += [row for position, row in sorted(pinned.items()) if position >= len(free) + len(pinned)]
+    return np.array(rows, np.int64)
+
+
+def _caps(
+    catalog: Catalog, at_most: AtMost, pinned: Mapping[int, int]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The group of each row, and what its cap leaves beside the pinned rows."""
+    names, groups = catalog.numbered_groups()
+    caps = caps_by_group(names, at_most, len(groups))
+    for row in pinned.values():
+        caps[groups[row]] -= 1  # Below 0 it lets nothing in, as at 0.
+    return groups, caps
