@@ -8,7 +8,7 @@ from firstclick.errors import InvalidInput
 from firstclick.experiments import Comparison
 from firstclick.experiments.results import PolicyResult
 from firstclick.report.panel import Curve, Plot, ceiling_for
-from firstclick.report.rounding import whole
+from firstclick.rounding import whole
 
 # What may vary within an experiment, and how a title or a curve's end calls it.
 VARIED = {"n_items": "L", "rank": "d", "k": "K"}

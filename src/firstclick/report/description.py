@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from firstclick.data.describe import SLATE, Description, ItemShare
-from firstclick.report.rounding import rounded, whole
+from firstclick.rounding import rounded, whole
 
 LARGEST_GROUPS = 15
 # What is left of 80 columns beside the numbers, for the name of an item or a group.

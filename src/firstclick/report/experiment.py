@@ -14,8 +14,8 @@ from firstclick.report.comparisons import plots_of, setting_words
 from firstclick.report.figures import save_figure
 from firstclick.report.grid import grid_figure
 from firstclick.report.reproduction import FigureBlock, LearnedBlock, Page, TableBlock, reproduction_page
-from firstclick.report.rounding import percent, whole, with_error
 from firstclick.report.tables import final_with_error, share_of_best
+from firstclick.rounding import percent, whole, with_error
 from firstclick.source_code import installed_versions
 
 # The steps at which tables give regret, besides the last.

@@ -20,8 +20,8 @@ from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.parameters import did_you_mean
 from firstclick.report.labels import FONT_SIZE, LINE, broken, place_labels
-from firstclick.report.rounding import compact
 from firstclick.report.style import line_styles
+from firstclick.rounding import compact
 
 TITLES = {
     "expected_regret": "Expected regret (clicks)",

@@ -10,9 +10,9 @@ from firstclick.files.writing import write_whole
 from firstclick.report.figures import caption, regret_figure
 from firstclick.report.headline import headline, leaders, ranked
 from firstclick.report.page import rendered, slate_entries, swatch, themed_svg
-from firstclick.report.rounding import microseconds, percent, rounded, whole
 from firstclick.report.style import LineStyle, line_styles
 from firstclick.report.tables import final_with_error, share_of_best
+from firstclick.rounding import microseconds, percent, rounded, whole
 
 FIGURES = (("expected_regret", "linear"), ("expected_regret", "log"), ("reward", "linear"))
 

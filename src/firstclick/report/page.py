@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from firstclick.experiments.results import Shown
 from firstclick.report.figures import GRID, INK
 from firstclick.report.inline_svg import inline_svg
-from firstclick.report.rounding import percent
 from firstclick.report.style import LineStyle, dark_colors
+from firstclick.rounding import percent
 
 
 def rendered(template: str, *, colors: Iterable[str], **content: Any) -> str:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from firstclick.report.figures import INK, TITLES, dress
 from firstclick.report.labels import spread, text_width
-from firstclick.report.rounding import compact
 from firstclick.report.style import LineStyle, setting_style
+from firstclick.rounding import compact
 
 MEASURES = TITLES | {"reward": "Reward (clicks)"}
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -16,15 +16,12 @@ from firstclick.report.figures import check_choice
 from firstclick.report.page import colors_of, rendered, slate_entries, swatch, themed_svg
 from firstclick.report.style import line_styles
 
-Verdict = Literal["holds", "does not hold", "not testable with this data"]
-HOLDS: Verdict = "holds"
-FAILS: Verdict = "does not hold"
-UNTESTABLE: Verdict = "not testable with this data"
-
 # The section of a row that asks what the paper does not say: shown in the ledger, in no count of its claims.
 OURS = "ours"
 
-# A symbol and a class beside the colour, for grey print and for readers who see no red or green.
+# The words of a verdict, each with a symbol and a class beside the colour, for grey print and for readers who
+# see no red or green.
+HOLDS, FAILS, UNTESTABLE = "holds", "does not hold", "not testable with this data"
 SYMBOLS = {HOLDS: "✓", FAILS: "✗", UNTESTABLE: "○"}
 CLASSES = {HOLDS: "yes", FAILS: "no", UNTESTABLE: "open"}
 PLURALS = {HOLDS: "hold", FAILS: "do not hold", UNTESTABLE: f"are {UNTESTABLE}"}
@@ -56,7 +53,7 @@ class ClaimRow:
     sentence: str
     rule: str
     measured: tuple[str, ...]
-    verdict: Verdict
+    verdict: str
     reason: str = ""
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from firstclick.experiments import Comparison
 from firstclick.experiments.results import PolicyResult, Results
 from firstclick.report.comparisons import setting_words, short_words
 from firstclick.report.headline import leaders, ranked
-from firstclick.report.rounding import microseconds, percent, with_error
+from firstclick.rounding import microseconds, percent, with_error
 
 
 def results_table(results: Results) -> Table:
