@@ -16,7 +16,8 @@ from firstclick import policy_classes
 from firstclick.errors import InvalidInput
 from firstclick.experiments.results import Results
 from firstclick.policies.base import FAMILIES
-from firstclick.report.figures import caption, figure_bytes, regret_figure, save_figure
+from firstclick.report.comparisons import caption, regret_figure
+from firstclick.report.figures import figure_bytes, save_figure
 from firstclick.report.labels import spread
 from firstclick.report.style import LOOKS, family_looks, line_styles
 
@@ -28,7 +29,8 @@ EVERY_KIND = [
 
 
 def curves(figure: Figure) -> dict[str, Line2D]:
-    return {str(line.get_label()): line for line in figure.axes[0].lines if str(line.get_label())[0] != "_"}
+    labels = [(str(line.get_label()), line) for line in figure.axes[0].lines]
+    return {label: line for label, line in labels if label and not label.startswith("_")}
 
 
 def texts(figure: Figure) -> list[str]:
@@ -136,7 +138,7 @@ def test_many_long_names_make_the_figure_taller_and_none_overlaps(make_results: 
         (text.get_window_extent() for text in figure.axes[0].texts),
         key=lambda box: box.y0,
     )
-    assert len(boxes) == len(names)
+    assert len(boxes) == len(names) + 1  # and the measure, above
     assert all(below.y1 <= above.y0 + 1 for below, above in pairwise(boxes))
     assert boxes[0].y0 >= 0
     assert boxes[-1].y1 <= figure.bbox.y1

@@ -134,7 +134,7 @@ def test_items_of_the_best_slate_are_marked_in_words_and_the_rest_folded_away(re
 def test_the_table_is_sorted_and_marks_the_lowest(results: Results) -> None:
     source = report(results)
     rows = re.findall(r"<tr><th scope=\"row\"><span class=\"name\">.*?</tr>", source, flags=re.DOTALL)
-    rows = [" ".join(Page(row.replace("</td>", " </td>")).text.split()) for row in rows]
+    rows = [" ".join(Page(re.sub("</t[dh]>", " ", row)).text.split()) for row in rows]
     assert [row.split()[0] for row in rows] == [
         "cascade-lin-ts", "my-plugin", "cascade-ucb1:radius=0.5", "random",
     ]  # fmt: skip
@@ -145,7 +145,7 @@ def test_the_table_is_sorted_and_marks_the_lowest(results: Results) -> None:
 def test_the_headline_names_the_winner_and_what_it_left_behind(make_results: MakeResults) -> None:
     results = make_results({"random": (9000, 9100, 9200), "b": (1200, 1260, 1230), "a": (800, 850, 810)})
     assert headline(results) == (
-        "After 500 steps a has lost 820 ± 15 clicks to the best fixed slate, fewer than any other learner; "
+        "After 500 steps a has lost 820 ± 15 clicks to the best fixed slate, fewer than any other policy; "
         "b follows with 1,230 ± 17, and random, which learns nothing, has lost 9,100 ± 58."
     )
     assert "a has lost 820" in report(results)

@@ -141,7 +141,7 @@ def describe(
         about = {"source": chosen.label, "title": chosen.title, "synthetic": chosen.synthetic, "group": group}
         print_json(about | asdict(described))
         return
-    from firstclick.report.description import description_blocks
+    from firstclick.report.tables import description_blocks
 
     out = page()
     title = chosen.title + (f", {group}" if group else "")

@@ -1,9 +1,10 @@
 """The picture of the guide: policies against worlds, the darker the more they lose."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -21,6 +22,7 @@ SIZE, TITLE = 8.2, 11.5
 
 # From what loses nothing to what is no better than chance: light to dark, so that it prints in grey.
 SCALE = ((0.0, "#f3f8ef"), (0.1, "#cfe6c3"), (0.3, "#9cc7c0"), (0.6, "#5b8fb0"), (1.0, "#3a4a78"))
+color_of = LinearSegmentedColormap.from_list("share of random order's regret", SCALE)
 NOT_PLAYED = "#f1f1f1"
 DARK_FROM = 0.45  # from here on white letters
 OWN = "#d55e00"
@@ -84,31 +86,11 @@ def guide_figure(lines: Sequence[Line]) -> Figure:
         return figure
 
 
-def color_of(share: float) -> tuple[float, float, float]:
-    """The colour of a share of random order's regret; outside of 0 and 1 that of the nearer end."""
-    share = min(max(share, 0.0), 1.0)
-    for (low, first), (high, second) in pairwise(SCALE):
-        if share <= high:
-            part = (share - low) / (high - low)
-            channels = [
-                (1 - part) * int(first[at : at + 2], 16) + part * int(second[at : at + 2], 16)
-                for at in (1, 3, 5)
-            ]
-            return channels[0] / 255, channels[1] / 255, channels[2] / 255
-    raise AssertionError("the scale ends at 1")
-
-
 def _draw(axes: Axes, left: float, top: float, line: Line, own: bool) -> None:
     color = NOT_PLAYED if line.reason else color_of(line.share_of_random)
-    axes.add_patch(
-        Rectangle((left + 0.6, top + 0.6), COLUMN - 1.2, ROW - 1.2, facecolor=color, edgecolor="none")
-    )
+    _box(axes, (left + 0.6, top + 0.6), (COLUMN - 1.2, ROW - 1.2), facecolor=color)
     if own:
-        axes.add_patch(
-            Rectangle(
-                (left + 1.3, top + 1.3), COLUMN - 2.6, ROW - 2.6, fill=False, edgecolor=OWN, linewidth=1.5
-            )
-        )
+        _box(axes, (left + 1.3, top + 1.3), (COLUMN - 2.6, ROW - 2.6), edgecolor=OWN)
     dark = not line.reason and line.share_of_random > DARK_FROM
     _write(
         axes, left + COLUMN / 2, top + ROW / 2, share_in_words(line), ha="center",
@@ -120,9 +102,7 @@ def _explain(axes: Axes, left: float, down: float) -> None:
     """Below: what colours, frames and bold letters mean."""
     for color, frame, said, weight in LEGEND:
         if color or frame:
-            box = Rectangle((left, down - 6), BOX, 11, facecolor=color or "none", edgecolor=frame or "none")
-            box.set(linewidth=1.5, clip_on=False)
-            axes.add_patch(box)
+            _box(axes, (left, down - 6), (BOX, 11), facecolor=color or "none", edgecolor=frame or "none")
             left += BOX + 5
         _write(axes, left, down, said, ha="left", weight=weight)
         left += text_width(said, SIZE, weight) + 14
@@ -134,6 +114,16 @@ def _explained() -> float:
         text_width(said, SIZE, weight) + 14 + (BOX + 5 if color or frame else 0)
         for color, frame, said, weight in LEGEND
     )
+
+
+def _box(axes: Axes, corner: tuple[float, float], size: tuple[float, float], **colors: Any) -> None:
+    look: dict[str, Any] = {
+        "facecolor": "none",
+        "edgecolor": "none",
+        "linewidth": 1.5,
+        "clip_on": False,
+    } | colors
+    axes.add_patch(Rectangle(corner, *size, **look))
 
 
 def _write(

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from rich.table import Table
-from rich.text import Text
 
 from firstclick.registry import is_research
+from firstclick.report.tables import TableBlock, terminal_table
 from firstclick.rounding import MISSING, with_error
 from firstclick.studies.guide.families import FLOOR, class_of, family_of, in_order
 from firstclick.studies.guide.standings import Line, worlds_in
@@ -134,20 +134,12 @@ def _reasons(lines: Sequence[Line]) -> list[str]:
 
 def leaders_table(lines: Sequence[Line]) -> Table:
     """For the terminal: who leads in each world; fits 80 columns."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column("world", no_wrap=True)
-    table.add_column("nobody clearly better than", overflow="fold")
-    table.add_column("least regret", justify="right", no_wrap=True)
-    table.add_column("random", justify="right", no_wrap=True)
-    cells = by_cell(lines)
+    rows, cells = [], by_cell(lines)
     for world in worlds_in(lines):
         here = [line for line in lines if line.world == world.name and not line.reason]
-        best = min(here, key=lambda line: line.expected_regret)
-        leaders = sorted((line for line in here if line.leads), key=lambda line: line.expected_regret)
-        table.add_row(
-            world.name,
-            Text(", ".join(line.learner for line in leaders)),
-            with_error(best.expected_regret, best.stderr),
-            with_error(cells[FLOOR, world.name].expected_regret),
-        )
-    return table
+        here.sort(key=lambda line: line.expected_regret)
+        leaders = ", ".join(line.learner for line in here if line.leads)
+        least = with_error(here[0].expected_regret, here[0].stderr)
+        rows.append((world.name, leaders, least, with_error(cells[FLOOR, world.name].expected_regret)))
+    columns = ("world", "nobody clearly better than", "least regret", "random")
+    return terminal_table(TableBlock("", columns, tuple(rows), words=2))

@@ -15,6 +15,7 @@ from firstclick.experiments.runner import UNWATCHED, Watch
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.policies.base import Policy
+from firstclick.report.claims import ClaimRow, claims_headline
 from firstclick.report.comparisons import plots_of, sweep_plot
 from firstclick.report.experiment import (
     CURVES,
@@ -27,9 +28,9 @@ from firstclick.report.experiment import (
     save_all,
     training_words,
 )
-from firstclick.report.grid import grid_figure, sweep_figure
+from firstclick.report.grid import grid_figure
+from firstclick.report.page import FigureBlock, Page, html_page
 from firstclick.report.panel import Plot
-from firstclick.report.reproduction import ClaimRow, FigureBlock, Page, claims_headline, reproduction_page
 from firstclick.report.style import base_name
 from firstclick.source_code import installed_versions
 from firstclick.studies.paper.claims import TITLES, WORDS
@@ -149,7 +150,7 @@ def reproduce(
         versions=installed_versions(),
         command=command,
     )
-    write_whole(folder / "report.html", reproduction_page(page).encode())
+    write_whole(folder / "report.html", html_page(page).encode())
     return Reproduction(comparisons, claims, _summary(rows, steps, runs))
 
 
@@ -183,7 +184,7 @@ def _figures(comparisons: Sequence[Comparison], datasets: Sequence[Dataset]) -> 
     for name, title in SWEPT.items():
         if name in played:
             swept = [[sweep_plot(one, name) for one in of(name, dataset)] for dataset in datasets]
-            figure = sweep_figure(swept, row_titles=titles, parameter=name)
+            figure = grid_figure(swept, row_titles=titles, parameter=name)
             caption = "Expected regret after the last step; bars are one standard error either side."
             block(f"sweep-{name}", f"Sweep of {name}", f"Regret against the {title}", figure, caption, name)
     return found

@@ -9,18 +9,11 @@ import pytest
 
 from firstclick.errors import InvalidInput
 from firstclick.experiments.results import Shown
+from firstclick.report.claims import OURS, ClaimRow, claims_headline
 from firstclick.report.grid import grid_figure
+from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
 from firstclick.report.panel import Curve, Plot
-from firstclick.report.reproduction import (
-    OURS,
-    ClaimRow,
-    FigureBlock,
-    LearnedBlock,
-    Page,
-    TableBlock,
-    claims_headline,
-    reproduction_page,
-)
+from firstclick.report.tables import TableBlock
 
 HOSTILE = "<script>alert('1')</script> & \"Co\""
 STEP = np.array([1, 50, 900], np.int64)
@@ -91,7 +84,7 @@ def content() -> Page:
 
 
 def test_everything_given_is_on_the_page_as_text_only(content: Page) -> None:
-    page = Reader(reproduction_page(content))
+    page = Reader(html_page(content))
     assert not {"script", "img", "b"} & set(page.tags)
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
     for start in ("title", "subtitle", "fact", "summary", "note", "caption", "sentence 3", "rule 2",
@@ -106,7 +99,7 @@ def test_everything_given_is_on_the_page_as_text_only(content: Page) -> None:
 
 
 def test_every_verdict_is_a_word_and_a_symbol_beside_its_claim(content: Page) -> None:
-    source = reproduction_page(content)
+    source = html_page(content)
     rows = re.findall(r'<tr id="claim-claim-\d">.*?</tr>', source, flags=re.DOTALL)
     said = [" ".join(Reader(row[row.index('class="ruling"') - 4 :]).text.split()) for row in rows]
     assert said == ["✓ holds", "✗ does not hold", "○ not testable with this data", "✓ holds"]
@@ -124,10 +117,10 @@ def test_verdicts_are_counted_in_a_sentence_and_for_each_data_set(content: Page)
     )
     assert claims_headline(claims("holds")) == "Of 1 claim of the paper 1 holds."
     assert claims_headline(()) == ""
-    source = reproduction_page(content)
+    source = html_page(content)
     assert "2 hold, 1 does not hold" in source
-    tally = source[source.index('class="card scroll tally"') :]
-    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", tally)[:2]
+    tally = source[source.index('class="card scroll overview"') :]
+    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", tally, flags=re.DOTALL)[:2]
     assert [(name, re.findall(r">(\d+)</td>", counts)) for name, counts in rows] == [
         ("Yelp", ["1", "1", "0"]), ("MovieLens 1M", ["1", "0", "1"]),
     ]  # fmt: skip
@@ -138,16 +131,16 @@ def test_a_row_of_ours_is_shown_as_ours_and_counted_nowhere(content: Page) -> No
     both = replace(content, claims=(*content.claims, ours))
     assert claims_headline(both.claims) == claims_headline(content.claims)
     assert claims_headline((ours,)) == ""
-    source = reproduction_page(both)
+    source = html_page(both)
     assert "Our own question, not a claim of the paper · Million Song" in source
     assert "Section ours" not in source
-    tally = source[source.index('class="card scroll tally"') : source.index("<figure")]
+    tally = source[source.index('class="card scroll overview"') : source.index("<figure")]
     assert "Million Song" not in tally
     assert ">MovieLens 1M<" in tally
 
 
 def test_the_page_loads_nothing_and_its_links_lead_somewhere(content: Page) -> None:
-    source = reproduction_page(content)
+    source = html_page(content)
     page = Reader(source)
     assert not re.search(r"https?:|@import|//\w", source)
     ids = [value for _, name, value in page.attributes if name == "id"]
@@ -161,7 +154,7 @@ def test_the_page_loads_nothing_and_its_links_lead_somewhere(content: Page) -> N
 
 
 def test_figure_colours_follow_the_theme(content: Page) -> None:
-    source = reproduction_page(content)
+    source = html_page(content)
     figures = "".join(re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL))
     assert not re.findall(r"(?:fill|stroke): ?#\w+", figures)
     used = set(re.findall(r"var\((--[\w-]+)\)", source))
@@ -171,19 +164,19 @@ def test_figure_colours_follow_the_theme(content: Page) -> None:
 
 
 def test_what_is_empty_is_left_out_with_its_heading_and_link(content: Page) -> None:
-    source = reproduction_page(Page(title="only a title", command="firstclick reproduce"))
+    source = html_page(Page(title="only a title", command="firstclick reproduce"))
     page = Reader(source)
     assert page.tags.count("h2") == 1
     links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
     assert links == ["#repeat"]
     assert not {"figure", "thead", "ol"} & set(page.tags)
-    without = reproduction_page(replace(content, claims=()))
+    without = html_page(replace(content, claims=()))
     assert 'id="claims"' not in without
     assert 'id="tables"' in without
 
 
 def test_the_same_content_gives_the_same_page(content: Page) -> None:
-    assert reproduction_page(content) == reproduction_page(content)
+    assert html_page(content) == html_page(content)
 
 
 def test_another_verdict_is_refused() -> None:
