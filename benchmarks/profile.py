@@ -17,7 +17,7 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS
 
 import numpy as np
 
-from benchmarks.bench.contenders import POLICY_KEY, WORLD_KEY, Player
+from benchmarks.bench.contenders import POLICY_KEY, WORLD_KEY, LoopPlayer
 from firstclick import make_policy, make_world
 from firstclick.catalog.search_tree import catalog_arrays, scanning
 from firstclick.kernels.arrays import NO_LIMITS
@@ -121,7 +121,7 @@ def measured(parts, steps, rounds):
 def profile(n_items, d, steps, rounds):
     policy = make_policy("cascade-lin-ts")
     world = make_world(f"long-tail:n_items={n_items},n_features={d}").build(1)
-    player = Player(policy, world, catalog_arrays(world.features, n_items), K)
+    player = LoopPlayer(policy, world, catalog_arrays(world.features, n_items), K)
     slates, clicked = player.record(steps)
     thetas, noise, slate = np.empty((steps, d)), np.empty(d), np.empty(K, np.int64)
     keep_thetas(policy.initial_state(n_items, d, K), player.catalog, slates, clicked, thetas, noise)

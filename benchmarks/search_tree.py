@@ -21,7 +21,7 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS
 
 import numpy as np
 
-from benchmarks.bench.contenders import Floor, Player
+from benchmarks.bench.contenders import Floor, LoopPlayer
 from firstclick import make_policy, make_world
 from firstclick.catalog.search_tree import build_index, catalog_arrays, scanning
 from firstclick.data import FeedbackScenario, feedback_matrix
@@ -73,7 +73,7 @@ def seconds(contender, steps):
 def step(policy, world, rounds, steps=STEPS, catalog=None):
     """Seconds of a step with shortcuts, on a scan and of the floor; slates must be the same."""
     catalog = catalog or catalog_arrays(world.features, world.n_items)
-    player, scan = (Player(make_policy(policy), world, catalog, K, scan=scan) for scan in (False, True))
+    player, scan = (LoopPlayer(make_policy(policy), world, catalog, K, scan=scan) for scan in (False, True))
     for one in (player, scan):  # compiles
         seconds(one, 2)
     scanned = max(2, min(steps, int(SCAN_SECONDS / seconds(scan, 2))))

@@ -26,9 +26,9 @@ from distributed.protocol.pickle import dumps
 
 from firstclick import make_policy
 from firstclick.data import FeedbackScenario, synthetic_matrix
-from firstclick.experiments.dask_cluster import SETTINGS
-from firstclick.experiments.engine import Task, engine_named, play_here
-from firstclick.experiments.loop import log_spaced
+from firstclick.experiments.engines import engine_named, play_here
+from firstclick.experiments.engines.dask_cluster import SETTINGS
+from firstclick.experiments.loop import Task, log_spaced
 
 ITEMS, RANK, K, SEED = (16, 64, 256), 10, 4, 1
 
@@ -74,8 +74,9 @@ class Sweep:
                 self.making += time.perf_counter() - start
                 self.stages += 1
                 self.bytes += len(dumps(stage))
-                for index, policy in enumerate(POLICIES):
-                    yield Task(policy, place * len(POLICIES) + index, stage, optimal, run, record, SEED)
+                first = (run * len(ITEMS) + place) * len(POLICIES)
+                for number, policy in enumerate(POLICIES, first):
+                    yield Task(number, policy, stage, optimal, 0.0, run, record, SEED)
 
 
 def silent(steps):
@@ -107,7 +108,7 @@ def play(sweep, first, workers):
         before, here = client.run(use), time.process_time()
         start = time.perf_counter()
         with get_task_stream(client) as bundles:
-            traces = list(engine(sweep.tasks(), silent))
+            played = list(engine(sweep.tasks(), silent))
         seconds = time.perf_counter() - start
         after, here = client.run(use), time.process_time() - here
     parts = [part for bundle in bundles.data for part in bundle["startstops"]]
@@ -117,7 +118,7 @@ def play(sweep, first, workers):
         processor=sum(after[worker][0] - before[worker][0] for worker in after),
         here=here,
         between=sum(after[worker][1] - before[worker][1] for worker in after),
-    ), {(trace.run, trace.policy): trace.reward[-1] for trace in traces}
+    ), {number: record.reward[-1] for number, record in played}
 
 
 def main():

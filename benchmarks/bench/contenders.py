@@ -11,7 +11,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from firstclick.catalog.search_tree import scanning
-from firstclick.experiments.loop import known_of, look_at_row, play
+from firstclick.experiments.loop import Ground, Player, Tally, known_of, look_at_row, play
 from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays
 from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.clicks import new_memo
@@ -41,7 +41,7 @@ class Contender(Protocol):
         """Play steps first..last-1, which follow those played before."""
 
 
-class Player:
+class LoopPlayer:
     """A policy in the compiled loop of the simulator, with its shortcuts or, as a `scan`, without any."""
 
     def __init__(
@@ -50,8 +50,7 @@ class Player:
         self.policy, self.world, self.items, self.k, self.scan = policy, world, catalog, k, scan
         self.optimal, self.arrays = world.optimal_slates(k), world.arrays()
         self.noise = np.empty(policy.noise_size(k, world.features.shape[1]))
-        self.slate, self.totals = np.empty(k, np.int64), np.zeros(3)
-        self.shown = np.zeros(world.n_items, np.int64)
+        self.tally = Tally(np.zeros(3), np.zeros(world.n_items, np.int64), NEVER)
         self.row: NDArray[np.uint8] | None = None
         if policy.learns_row:
             self.row = np.empty(world.n_items, np.uint8)
@@ -68,15 +67,15 @@ class Player:
         self.state = self.policy.initial_state(self.world.n_items, features.shape[1], self.k)
         if self.row is not None:
             self.policy.learn_row(self.state, self.row)
-        self.memo = new_memo(self.k)
+        self.player = Player(
+            self.numbers, self.state, self.catalog, NO_LIMITS, self.contexts, self.policy.click_model.kind,
+            POLICY_KEY, self.noise,
+        )  # fmt: skip
+        self.ground = Ground(self.arrays, self.optimal, new_memo(self.k), WORLD_KEY)
 
     def play(self, first: int, last: int) -> None:
         self.played = last
-        self.loop(
-            self.numbers, self.state, self.catalog, NO_LIMITS, self.arrays, self.contexts,
-            self.policy.click_model.kind, self.memo, self.optimal, POLICY_KEY, WORLD_KEY, first, last, NEVER,
-            self.noise, self.slate, self.totals, self.shown,
-        )  # fmt: skip
+        self.loop(self.player, self.ground, self.tally, first, last)
 
     def record(self, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The slates of the first steps, and the place of the click in each, -1 for none."""
@@ -113,7 +112,7 @@ class Floor:
     nothing is ranked.
     """
 
-    def __init__(self, player: Player) -> None:
+    def __init__(self, player: LoopPlayer) -> None:
         self.player = player
         self.loop = compiled(floor, type(player.policy))
         self.checksum = np.zeros(1)

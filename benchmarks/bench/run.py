@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bench.cells import Cell
-from benchmarks.bench.contenders import Contender, Floor, NumPyPlayer, Pass, Player
+from benchmarks.bench.contenders import Contender, Floor, LoopPlayer, NumPyPlayer, Pass
 from benchmarks.bench.machine import machine, versions
 from benchmarks.bench.measure import measure
 from benchmarks.bench.results import FLOOR, PASS, PLAIN, POLICY, SCAN, TUNED, Kept, Measured
@@ -17,9 +17,9 @@ from benchmarks.bench.tuned_numpy import TUNED as TUNED_PLAYERS
 from benchmarks.bench.world import build_world
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.errors import WorkFailed
-from firstclick.experiments.plain_numpy import TRANSCRIBED
 from firstclick.registry import policy_classes
 from firstclick.source_code import code_hash
+from firstclick.studies.paper.plain_numpy import TRANSCRIBED
 from firstclick.worlds.long_tail import LongTailWorld
 
 Report = Callable[[int, int], Any]
@@ -73,7 +73,7 @@ def _context(seconds: float) -> str:
 def _measured(cell: Cell, world: LongTailWorld, seconds: float, report: Callable[[], Any]) -> Measured:
     policy, k = cell.policy, cell.k
     catalog = catalog_arrays(world.features, world.n_items)
-    player, scan = (Player(policy, world, catalog, k, scan=scan) for scan in (False, True))
+    player, scan = (LoopPlayer(policy, world, catalog, k, scan=scan) for scan in (False, True))
     floor = Floor(player)
     contenders: dict[str, Contender] = {POLICY: player, FLOOR: floor, SCAN: scan, PASS: Pass(world)}
     for name, transcriptions in ((PLAIN, TRANSCRIBED), (TUNED, TUNED_PLAYERS)):

@@ -112,13 +112,13 @@ def test_the_hash_of_what_is_timed_follows_the_imports_of_benchmarks_and_of_firs
 
 @pytest.mark.long
 def test_a_policy_that_a_scan_contradicts_is_not_measured(monkeypatch):
-    honest = run.Player.record
+    honest = run.LoopPlayer.record
 
     def record(player, steps):
         slates, clicked = honest(player, steps)
         return (np.roll(slates, 1, axis=1), clicked) if player.scan else (slates, clicked)
 
-    monkeypatch.setattr(run.Player, "record", record)
+    monkeypatch.setattr(run.LoopPlayer, "record", record)
     with pytest.raises(WorkFailed, match=r"cascade-lin-ts: slate 0 of 16 items is \[.*\] with shortcuts and"):
         measure_cells(grid([LIN], (16,), (3,), 2), Kept(None), seconds=SECONDS, report=silent)
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from benchmarks.bench.contenders import POLICY_KEY, Floor, NumPyPlayer, Pass, Player
+from benchmarks.bench.contenders import POLICY_KEY, Floor, LoopPlayer, NumPyPlayer, Pass
 from benchmarks.bench.world import build_world
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.experiments import simulate
-from firstclick.experiments.plain_numpy import TRANSCRIBED
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.registry import make_policy, make_world
+from firstclick.studies.paper.plain_numpy import TRANSCRIBED
 from firstclick.testing import Driver
 from sizes import policies
 
@@ -42,7 +42,7 @@ def test_the_scan_shows_the_slates_of_the_policy_and_neither_shows_what_the_loop
     name, world, catalog
 ):
     policy = make_policy(name)
-    player, scan = (Player(policy, world, catalog, K, scan=scan) for scan in (False, True))
+    player, scan = (LoopPlayer(policy, world, catalog, K, scan=scan) for scan in (False, True))
     slates, clicked = player.record(STEPS)
     recorded = player.state
     player.begin()
@@ -59,7 +59,7 @@ def test_the_scan_shows_the_slates_of_the_policy_and_neither_shows_what_the_loop
 
 @pytest.mark.parametrize("name", ["cascade-lin-ts", pytest.param("cascade-ucb1", marks=pytest.mark.long)])
 def test_the_policy_begins_anew_and_from_the_free_row_that_its_policy_takes(name, world, catalog):
-    player = Player(make_policy(name), world, catalog, K)
+    player = LoopPlayer(make_policy(name), world, catalog, K)
     player.begin()
     player.play(0, STEPS)
     first = player.state
@@ -75,7 +75,7 @@ def test_the_policy_begins_anew_and_from_the_free_row_that_its_policy_takes(name
 @pytest.mark.long
 @pytest.mark.parametrize("name", OURS)
 def test_the_floor_ends_with_what_the_policy_has_learned(name, world, catalog):
-    player = Player(make_policy(name), world, catalog, K)
+    player = LoopPlayer(make_policy(name), world, catalog, K)
     player.begin()
     player.play(0, STEPS)
     floor = Floor(player)
@@ -93,7 +93,7 @@ def test_the_floor_ends_with_what_the_policy_has_learned(name, world, catalog):
 
 
 def test_the_floor_repeats_what_was_recorded(world, catalog):
-    player = Player(make_policy("cascade-ts"), world, catalog, K)
+    player = LoopPlayer(make_policy("cascade-ts"), world, catalog, K)
     player.begin()
     player.play(0, 5)
     floor = Floor(player)
@@ -111,7 +111,7 @@ def test_the_floor_repeats_what_was_recorded(world, catalog):
     ],
 )
 def test_the_floor_draws_the_thetas_of_the_policy(name, world, catalog):
-    player = Player(make_policy(name), world, catalog, K)
+    player = LoopPlayer(make_policy(name), world, catalog, K)
     player.begin()
     player.play(0, 1)
     floor = Floor(player)
@@ -181,7 +181,7 @@ def test_a_tiny_long_tail_has_its_best_item_too():
 @pytest.mark.long
 def test_the_driver_of_one_call_at_a_time_plays_the_recorded_steps(world, catalog):
     """The record against code that shares neither its loop nor its catalog."""
-    slates, clicked = Player(make_policy("cascade-lin-ucb"), world, catalog, K).record(20)
+    slates, clicked = LoopPlayer(make_policy("cascade-lin-ucb"), world, catalog, K).record(20)
     driver = Driver("cascade-lin-ucb", world.features, k=K)
     for slate, click in zip(slates, clicked, strict=True):
         # Ties alone depend on the key, and are settled once there are clicks.

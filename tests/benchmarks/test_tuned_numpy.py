@@ -5,8 +5,8 @@ import pytest
 
 import reference
 from benchmarks.bench.tuned_numpy import TUNED, best, kl_bound
-from firstclick.experiments.plain_numpy import TRANSCRIBED, divergence
 from firstclick.registry import make_policy
+from firstclick.studies.paper.plain_numpy import TRANSCRIBED, divergence
 from rounds import FEATURES, ITEMS, D, K, rounds
 
 

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from firstclick.cli.console import page, print_json, processes, talk
-from firstclick.cli.experiments import EngineName, Jobs, Overwrite, progress_and_resumption, watch
+from firstclick.cli.console import page, print_json, talk
+from firstclick.cli.experiments import EngineName, Jobs, Overwrite, at_work, watch
 from firstclick.cli.options import count
-from firstclick.experiments.engine import engine_named
-from firstclick.experiments.folder import check_folder
 from firstclick.extras import needed_by
 from firstclick.files.writing import write_whole
 from firstclick.studies.guide.conduct import RUNS, SEED, STEPS, policies_named
 from firstclick.studies.guide.conduct import compare as play_all
 from firstclick.studies.guide.standings import Line, lines_of
 from firstclick.studies.guide.stock import stock_worlds
-from firstclick.validation.whole_number import seed_number, whole_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,14 +59,9 @@ def compare(
     with needed_by("the guide"):
         from firstclick.studies.guide.figure import guide_figure
 
-    for name, value in (("steps", steps), ("runs", runs)):
-        whole_number(name, value, at_least=1)
-    seed_number(seed)
     worlds = stock_worlds(world or ())
     policies = policies_named(policy or ())
-    runner = engine_named(engine, processes(jobs))
-    check_folder(out)
-    with progress_and_resumption(out) as progress:
+    with at_work(out, engine, jobs) as (runner, progress):
         standings = play_all(
             policies, worlds, out, runner, steps=steps, runs=runs, seed=seed, overwrite=overwrite,
             watch=watch(progress),

@@ -1,13 +1,11 @@
 """What commands share: the progress bar, the seed, the output folder, the last words."""
 
-import csv
 import json
 import os
 import secrets
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator
@@ -23,6 +21,8 @@ from typer import TyperException
 
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
 from firstclick.experiments import Results
+from firstclick.experiments.folder import names_in
+from firstclick.experiments.results import as_csv
 from firstclick.extras import MissingExtra
 from firstclick.files.writing import drafting_process, folder_draft
 from firstclick.validation.whole_number import whole_number
@@ -150,22 +150,13 @@ def check_output(folder: Path | None, *, overwrite: bool) -> None:
     """Refuse a folder that holds something or cannot be written, before any work is done."""
     if folder is None:
         return
-    try:
-        if folder.exists() and not folder.is_dir():
-            raise InvalidInput(f"{folder} is a file; --out names a folder")
-        held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-        # A command that was killed while it wrote its report has left a draft, which goes with the next one.
-        held = [name for name in held if drafting_process(name) is None]
-        if held and not (overwrite and set(held) <= OUR_FILES):
-            ours = set(held) <= OUR_FILES
-            what = "results" if ours else f"other files ({min(set(held) - OUR_FILES)})"
-            way_out = "or say --overwrite" if ours else "or an empty one"
-            raise InvalidInput(f"--out {folder} holds {what} already; name a new folder, {way_out}")
-        parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        # Tried, because permissions alone do not tell: a file system may be read-only, or not a real one.
-        tempfile.TemporaryDirectory(dir=parent).cleanup()
-    except OSError as error:
-        raise InvalidInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
+    # A command that was killed while it wrote its report has left a draft, which goes with the next one.
+    found = names_in(folder, f"--out {folder}", "--out names a folder")
+    held = {name for name in found if drafting_process(name) is None}
+    if held and not (overwrite and held <= OUR_FILES):
+        what = f"other files ({min(held - OUR_FILES)})" if held - OUR_FILES else "results"
+        way_out = "or an empty one" if held - OUR_FILES else "or say --overwrite"
+        raise InvalidInput(f"--out {folder} holds {what} already; name a new folder, {way_out}")
 
 
 def write_output(results: Results, folder: Path, *, title: str, subtitle: str, command: str) -> None:
@@ -179,7 +170,7 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
     try:
         draft.mkdir(parents=True)
         results.save(draft / "results.json")
-        _write_csv(results, draft / "results.csv")
+        (draft / "results.csv").write_bytes(as_csv(results.rows()))
         missing = None
         try:
             from firstclick.report import regret_figure, save_figure, write_report
@@ -206,15 +197,6 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
         shutil.rmtree(draft, ignore_errors=True)
     if missing is not None:
         raise missing
-
-
-def _write_csv(results: Results, path: Path) -> None:
-    rows = results.rows()
-    # With csv, because a policy's label may hold commas. The error of a single run is no number: empty.
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(rows[0])
-        writer.writerows([None if value != value else value for value in row.values()] for row in rows)
 
 
 def print_json(value: Any) -> None:
