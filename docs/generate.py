@@ -1,4 +1,4 @@
-"""Write the pages that follow from the code: docs/{policies,sources,command-line,http}.md, and the table of
+"""Write the pages that follow from the code: docs/{policies,sources,command-line,http}.md, and the tables of
 docs/guide.md from docs/guide.csv, which is the results.csv of `firstclick compare`.
 
     python docs/generate.py
@@ -18,8 +18,9 @@ from firstclick.cli import app
 from firstclick.data.sources import source_classes
 from firstclick.parameters import Declared
 from firstclick.policies.base import Policy
+from firstclick.registry import is_research
 from firstclick.serve.http.routes import ROUTES
-from firstclick.studies.guide.page import guide_table
+from firstclick.studies.guide.page import appendix, core_of, guide_table
 from firstclick.studies.guide.standings import from_csv
 from firstclick.testing import CHECKS, checks_of
 
@@ -57,19 +58,21 @@ def paragraphs(cls: type[Declared]) -> list[str]:
 def policies_page() -> str:
     lines = [
         NOTICE,
-        "# Learners and worlds",
+        "# Policies and worlds",
         "",
-        "Write a learner or a world as `name` or `name:param=value,...`, on the command line "
+        "Write a policy or a world as `name` or `name:param=value,...`, on the command line "
         "(`--policy`, `--world`) and in Python (`make_policy`, `make_world`, or the class itself).",
         "",
-        "## Learners",
+        "## Policies",
         "",
+        "These are the core. The research policies are in the [appendix](#appendix-research-policies); "
+        "`firstclick policies --all` lists both.",
+        "",
+        *policies_section(research=False),
+        "## Checks that every policy passes",
+        "",
+        *checks_section(),
     ]
-    for name, cls in policy_classes().items():
-        features = "needs item features" if cls.needs_features else "needs no features"
-        source = f"{cls.paper}; " if cls.paper else ""
-        lines += [f"### `{name}`", "", *paragraphs(cls), f"*{source}{features}.*", "", *parameters(cls)]
-    lines += ["## Checks that every learner passes", "", *checks_section()]
     lines += ["## Worlds", ""]
     for name, world in world_classes().items():
         lines += [f"### `{name}`", "", *paragraphs(world), *parameters(world)]
@@ -77,14 +80,30 @@ def policies_page() -> str:
         "A world made of a feedback matrix (users x items, `firstclick.worlds.MatrixWorld`) comes from a "
         "file: `--interactions` on the command line, `firstclick.data` in Python.",
         "",
+        "## Appendix: research policies",
+        "",
+        "Policies of papers that we keep for comparison. They work wherever those of the core do.",
+        "",
+        *policies_section(research=True),
     ]
     return "\n".join(lines)
+
+
+def policies_section(research: bool) -> list[str]:
+    """The policies of one tier: what each does, where it comes from, its parameters."""
+    lines = []
+    for name, cls in policy_classes().items():
+        if is_research(cls) == research:
+            features = "needs item features" if cls.needs_features else "needs no features"
+            source = f"{cls.paper}; " if cls.paper else ""
+            lines += [f"### `{name}`", "", *paragraphs(cls), f"*{source}{features}.*", "", *parameters(cls)]
+    return lines
 
 
 def checks_section() -> list[str]:
     """Every check, who skips it, and why."""
     lines = [
-        "`firstclick.testing.check_policy` runs these; a learner that declares it cannot do something skips "
+        "`firstclick.testing.check_policy` runs these; a policy that declares it cannot do something skips "
         "the check of it, and says why.",
         "",
         "| check | skipped by |",
@@ -101,11 +120,11 @@ def checks_section() -> list[str]:
         for capability in {need: None for check in CHECKS for need in check.needs}:
             if not getattr(classes[name], capability):
                 reasons.setdefault((name, why_not(classes[name], capability)), []).append(f"`{capability}`")
-    learners: dict[tuple[str, str], list[str]] = {}
+    policies: dict[tuple[str, str], list[str]] = {}
     for (name, why), capabilities in reasons.items():
-        learners.setdefault((" and ".join(capabilities), why), []).append(f"`{name}`")
+        policies.setdefault((" and ".join(capabilities), why), []).append(f"`{name}`")
     lines += ["", "Why:", ""]
-    lines += [f"- Not {what}: {', '.join(names)}. {why}" for (what, why), names in sorted(learners.items())]
+    lines += [f"- Not {what}: {', '.join(names)}. {why}" for (what, why), names in sorted(policies.items())]
     return [*lines, ""]
 
 
@@ -129,12 +148,18 @@ def why_not(cls: type[Policy], capability: str) -> str:
 
 
 def guide_page() -> str:
-    """The guide as it is, with the table that its results give."""
+    """The guide as it is, with the tables that its results give: the core, and in the appendix everything."""
     page = (HERE / "guide.md").read_text(encoding="utf-8")
-    table = "\n".join(guide_table(from_csv((HERE / "guide.csv").read_text(encoding="utf-8"))))
-    before, _, rest = page.partition(TABLE_BEGINS)
-    _, _, after = rest.partition(TABLE_ENDS)
-    return f"{before}{TABLE_BEGINS}\n{table}{TABLE_ENDS}{after}"
+    lines = from_csv((HERE / "guide.csv").read_text(encoding="utf-8"))
+    tables = iter((guide_table(core_of(lines)), appendix(lines)))
+    page, found = re.subn(
+        f"{TABLE_BEGINS}.*?{TABLE_ENDS}",
+        lambda _: "\n".join([TABLE_BEGINS, *next(tables)]) + TABLE_ENDS,
+        page,
+        flags=re.DOTALL,
+    )
+    assert found == 2, "guide.md has lost the places of its tables"
+    return page
 
 
 def sources_page() -> str:

@@ -89,7 +89,7 @@ def test_importing_firstclick_compiles_nothing_and_leaves_the_heavy_libraries_al
 
 
 def test_kernels_never_draw_and_never_reorder_sums() -> None:
-    for path in [*(PACKAGE / "kernels").glob("*.py"), *(PACKAGE / "policies").glob("*.py")]:
+    for path in [*(PACKAGE / "kernels").rglob("*.py"), *(PACKAGE / "policies").rglob("*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute):
@@ -120,3 +120,14 @@ def test_every_public_name_is_there_and_documented() -> None:
     for name in set(firstclick.__all__) - {"__version__"}:
         thing = getattr(firstclick, name)
         assert thing.__doc__, f"firstclick.{name} has no docstring"
+
+
+# Tests of the whole, of pages and of processes have a folder of their own.
+BESIDE = {"benchmarks", "serve/databases"}
+
+
+def test_folders_of_tests_mirror_the_package() -> None:
+    tests = Path(__file__).parent
+    folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")} - {"."}
+    for folder in folders - BESIDE:
+        assert (PACKAGE / folder).is_dir(), f"tests/{folder} tests nothing of src/firstclick/{folder}"

@@ -229,7 +229,7 @@ def install(folder, source):
 
 def test_a_plug_in_is_found_played_cached_edited_and_removed(tmp_path):
     install(tmp_path, POLICY)
-    listed = json.loads(python(tmp_path, "-m", "firstclick", "policies", "--json"))
+    listed = json.loads(python(tmp_path, "-m", "firstclick", "policies", "--all", "--json"))
     assert [entry["name"] for entry in listed] == sorted([*OURS, "last-first"])
     (ours,) = (entry for entry in listed if entry["name"] == "last-first")
     assert ours["summary"] == "Show the items from the end of the catalog."

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.bench`: how fast the learners are, against all that they could be compared with."""
+"""`python -m benchmarks.bench`: how fast the policies are, against all that they could be compared with."""
 
 import json as json_format
 import re
@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option, Typer
+from typer import Option
 
 from benchmarks.bench.cells import (
     LONG_FEATURES,
@@ -27,13 +27,15 @@ from benchmarks.bench.peers.peer import installed
 from benchmarks.bench.peers.process import PEERS
 from benchmarks.bench.results import Bench, Kept
 from benchmarks.bench.run import already_measured, measure_cells, now
-from firstclick.cli import STYLE, main
+from firstclick.cli import main
+from firstclick.cli.app import App
 from firstclick.cli.console import Interrupted, Steps, page, print_json, progress_bar, talk
-from firstclick.cli.wording import count, number, shown
+from firstclick.cli.options import count, number
 from firstclick.errors import InvalidInput
 from firstclick.files.writing import write_whole
 from firstclick.policies.base import Policy
 from firstclick.registry import USUAL_POLICIES, make_policy
+from firstclick.validation.quoting import quoted
 
 # For each contender of a cell.
 SHORT_SECONDS, LONG_SECONDS = 0.4, 2.0
@@ -45,13 +47,13 @@ CELLS, OUTPUTS = "cells.jsonl", ("bench.json", "bench.md", "bench.svg", "bench.p
 def bench(
     policy: Annotated[
         list[str] | None,
-        Option(metavar="SPEC", help="Learner NAME[:param=value,...]; again for more; the usual by default."),
+        Option(metavar="SPEC", help="Policy NAME[:param=value,...]; again for more; the usual by default."),
     ] = None,
-    items: Annotated[
-        str | None, Option(metavar="N,N,...", help="Numbers of items; 16,256,3000 by default.")
+    n_items: Annotated[
+        str | None, Option("--items", metavar="N,N,...", help="Numbers of items; 16,256,3000 by default.")
     ] = None,
-    features: Annotated[
-        str | None, Option(metavar="N,N,...", help="Numbers of features; 20 by default.")
+    n_features: Annotated[
+        str | None, Option("--features", metavar="N,N,...", help="Numbers of features; 20 by default.")
     ] = None,
     k: Annotated[int, count("Items shown at a time.")] = K,
     long: Annotated[
@@ -77,7 +79,7 @@ def bench(
     ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
 ) -> None:
-    """Measure the time of a step of learners, on one core, against what it could be compared with.
+    """Measure the time of a step of policies, on one core, against what it could be compared with.
 
     Its own floor (drawing and learning alone), the dense scan, one pass over the features, NumPy plain and
     tuned, and with --peers other libraries. Interrupted, the same command with --out goes on. The first call
@@ -88,14 +90,14 @@ def bench(
       python -m benchmarks.bench --out results
 
     \b
-    One learner with a large catalog:
+    One policy with a large catalog:
       python -m benchmarks.bench --policy cascade-lin-ts --items 100000 --features 32
     """
     if overwrite and folder is None:
         raise InvalidInput("--overwrite goes with --out")
     policies = _policies(policy)
-    sizes = _sizes("--items", items, LONG_ITEMS if long else SHORT_ITEMS)
-    dimensions = _sizes("--features", features, LONG_FEATURES if long else SHORT_FEATURES)
+    sizes = _sizes("--items", n_items, LONG_ITEMS if long else SHORT_ITEMS)
+    dimensions = _sizes("--features", n_features, LONG_FEATURES if long else SHORT_FEATURES)
     cells = grid(policies, sizes, dimensions, k, sweep=long)
     if not peer_seconds > 0:
         raise InvalidInput(f"--peer-seconds must be above 0, got {peer_seconds:g}")
@@ -192,7 +194,9 @@ def _sizes(option: str, text: str | None, default: tuple[int, ...]) -> tuple[int
         if not all(number.is_integer() for number in numbers):
             raise ValueError
     except ValueError:
-        raise InvalidInput(f"{option} must be whole numbers separated by commas, got {shown(text)}") from None
+        raise InvalidInput(
+            f"{option} must be whole numbers separated by commas, got {quoted(text)}"
+        ) from None
     return tuple(int(number) for number in numbers)
 
 
@@ -203,7 +207,7 @@ def _bytes(text: str) -> int:
     except ValueError:
         size = 0
     if size <= 0:
-        raise InvalidInput(f"--peer-memory must be a size such as 4GB or 500MB, got {shown(text)}")
+        raise InvalidInput(f"--peer-memory must be a size such as 4GB or 500MB, got {quoted(text)}")
     return size
 
 
@@ -240,7 +244,8 @@ def _command() -> str:
     return shlex.join(words)
 
 
+app = App()
+app.command()(bench)
+
 if __name__ == "__main__":
-    app = Typer(**STYLE)
-    app.command()(bench)
     main(app)

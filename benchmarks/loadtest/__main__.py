@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
-from typer import Option, Typer
+from typer import Option
 
-from firstclick.cli import STYLE, main
+from firstclick.cli import main
+from firstclick.cli.app import App
 from firstclick.cli.console import page, print_json, progress_bar
-from firstclick.cli.wording import count, number
+from firstclick.cli.options import count, number
 from firstclick.errors import InvalidInput
 from firstclick.validation.whole_number import whole_number
 
@@ -163,7 +164,8 @@ def _ms(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
+app = App()
+app.command()(loadtest)
+
 if __name__ == "__main__":
-    app = Typer(**STYLE)
-    app.command()(loadtest)
     main(app)

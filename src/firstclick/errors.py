@@ -1,8 +1,29 @@
 """What firstclick raises when a caller breaks a rule."""
 
+from typing import Self
+
 
 class FirstclickError(Exception):
-    """Any mistake that firstclick can name; the message is one sentence for people."""
+    """Any mistake that firstclick can name; the message is one sentence for people.
+
+    `argument` is the argument it is about and `problem` what is wrong with it. `owner` is whose argument it
+    is, if not the caller's own: a policy, a file. Backquotes in a problem mark other arguments, such as
+    `overwrite=True`: the command line puts its options in their place.
+
+    >>> str(InvalidInput("must be at least 1, got 0", "k"))
+    'k must be at least 1, got 0'
+    """
+
+    def __init__(self, problem: str, argument: str = "", owner: str = "") -> None:
+        self.problem, self.argument, self.owner = problem, argument, owner
+        message = f"{argument} {problem}" if argument else problem
+        super().__init__(f"{owner}: {message}" if owner else message)
+
+    def within(self, owner: str) -> Self:
+        """The same error, now about a part of `owner`, such as a file."""
+        self.args = (f"{owner}: {self}",)
+        self.owner = f"{owner}: {self.owner}" if self.owner else owner
+        return self
 
 
 class InvalidInput(FirstclickError, ValueError):

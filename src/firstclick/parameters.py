@@ -4,15 +4,18 @@ class CascadeUCB1(Policy):
     name = "cascade-ucb1"
     radius: float = param(1.5, "weight of the confidence radius", above=0)
 
-CascadeUCB1(radius=0.5).label                      # 'cascade-ucb1:radius=0.5'
-CascadeUCB1.from_text({"radius": "0.5"})           # what the command line gives
+>>> from firstclick.policies.cascade_ucb1 import CascadeUCB1
+>>> CascadeUCB1(radius=0.5).label
+'cascade-ucb1:radius=0.5'
+>>> CascadeUCB1.from_text({"radius": "0.5"}).radius  # what the command line gives
+0.5
 """
 
 import dataclasses
 import difflib
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -23,6 +26,9 @@ from firstclick.validation.whole_number import in_powers
 
 # Kernels compute with 64 bits.
 LARGEST_INT = 2**64 - 1
+
+# What a paper may assume known. A comparison knows it of its worlds, and fills it in.
+FACTS = ("horizon", "1/horizon", "examination", "topics", "segments")
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,11 @@ class Rule:
     below: float | None = None
     words: tuple[str, ...] = ()
     optional: bool = False
+    told: str = ""  # which of FACTS this is; a comparison fills it in unless it was given
+
+    def __post_init__(self) -> None:
+        if self.told and self.told not in FACTS:
+            raise TypeError(f"told must be one of {', '.join(FACTS)}, got {self.told!r}")
 
     def describe(self) -> str:
         """The rule in words: 'above 0', 'one of a, b'."""
@@ -71,7 +82,8 @@ class Rule:
                 shown += ", which is not finite"
             elif isinstance(value, int) and abs(value) > LARGEST_INT:
                 shown += f", which is beyond {in_powers(LARGEST_INT)}"
-            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {shown}") from None
+            problem = f"must be {self.describe()}, got {shown}"
+            raise InvalidInput(problem, name, owner) from None
 
     def _number(self, kind: type, value: Any) -> Any:
         # Text is for `parse`; NumPy's numbers are Real, its bool is not.
@@ -108,7 +120,10 @@ def _number_in(text: str) -> float | str:
 
 
 def param(default: Any, help: str, *, kind: type | None = None, **rule: Any) -> Any:
-    """Declare one parameter with its default, its sentence in the docs and its rule."""
+    """Declare one parameter with its default, its sentence in the docs and its rule.
+
+    `told` says that a paper assumes it known: a comparison then fills in that one of FACTS.
+    """
     optional = default is None
     kind = kind or type(default)
     return dataclasses.field(
@@ -187,6 +202,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for the end of an error message, empty when nothing is near."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def check_distinct(kind: str, names: Sequence[str]) -> None:
+    """Refuse a name that comes twice."""
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InvalidInput(f"{kind} {name!r} is given twice")
 
 
 def check_name(kind: str, name: str, known: Iterable[str]) -> str:

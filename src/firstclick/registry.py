@@ -14,8 +14,9 @@ from firstclick.worlds.base import WorldSpec
 T = TypeVar("T", bound=Declared)
 
 PLUGINS = "firstclick.plugins"
+RESEARCH = "firstclick.policies.research"
 
-# Who plays where nobody is named: the learners of the paper, and those it is fair to compare them with.
+# Who plays where nobody is named: the policies of the paper, and those it is fair to compare them with.
 USUAL_POLICIES = (
     "cascade-lin-ts", "cascade-lin-ucb", "ranked-lin-ts", "cascade-ts", "cascade-kl-ucb", "cascade-ucb1",
     "random",
@@ -24,7 +25,7 @@ USUAL_POLICIES = (
 
 @cache
 def _load_everything() -> None:
-    for package_name in ("firstclick.policies", "firstclick.worlds", "firstclick.data.sources"):
+    for package_name in ("firstclick.policies", RESEARCH, "firstclick.worlds", "firstclick.data.sources"):
         package = importlib.import_module(package_name)
         for module in pkgutil.iter_modules(package.__path__, package_name + "."):
             importlib.import_module(module.name)
@@ -54,8 +55,17 @@ def named(base: type[T]) -> dict[str, type[T]]:
 
 
 def policy_classes() -> dict[str, type[Policy]]:
-    """Every known policy class by its name."""
+    """Every known policy class by its name.
+
+    >>> policy_classes()["cascade-ucb1"].defaults()
+    {'start': 'sample', 'radius': 1.5}
+    """
     return named(Policy)  # type: ignore[type-abstract]
+
+
+def is_research(policy: type[Policy]) -> bool:
+    """Whether the policy is of the second tier: usable everywhere, but lists show it only if asked."""
+    return policy.__module__.startswith(RESEARCH + ".")
 
 
 def world_classes() -> dict[str, type[WorldSpec]]:
@@ -69,7 +79,11 @@ def policy_class(name: str) -> type[Policy]:
 
 
 def make_policy(spec: str | Policy) -> Policy:
-    """The policy that `name:param=value,...` describes."""
+    """The policy that `name:param=value,...` describes.
+
+    >>> make_policy("cascade-ucb1:radius=0.5")
+    CascadeUCB1(start='sample', radius=0.5)
+    """
     if isinstance(spec, Policy):
         return spec
     if not isinstance(spec, str):
@@ -80,7 +94,11 @@ def make_policy(spec: str | Policy) -> Policy:
 
 
 def make_world(spec: str) -> WorldSpec:
-    """The kind of world that `name:param=value,...` describes, ready to be built."""
+    """The kind of world that `name:param=value,...` describes, ready to be built.
+
+    >>> make_world("blb:n_items=9,k=3").build(seed=1).n_items
+    9
+    """
     name, texts = split_spec(spec)
     return find("world", name, world_classes()).from_text(texts)
 

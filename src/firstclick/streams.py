@@ -22,7 +22,7 @@ def _digest(seed: int, names: tuple[Name, ...]) -> bytes:
     words = [name if isinstance(name, str) else operator.index(name) for name in names]
     number = operator.index(seed)
     if abs(number) > LARGEST_SEED:
-        raise InvalidInput(f"seed must be at most {in_powers(LARGEST_SEED)}, got {quoted(number)}")
+        raise InvalidInput(f"must be at most {in_powers(LARGEST_SEED)}, got {quoted(number)}", "seed")
     text = json.dumps([number, *words])
     return hashlib.blake2b(text.encode(), digest_size=32).digest()
 

@@ -15,7 +15,7 @@ SMALLEST_SIGMA, LARGEST_SIGMA = 1e-100, 1e100
 def _check(**values: float) -> None:
     for name, value in values.items():
         if not isinstance(value, Real) or isinstance(value, bool) or not _is_finite(value):
-            raise InvalidInput(f"{name} must be a finite number, got {quoted(value)}")
+            raise InvalidInput(f"must be a finite number, got {quoted(value)}", name)
         if name == "theta_norm":
             fine, rule = value >= 0, "at least 0"
         elif name in ("n_features", "k", "steps"):
@@ -27,9 +27,9 @@ def _check(**values: float) -> None:
         if name == "sigma" and fine and not SMALLEST_SIGMA <= value <= LARGEST_SIGMA:
             fine, rule = False, f"between {SMALLEST_SIGMA:g} and {LARGEST_SIGMA:g}"
         if not fine:
-            raise InvalidInput(f"{name} must be {rule}, got {quoted(value)}")
+            raise InvalidInput(f"must be {rule}, got {quoted(value)}", name)
         if value > LARGEST:
-            raise InvalidInput(f"{name} must be at most {LARGEST:g}, got {quoted(value)}")
+            raise InvalidInput(f"must be at most {LARGEST:g}, got {quoted(value)}", name)
 
 
 def _is_finite(value: float) -> bool:
@@ -88,7 +88,7 @@ def regret_bound(
     width = least if c is None else c
     _check(c=width)
     if width < least:
-        raise InvalidInput(f"c must be at least {least} for Theorem 1 to hold, got {quoted(width)}")
+        raise InvalidInput(f"must be at least {least} for Theorem 1 to hold, got {quoted(width)}", "c")
 
     def bound() -> float:
         growth = log1p(n * k / d / sigma / sigma)

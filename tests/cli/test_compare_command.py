@@ -27,7 +27,7 @@ def test_it_writes_the_table_and_the_picture_and_goes_on_where_it_was(run, folde
     assert (folder / "guide" / "guide.md").read_bytes() == page
 
 
-def test_json_has_every_learner_and_null_for_what_is_no_number(run):
+def test_json_has_every_policy_and_null_for_what_is_no_number(run):
     seen = run("compare", *SMALL, "--policy", "cascade-lin-ts", "--json")
     assert seen.code == 0
     lines = json.loads(seen.out)
@@ -64,5 +64,5 @@ def test_a_folder_of_another_call_is_refused_without_overwrite(run):
     other = ("compare", *SMALL, "--seed", 9, "--out", "guide")
     seen = run(*other)
     assert seen.code == 2
-    assert "holds the results of another call; say --overwrite to replace them" in seen.err
+    assert "holds the results of another call; pass --overwrite to replace them" in seen.err
     assert run(*other, "--overwrite").code == 0

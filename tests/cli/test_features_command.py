@@ -93,7 +93,7 @@ def test_a_file_that_is_there_is_kept_unless_told_otherwise(run, folder):
     (folder / "items.csv").write_text("mine")
     seen = run("features", SMALL, "--out", "items.csv")
     assert (seen.code, seen.out) == (2, "")
-    assert seen.err == "error: --out items.csv is there already; name a new file, or say --overwrite\n"
+    assert seen.err == "error: --out items.csv is there already; name another file, or say --overwrite\n"
     assert (folder / "items.csv").read_text() == "mine"
     assert run("features", SMALL, "--out", "items.csv", "--overwrite").code == 0
     assert len(read_catalog("items.csv").items) == 400
@@ -158,12 +158,13 @@ def test_without_pyarrow_it_is_said_before_anything_is_read(run, monkeypatch):
 
     def without(name, *rest):
         if name.startswith("pyarrow"):
-            raise ImportError
+            raise ModuleNotFoundError(name=name)
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
     seen = run("features", "movielens", "--data", ".", "--out", "items.parquet")
-    assert seen.err == "error: items.parquet: writing Parquet needs pip install 'firstclick[parquet]'\n"
+    told = "items.parquet: writing Parquet needs pyarrow: pip install 'firstclick[parquet]'"
+    assert seen.err == f"error: {told}\n"
     assert seen.code == 2
 
 

@@ -5,15 +5,17 @@ import sys
 
 from firstclick import make_policy, policy_classes
 from firstclick.parameters import Rule
+from firstclick.registry import is_research
 
 
 def test_json_describes_every_policy_and_every_parameter(run):
-    seen = run("policies", "--json")
+    seen = run("policies", "--all", "--json")
     assert (seen.code, seen.err) == (0, "")
     described = {entry["name"]: entry for entry in json.loads(seen.out)}
     assert list(described) == list(policy_classes())
     for name, cls in policy_classes().items():
         assert described[name]["needs_features"] is cls.needs_features
+        assert described[name]["research"] is is_research(cls)
         # JSON has lists and no tuples.
         assert {key: entry["default"] for key, entry in described[name]["parameters"].items()} == json.loads(
             json.dumps(cls.defaults())
@@ -25,7 +27,7 @@ def test_json_describes_every_policy_and_every_parameter(run):
 
 
 def test_the_list_shows_the_same_to_people(run):
-    shown = run("policies").out
+    shown = run("policies", "--all").out
     for name, cls in policy_classes().items():
         assert f"\n{name}  " in "\n" + shown
         assert cls.paper in shown
@@ -33,8 +35,26 @@ def test_the_list_shows_the_same_to_people(run):
     assert "horizon=  " in shown, "no default, and not 'None'"
 
 
+CORE = {
+    "bubble-rank", "c3-ucb", "cascade-hybrid", "cascade-kl-ucb", "cascade-lin-ts", "cascade-lin-ucb",
+    "cascade-ts", "cascade-ucb1", "context-lin-ts", "dcm-lin-ucb", "discounted-lin-ucb", "random",
+    "ranked-lin-ts", "vac2-ucb",
+}  # fmt: skip
+
+
+def test_without_all_the_core_is_listed_and_one_line_says_so(run):
+    seen = run("policies")
+    listed = {line.split()[0] for line in seen.out.splitlines() if not line.startswith(" ")}
+    assert {name for name in listed if policy_classes()[name].__module__.startswith("firstclick.")} == CORE
+    assert seen.err == "17 research policies are not listed: firstclick policies --all\n"
+    described = json.loads(run("policies", "--json").out)
+    assert {entry["name"] for entry in described} == listed
+    assert not any(entry["research"] for entry in described)
+    assert run("policies", "--all").err == ""
+
+
 def test_a_default_can_be_given_back_as_it_is_shown(run):
-    for line in run("policies").out.splitlines():
+    for line in run("policies", "--all").out.splitlines():
         if not line.startswith(" "):
             name = line.split()[0]
         elif "=" in line.split()[0] and not line.split()[0].endswith("="):

@@ -334,6 +334,17 @@ def test_what_the_server_refuses_is_raised_and_not_sent_again(kind: str, code: i
     assert "fc_secret" not in str(found.value)
 
 
+def test_a_refusal_knows_the_field_that_it_is_about(kind: str) -> None:
+    error = {"status": "malformed", "message": "k must be at least 1, got 0", "field": "k"}
+    script = Script(httpx.Response(422, json={"error": error}))
+    with (
+        script.client(kind) as shop,
+        pytest.raises(errors.Malformed, match=r"^k must be at least 1, got 0$") as found,
+    ):
+        shop.recommend(k=0)
+    assert found.value.argument == "k"
+
+
 def test_every_kind_of_error_has_its_class() -> None:
     expected = [
         Conflict, errors.Unknown, errors.Expired, errors.Malformed, errors.TooLarge, Overloaded, Unavailable,

@@ -227,7 +227,7 @@ def test_a_header_met_as_a_value_is_suspected(write):
     path = write("user,item,rating\na,b,5\n")
     assert refusal(path, value_column=2) == (
         "ratings.dat line 1: value 'rating' in column 2 is not a number; "
-        "if line 1 is a header, name the columns or pass header=True"
+        "if line 1 is a header, name the columns or pass `header=True`"
     )
 
 
@@ -260,12 +260,12 @@ def test_a_column_name_that_occurs_twice_is_refused(write):
 def test_users_and_items_cannot_be_one_column(write):
     path = write("user,item\na,b\n")
     message = refusal(path, user_column="item", item_column="item")
-    assert message == "ratings.dat: user_column and item_column are both column 'item'"
+    assert message == "ratings.dat: `user_column` and `item_column` are both column 'item'"
 
 
 def test_contradicting_options_are_refused(write):
     path = write("user,item\na,b\n")
-    assert refusal(path, above=3) == "above=3 needs a value_column to compare with"
+    assert refusal(path, above=3) == "above needs `value_column`, the column to compare with it"
     assert refusal(path, value_column=1, above=float("nan")) == "above must be a number, got nan"
     assert refusal(path, user_column="user", header=False) == (
         "column 'user' is a name, but header=False says that ratings.dat has none"
@@ -281,7 +281,7 @@ def test_a_file_without_rows_is_refused(write):
 
 def test_a_file_without_known_separator_is_refused(write):
     message = refusal(write("1 2 3\n"))
-    assert message == "ratings.dat line 1: no '::', tab, comma or semicolon; pass the separator"
+    assert message == "ratings.dat line 1: no '::', tab, comma or semicolon; pass `separator`"
 
 
 def test_a_quote_that_never_ends_is_refused_where_it_begins(write):
@@ -307,7 +307,7 @@ def test_undecodable_bytes_are_refused_with_line_encoding_and_way_out(write):
     path = write(b"u,a\n" * 5000 + b"v,caf\xe9\n" + b"w,b\n" * 5000)
     assert refusal(path) == (
         "ratings.dat line 5001: bytes that are not utf-8-sig; "
-        "pass the file's own encoding, for example encoding='iso-8859-1'"
+        "if it is a text file, pass its encoding, for example `encoding='iso-8859-1'`"
     )
     assert ("v", "café") in liked(read_interactions(path, encoding="iso-8859-1"))
 

@@ -240,12 +240,15 @@ def test_unknown_columns_are_refused_with_the_nearest_in_every_form(tmp_path):
         path = write(tmp_path)
         assert refusal(path, item_name="titel") == f"{path.name} {said}"
         assert refusal(path, item="9") == f"{path.name} has no column 9; its columns are 0 to 5"
-        message = f"{path.name}: user_column and item_column are both column 'film'"
+        message = f"{path.name}: `user_column` and `item_column` are both column 'film'"
         assert refusal(path, user="film") == message
     for frame in (pd.DataFrame(LOG), pl.DataFrame(LOG)):
         assert frame_refusal(frame, name_column="titel") == f"the frame {said}"
         assert frame_refusal(frame, above=float("nan")) == "above must be a number, got nan"
-        assert frame_refusal(frame, value_column=None) == "above=3 needs a value_column to compare with"
+        assert (
+            frame_refusal(frame, value_column=None)
+            == "above needs `value_column`, the column to compare with it"
+        )
 
 
 @pytest.mark.parametrize("given", [LOG, pl.LazyFrame(LOG), pd.Series([1]), pa.table(LOG), np.ones((3, 2))])
@@ -282,7 +285,7 @@ def test_options_of_text_files_do_not_go_with_parquet(tmp_path):
 def test_parquet_without_its_library_says_what_to_install(tmp_path, monkeypatch):
     path = as_parquet(tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert refusal(path) == "log.parquet: reading Parquet needs pip install 'firstclick[parquet]'"
+    assert refusal(path) == "log.parquet: reading Parquet needs pyarrow: pip install 'firstclick[parquet]'"
 
 
 def test_a_path_without_a_file_is_refused(tmp_path):

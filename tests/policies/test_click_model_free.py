@@ -11,7 +11,8 @@ from firstclick.kernels.clicks import answer, examined_positions
 from firstclick.kernels.compiling import compiled, learn, recommend
 from firstclick.kernels.design import g_optimal, spanning
 from firstclick.kernels.hashing import mix, uniform
-from firstclick.policies import batch_rank, bubble_rank, recur_rank
+from firstclick.policies import bubble_rank
+from firstclick.policies.research import batch_rank, recur_rank
 from firstclick.registry import make_policy
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
@@ -37,7 +38,7 @@ class Step:
 
 
 def play_both(policy, slow, attractions, steps, *, k=3, features=None, restrict=False):
-    """Play the learner and its reference on the same clicks, by position, and compare every slate."""
+    """Play the policy and its reference on the same clicks, by position, and compare every slate."""
     attractions = np.array(attractions)
     n = len(attractions)
     driver = Driver(policy, np.eye(n) if features is None else features, k=k)
@@ -416,7 +417,7 @@ def test_top_rank_says_which_of_its_settings_takes_items_later():
 
 
 @pytest.mark.plain
-def test_items_that_come_later_start_where_their_learner_says():
+def test_items_that_come_later_start_where_their_policy_says():
     catalog = Catalog(["a", "b", "c", "d"], np.eye(4))
     names = ("top-rank:pairs=shown", "bubble-rank", "batch-rank")
     rankers = {name: Ranker(catalog, k=2, policy=name) for name in names}

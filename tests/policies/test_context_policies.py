@@ -1,4 +1,4 @@
-"""Learners that are told of the user: each equals a slow reference, and without a context its parent."""
+"""Policies that are told of the user: each equals a slow reference, and without a context its parent."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Learners that count, beyond the paper's: each equals its slow reference, and its parent where it can."""
+"""Policies that count, beyond the paper's: each equals its slow reference, and its parent where it can."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 import reference
 from firstclick import InvalidInput, make_policy
 from firstclick.kernels.hashing import fill_normal, mix, uniform
-from firstclick.policies.cascade_glr_ucb import change_evidence, remember
+from firstclick.policies.research.cascade_glr_ucb import change_evidence, remember
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
 from sizes import size

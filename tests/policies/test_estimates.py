@@ -1,4 +1,4 @@
-"""What a learner holds for items, and how uncertain it is, against the formulas."""
+"""What a policy holds for items, and how uncertain it is, against the formulas."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def test_counts_of_millions_keep_their_digits():
     np.testing.assert_allclose(deviations, wanted.std(), rtol=1e-9)
 
 
-# Learners whose estimates are wrong in one way each. Without a name of their own they are not registered.
+# Policies whose estimates are wrong in one way each. Without a name of their own they are not registered.
 
 
 class ChangesTheState(CascadeTS):
@@ -187,12 +187,12 @@ def test_wrong_estimates_are_caught_by_the_conformance_check(policy, sentence):
 
 
 @pytest.mark.plain
-def test_a_learner_that_holds_nothing_passes_the_conformance_check():
+def test_a_policy_that_holds_nothing_passes_the_conformance_check():
     estimates_follow_what_is_observed(HoldsNothing())
     estimates_follow_what_is_observed(Random())
 
 
-# A learner that knows nothing of estimates, from a file of its own; and all others, with JIT on and off.
+# A policy that knows nothing of estimates, from a file of its own; and all others, with JIT on and off.
 SCRIPT = """
 import json, sys, warnings
 import numpy as np

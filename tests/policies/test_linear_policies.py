@@ -1,4 +1,4 @@
-"""Linear learners beyond the paper: each equals a slow version of itself, and with its extension switched off
+"""Linear policies beyond the paper: each equals a slow version of itself, and with its extension switched off
 its parent, slate by slate."""
 
 import numpy as np
@@ -99,28 +99,28 @@ class SlowDependent(reference.LinTS):
 class SlowForgetting:
     """Keeps the whole log, and sums it up anew: what is n slates old counts discount^n."""
 
-    def __init__(self, learner, share, detector=np.inf):
-        self.learner, self.share, self.detector = learner, share, detector
+    def __init__(self, policy, share, detector=np.inf):
+        self.policy, self.share, self.detector = policy, share, detector
         self.log, self.missing, self.alarms = [], 0.0, 0
 
     def recommend(self, *asked):
-        return self.learner.recommend(*asked)
+        return self.policy.recommend(*asked)
 
     def learn(self, slate, clicks):
-        x, sigma = self.learner.x, self.learner.sigma
+        x, sigma = self.policy.x, self.policy.sigma
         examined = slate[: clicks[0] + 1] if clicks else slate
-        held = np.clip(x @ np.linalg.solve(self.learner.M, self.learner.B) / sigma**2, 0, 1)
+        held = np.clip(x @ np.linalg.solve(self.policy.M, self.policy.B) / sigma**2, 0, 1)
         seen = [(item, float(position in clicks)) for position, item in enumerate(examined)]
         for item, clicked in seen:
             self.missing = max(self.missing + held[item] - clicked - 0.1, 0.0)
         if self.missing > self.detector:
             self.log, self.missing, self.alarms = [], 0.0, self.alarms + 1
         self.log.append(seen)
-        self.learner.M, self.learner.B = np.eye(x.shape[1]), np.zeros(x.shape[1])
+        self.policy.M, self.policy.B = np.eye(x.shape[1]), np.zeros(x.shape[1])
         for age, slate_seen in enumerate(reversed(self.log)):
             for item, clicked in slate_seen:
-                self.learner.M += self.share**age * np.outer(x[item], x[item]) / sigma**2
-                self.learner.B += self.share**age * x[item] * clicked
+                self.policy.M += self.share**age * np.outer(x[item], x[item]) / sigma**2
+                self.policy.B += self.share**age * x[item] * clicked
 
 
 class SlowLinTSCascade(reference.LinTS):
@@ -222,8 +222,8 @@ def test_slates_equal_those_of_a_slow_version(policy):
         clicks = some_clicks(draw, K, most) if most > 1 else [0] if draw.random() < (step % 80 < 50) else []
         driver.learn(slate, clicks)
         slow.learn(slate, clicks)
-    learner = slow.learner if isinstance(slow, SlowForgetting) else slow
-    precision = learner.Q if isinstance(slow, SlowLogistic) else learner.M
+    policy = slow.policy if isinstance(slow, SlowForgetting) else slow
+    precision = policy.Q if isinstance(slow, SlowLogistic) else policy.M
     np.testing.assert_allclose(driver.state.precision, precision, rtol=1e-6, atol=1e-6)
     if isinstance(slow, SlowForgetting) and slow.detector < np.inf:
         assert slow.alarms >= 2

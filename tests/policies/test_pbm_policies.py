@@ -1,4 +1,4 @@
-"""Learners of clicks by position: each equals its slow reference, and with all chances 1 its parent."""
+"""Policies of clicks by position: each equals its slow reference, and with all chances 1 its parent."""
 
 from math import inf, log, sqrt
 
@@ -8,7 +8,7 @@ import pytest
 from firstclick import Catalog, InvalidInput, Ranker
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.positions import may_reach
-from firstclick.policies import pbm_pie
+from firstclick.policies.research import pbm_pie
 from firstclick.registry import make_policy
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request

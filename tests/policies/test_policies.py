@@ -1,4 +1,4 @@
-"""Each learner equals its slow reference, slate by slate, with filters, sigma != 1 and ties."""
+"""Each policy equals its slow reference, slate by slate, with filters, sigma != 1 and ties."""
 
 import numpy as np
 import pytest
@@ -61,7 +61,7 @@ def test_slates_equal_the_reference(policy):
 @given(
     seed=st.integers(0, 2**32), sigma=st.floats(0.05, 20), n_items=st.integers(3, 600), d=st.integers(1, 9)
 )
-def test_linear_learners_equal_the_reference_whatever_the_sizes(seed, sigma, n_items, d):
+def test_linear_policies_equal_the_reference_whatever_the_sizes(seed, sigma, n_items, d):
     # Up to 600 items, so that scans run over several tiles and the last one is not full.
     features = stream(seed, "features").standard_normal((n_items, d)) * stream(seed, "scale").uniform(0, 3)
     clicks = stream(seed, "clicks").integers(0, K + 1, 12)
@@ -129,7 +129,7 @@ def test_unseen_items_share_the_first_places_fairly():
     assert np.abs(first - each).max() < 6 * np.sqrt(each)
 
 
-def test_beta_learner_ranks_by_posterior_draws():
+def test_beta_policy_ranks_by_posterior_draws():
     # An item with 90 of 100 beats one with 10 of 100 in every draw but one in more than 1e12.
     driver = Driver("cascade-ts", n_items=3, k=2)
     driver.state.examined[:] = 100

@@ -1,4 +1,4 @@
-"""Learners recommend the same slates with their shortcuts and without, whatever they have learned."""
+"""Policies recommend the same slates with their shortcuts and without, whatever they have learned."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ from firstclick.testing import Driver, request
 from firstclick.worlds.base import Stage
 from sizes import policies, size
 
-LEARNERS = ("cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb")
+POLICIES = ("cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb")
 COUNTING = (
     "cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first", "cascade-kl-ucb:start=pessimistic",
     "cascade-ucb-v",
@@ -98,7 +98,7 @@ def linear():
     "policy",
     [
         pytest.param(policy, marks=[] if policy.startswith(QUICK) else [pytest.mark.long])
-        for policy in [*LEARNERS, "cascade-lin-ucb:c=theory,horizon=9000", *COUNTING[2:]]
+        for policy in [*POLICIES, "cascade-lin-ucb:c=theory,horizon=9000", *COUNTING[2:]]
     ],
 )
 @pytest.mark.parametrize("stage", [invented, linear])
@@ -107,7 +107,7 @@ def test_every_slate_of_a_run_is_the_same(policy, stage):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", LEARNERS)
+@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("stage", [films, invented, linear])
 def test_every_slate_of_a_hundred_thousand_steps_is_the_same(policy, stage):
     assert first_difference(policy, stage(), k=4, steps=100_000) == -1
@@ -195,7 +195,7 @@ def test_counts_that_changed_without_feedback_are_noticed_by_their_time(policy):
     check_slates(driver, np.random.default_rng(1), 20, 0.1)
 
 
-@pytest.mark.parametrize("policy", policies([*LEARNERS, "cascade-ts"]))
+@pytest.mark.parametrize("policy", policies([*POLICIES, "cascade-ts"]))
 @pytest.mark.usefixtures("small_indexes")
 def test_a_ranker_that_gets_another_state_forgets_its_shortcuts(policy):
     draw = np.random.default_rng(8)

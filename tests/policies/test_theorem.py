@@ -1,4 +1,4 @@
-"""Theorem 1 where it can be broken: CascadeLinUCB stays below the bound, a wrong learner does not."""
+"""Theorem 1 where it can be broken: CascadeLinUCB stays below the bound, a wrong policy does not."""
 
 import numpy as np
 import pytest
@@ -15,13 +15,13 @@ from firstclick.streams import stream_key
 from firstclick.worlds import LinearWorld
 
 # Two features, one place, a million steps: the bound is a tenth of the steps. The second item is the
-# better one by 0.3, so that a learner which goes on showing the first loses three times the bound.
+# better one by 0.3, so that a policy which goes on showing the first loses three times the bound.
 WORLD = LinearWorld([[1.0, 0.0], [0.6, 0.8]], [0.3, 0.525])
 GIVEN = {"n_features": 2, "k": 1, "steps": 1_000_000, "theta_norm": float(np.linalg.norm(WORLD.theta))}
 
 
 class LearnsTheOpposite(CascadeLinUCB):
-    """A deliberately wrong learner: it takes a click for no click."""
+    """A deliberately wrong policy: it takes a click for no click."""
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
@@ -31,8 +31,8 @@ class LearnsTheOpposite(CascadeLinUCB):
         observe_slate(state, catalog, request, slate, examined, turned, numbers.sigma, numbers.scale)
 
 
-@pytest.mark.long  # A wrong learner, compiled anew each time.
-def test_the_regret_of_lin_ucb_is_below_the_bound_and_that_of_a_wrong_learner_above():
+@pytest.mark.long  # A wrong policy, compiled anew each time.
+def test_the_regret_of_lin_ucb_is_below_the_bound_and_that_of_a_wrong_policy_above():
     np.testing.assert_allclose(WORLD.attractions, [0.3, 0.6])
     bound = regret_bound(**GIVEN)
     assert 0.05 * GIVEN["steps"] < bound < 0.15 * GIVEN["steps"]

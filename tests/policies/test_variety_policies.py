@@ -1,4 +1,4 @@
-"""Learners that care for variety: each equals a slow reference, and without shared topics its parent."""
+"""Policies that care for variety: each equals a slow reference, and without shared topics its parent."""
 
 import numpy as np
 import pytest

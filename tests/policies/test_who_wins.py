@@ -1,7 +1,7 @@
-"""Each learner wins where its paper says it should, in the stock worlds; or it is known not to.
+"""Each policy wins where its paper says it should, in the stock worlds; or it is known not to.
 
 A claim is decided by Wilcoxon's signed-rank test on a dozen runs or more, each in another world of its kind,
-with the same users for both learners. It passes only if luck gives as much to one of two equals in less than
+with the same users for both policies. It passes only if luck gives as much to one of two equals in less than
 one case of a thousand: if all pairs below were equals, any would pass with a chance of less than 5 %, those
 counted twice that were tried twice. How many runs a claim gets was settled on worlds of other seeds; then all
 claims were played once on these, and those that did not pass got more runs on others still, or are told of as
@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 from scipy.stats import wilcoxon
 
-from firstclick.experiments.engine import play_here
+from firstclick.experiments.engines import play_here
 from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.stock import stock_worlds
 
@@ -81,17 +81,17 @@ def pairs_of(claims):
 
 
 def regrets_of(claims, seed, tmp_path_factory):
-    """What gives the regrets of all runs in a world, by learner; it is played once for all its claims."""
+    """What gives the regrets of all runs in a world, by policy; it is played once for all its claims."""
 
     @cache
     def played_in(world):
         steps, runs, pairs = claims[world]
-        policies = policies_named(sorted({learner for pair in pairs for learner in pair}))
+        policies = policies_named(sorted({policy for pair in pairs for policy in pair}))
         folder = tmp_path_factory.mktemp(world)
         played = compare(
             policies, stock_worlds([world]), folder, play_here, steps=steps, runs=runs, seed=seed
         )
-        return {one.learner: one.regret for one in played}
+        return {one.asked: one.regret for one in played}
 
     return played_in
 

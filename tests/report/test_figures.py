@@ -12,21 +12,25 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from firstclick import policy_classes
 from firstclick.errors import InvalidInput
 from firstclick.experiments.results import Results
-from firstclick.report.figures import caption, figure_bytes, regret_figure, save_figure
+from firstclick.policies.base import FAMILIES
+from firstclick.report.comparisons import caption, regret_figure
+from firstclick.report.figures import figure_bytes, save_figure
 from firstclick.report.labels import spread
-from firstclick.report.style import KNOWN, line_styles
+from firstclick.report.style import LOOKS, family_looks, line_styles
 
 MakeResults = Callable[..., Results]
-PLUGINS = ["top-rank", "cascade-exp3", "epsilon-greedy", "batch-rank"]  # whose hashes differ
+PLUGINS = ["softmax-rank", "cascade-exp3", "epsilon-greedy", "third"]  # whose hashes differ
 EVERY_KIND = [
     (measure, scale) for measure in ("expected_regret", "regret", "reward") for scale in ("linear", "log")
 ]
 
 
 def curves(figure: Figure) -> dict[str, Line2D]:
-    return {str(line.get_label()): line for line in figure.axes[0].lines if str(line.get_label())[0] != "_"}
+    labels = [(str(line.get_label()), line) for line in figure.axes[0].lines]
+    return {label: line for label, line in labels if label and not label.startswith("_")}
 
 
 def texts(figure: Figure) -> list[str]:
@@ -134,7 +138,7 @@ def test_many_long_names_make_the_figure_taller_and_none_overlaps(make_results: 
         (text.get_window_extent() for text in figure.axes[0].texts),
         key=lambda box: box.y0,
     )
-    assert len(boxes) == len(names)
+    assert len(boxes) == len(names) + 1  # and the measure, above
     assert all(below.y1 <= above.y0 + 1 for below, above in pairwise(boxes))
     assert boxes[0].y0 >= 0
     assert boxes[-1].y1 <= figure.bbox.y1
@@ -178,8 +182,21 @@ def test_wrong_arguments_are_named(results: Results, tmp_path: Path) -> None:
         save_figure(regret_figure(results), tmp_path / "figure.gif")
 
 
+# The paper's policies and those beside them look as they always did.
+KNOWN = {
+    "random": LOOKS["grey"],
+    "cascade-ucb1": LOOKS["amber"],
+    "cascade-kl-ucb": LOOKS["vermilion"],
+    "cascade-ts": LOOKS["pink"],
+    "cascade-lin-ts": LOOKS["blue"],
+    "cascade-lin-ucb": LOOKS["sky"],
+    "ranked-lin-ts": LOOKS["green"],
+}
+
+
 def test_a_policy_keeps_its_style_in_any_company() -> None:
-    everyone = [*KNOWN, *PLUGINS, "cascade-ucb1:radius=0.5", "cascade-ucb1:radius=2"]
+    ours = [name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")]
+    everyone = [*ours, *PLUGINS, "cascade-ucb1:radius=0.5", "cascade-ucb1:radius=2"]
     styles = line_styles(everyone)
     assert {name: styles[name] for name in KNOWN} == KNOWN
     for policy in everyone:
@@ -195,3 +212,23 @@ def test_no_two_policies_look_alike_even_in_grey_print() -> None:
     assert len({styles[name].color for name in [*KNOWN, *plugins]}) == len(KNOWN) + len(plugins)
     assert {styles[name].color for name in variants} == {KNOWN["cascade-lin-ts"].color}
     assert len({style.marker for style in KNOWN.values()}) == len(KNOWN)
+
+
+def test_colours_follow_from_the_family_and_no_two_policies_look_alike() -> None:
+    classes = {n: cls for n, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
+    styles = line_styles(classes)
+    assert len({(style.color, style.dash) for style in styles.values()}) == len(classes)
+    for family in filter(None, FAMILIES):
+        colors = {look.color for look in family_looks(family)}
+        assert {styles[name].color for name, cls in classes.items() if cls.family == family} <= colors
+        others = {styles[name].color for name, cls in classes.items() if cls.family != family}
+        assert not others & colors
+        # There is room for plug-ins.
+        assert len({(look.color, look.dash) for look in family_looks(family)}) >= 18
+
+
+def test_variants_keep_clear_of_the_family() -> None:
+    # Six dashes of blue are left beside the plain one; two other policies have some of them.
+    variants = [f"cascade-lin-ts:sigma={sigma}" for sigma in (0.1, 0.5, 2)]
+    styles = line_styles(["cascade-lin-ts", "lin-ts-cascade", "logistic-ts", *variants])
+    assert len({(style.color, style.dash) for style in styles.values()}) == len(styles)

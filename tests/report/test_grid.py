@@ -9,17 +9,20 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
+from firstclick import policy_classes
 from firstclick.errors import InvalidInput
+from firstclick.registry import USUAL_POLICIES
 from firstclick.report.figures import figure_bytes, save_figure
-from firstclick.report.grid import grid_figure, sweep_figure
+from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Curve, Plot, ceiling_for
-from firstclick.report.style import FREE, KNOWN, dark_colors, setting_style
+from firstclick.report.style import FREE, LOOKS, dark_colors, line_styles, setting_style
 
 STEP = np.array([1, 10, 100, 1_000, 20_000, 50_000, 100_000], np.int64)
 LONG = "Synthetic stand-in for the Million Song data, 400,000 users and 10,000 songs, all of them made up"
@@ -54,7 +57,7 @@ def learners(share: float = 1.0) -> Plot:
 
 
 def clipped_late(other: float) -> Plot:
-    """There is no room in the panel for a word on the curve that leaves."""
+    """One curve leaves near the right edge."""
     return Plot("L = 16", (curve("cascade-ucb1", 1050.0), curve("cascade-lin-ts", other)), ceiling=1000.0)
 
 
@@ -62,14 +65,19 @@ def drawn(axes: Axes) -> list[Line2D]:
     return [line for line in axes.lines if len(np.asarray(line.get_xdata())) == len(STEP)]
 
 
+def numbers(axis: Axis) -> list[Text]:
+    """The numbers of an axis that are seen."""
+    low, high = sorted(axis.get_view_interval())
+    labels = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True)
+    return [label for place, label in labels if low <= place <= high]
+
+
 def words(figure: Figure) -> list[Text]:
     """Every text that is seen, ticks and legend included."""
     found = [*figure.texts, *(text for legend in figure.legends for text in legend.get_texts())]
     for axes in figure.axes:
         found += [*axes.texts, axes.xaxis.label]
-        for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
-            labels = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True)
-            found += [label for place, label in labels if low <= place <= high]
+        found += [*numbers(axes.xaxis), *numbers(axes.yaxis)]
     return [text for text in found if text.get_text()]
 
 
@@ -108,7 +116,7 @@ FIGURES = {
     "clipped late": lambda: grid_figure(
         [[clipped_late(400.0), clipped_late(990.0)] * 2] * 2, row_titles=["a", "b"]
     ),
-    "sweep": lambda: sweep_figure(
+    "sweep": lambda: grid_figure(
         [[Plot("MovieLens 1M", (curve("cascade-lin-ts", 900.0), curve("ranked-lin-ts", 1100.0)))] * 3],
         row_titles=["Regret after the last step"],
         parameter="sigma",
@@ -149,10 +157,11 @@ def test_the_measure_is_said_where_it_changes_and_steps_below_the_last_row() -> 
 
 def test_learners_keep_their_styles_and_are_named_once_in_the_legend() -> None:
     figure = grid_figure([[learners(0.02), learners(0.02)]], row_titles=["row"])
+    styles = line_styles(LEARNERS)
     for axes in figure.axes:
         lines = drawn(axes)
-        assert [to_hex(str(line.get_color())) for line in lines] == [KNOWN[name].color for name in LEARNERS]
-        assert [line.get_marker() for line in lines] == [KNOWN[name].marker for name in LEARNERS]
+        assert [to_hex(str(line.get_color())) for line in lines] == [styles[name].color for name in LEARNERS]
+        assert [line.get_marker() for line in lines] == [styles[name].marker for name in LEARNERS]
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == list(LEARNERS)
 
@@ -170,7 +179,7 @@ def test_settings_of_one_learner_differ_in_shade_dash_and_marker_and_are_named_a
 
 
 def test_shades_differ_in_lightness_too() -> None:
-    for name in (*KNOWN, "my-plugin"):
+    for name in (*USUAL_POLICIES, "my-plugin"):
         greys = [np.dot((0.3, 0.59, 0.11), matplotlib.colors.to_rgb(setting_style(name, place).color))
                  for place in range(3)]  # fmt: skip
         assert greys[0] - greys[1] > 0.1 < greys[1] - greys[2], name
@@ -182,9 +191,9 @@ def test_shades_differ_in_lightness_too() -> None:
 
 def test_every_colour_has_its_own_counterpart_on_a_dark_ground() -> None:
     dark = dark_colors()
-    for style in (*KNOWN.values(), *FREE):
+    for style in (*LOOKS.values(), *FREE, *line_styles(policy_classes()).values()):
         assert dark[style.color] == style.on_dark
-    assert len(dark) == 3 * (len(KNOWN) + len(FREE))
+    assert len(set(dark.values())) == len(dark)
     shade = setting_style("cascade-lin-ts:sigma=2", 2)
     assert dark[shade.color] == shade.on_dark
 
@@ -217,14 +226,21 @@ def test_a_clipped_curve_says_its_name_and_value_and_is_marked_where_it_leaves()
     assert [line.get_clip_on() for line in lines] == [True, False]
 
 
-def test_a_curve_that_leaves_where_there_is_no_room_is_named_above_the_panel() -> None:
+def test_curves_that_leave_are_named_above_the_panel_from_the_highest_down() -> None:
     early = Plot("all", (curve("cascade-ucb1", 9e5), curve("cascade-lin-ts", 400.0)), ceiling=1000.0)
-    crowded = Plot("all", (curve("cascade-ucb1", 9e5), curve("cascade-lin-ts", 990.0)), ceiling=1000.0)
-    figure = grid_figure([[early, crowded, clipped_late(400.0)]], row_titles=["row"])
-    heights = [
-        [text.xyann[1] for text in axes.texts if text.get_text().endswith("↑")] for axes in figure.axes
+    figure = grid_figure([[learners(), early, clipped_late(400.0)]], row_titles=["row"])
+    said = [
+        {text.get_text().split()[0]: text.xyann for text in axes.texts if text.get_text().endswith("↑")}
+        for axes in figure.axes
     ]
-    assert [[height > 0 for height in places] for places in heights] == [[False], [True], [True]]
+    assert [list(names) for names in said] == [
+        ["cascade-ucb1", "cascade-kl-ucb", "cascade-ts"], ["cascade-ucb1"], ["cascade-ucb1"],
+    ]  # fmt: skip
+    heights = [height for _, height in said[0].values()]
+    assert heights == sorted(heights, reverse=True)
+    assert min(height for names in said for _, height in names.values()) > 0
+    # Each stands where its curve leaves, or as near as there is room.
+    assert said[1]["cascade-ucb1"][0] < said[2]["cascade-ucb1"][0]
     assert collisions(figure) == []
 
 
@@ -258,7 +274,7 @@ def test_a_sweep_is_logarithmic_across_and_upwards_only_if_values_differ_tenfold
     sigma = np.array([0.1, 1.0, 10.0])
     near = Curve("a", "a", sigma, np.array([300.0, 100.0, 200.0]), np.array([3.0, 2.0, 1.0]))
     far = Curve("a", "a", sigma, np.array([3000.0, 100.0, 200.0]), np.full(3, np.nan))
-    figure = sweep_figure([[Plot("t", (near,)), Plot("t", (far,))]], row_titles=["r"], parameter="sigma")
+    figure = grid_figure([[Plot("t", (near,)), Plot("t", (far,))]], row_titles=["r"], parameter="sigma")
     assert [(axes.get_xscale(), axes.get_yscale()) for axes in figure.axes] == [
         ("log", "linear"), ("log", "log"),
     ]  # fmt: skip
@@ -279,7 +295,7 @@ def test_the_values_of_a_sweep_are_numbered_themselves(values: np.ndarray) -> No
     curves = [Curve(name, name, values, 10 + values, values) for name in ("cascade-lin-ts", "other")]
     # The second curve lacks the largest value; the panel has it nevertheless.
     short = replace(curves[1], x=values[:-1], mean=values[:-1], stderr=values[:-1])
-    figure = sweep_figure([[Plot("t", (curves[0], short))]], row_titles=["r"], parameter="sigma")
+    figure = grid_figure([[Plot("t", (curves[0], short))]], row_titles=["r"], parameter="sigma")
     assert collisions(figure) == []
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == [f"{value:g}" for value in values]
@@ -288,9 +304,9 @@ def test_the_values_of_a_sweep_are_numbered_themselves(values: np.ndarray) -> No
 def test_a_sweep_over_more_values_than_there_is_room_for_has_powers_of_ten() -> None:
     values = np.geomspace(0.1, 10, 60)
     plot = Plot("t", (Curve("a", "a", values, values, values),))
-    figure = sweep_figure([[plot] * 3], row_titles=["r"], parameter="sigma")
+    figure = grid_figure([[plot] * 3], row_titles=["r"], parameter="sigma")
     assert collisions(figure) == []
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["0.1", "1", "10"]
+    assert [label.get_text() for label in numbers(figure.axes[0].xaxis)] == ["0.1", "1", "10"]
 
 
 def test_words_are_text_not_mathematics() -> None:

@@ -134,7 +134,7 @@ def test_items_of_the_best_slate_are_marked_in_words_and_the_rest_folded_away(re
 def test_the_table_is_sorted_and_marks_the_lowest(results: Results) -> None:
     source = report(results)
     rows = re.findall(r"<tr><th scope=\"row\"><span class=\"name\">.*?</tr>", source, flags=re.DOTALL)
-    rows = [" ".join(Page(row.replace("</td>", " </td>")).text.split()) for row in rows]
+    rows = [" ".join(Page(re.sub("</t[dh]>", " ", row)).text.split()) for row in rows]
     assert [row.split()[0] for row in rows] == [
         "cascade-lin-ts", "my-plugin", "cascade-ucb1:radius=0.5", "random",
     ]  # fmt: skip
@@ -145,7 +145,7 @@ def test_the_table_is_sorted_and_marks_the_lowest(results: Results) -> None:
 def test_the_headline_names_the_winner_and_what_it_left_behind(make_results: MakeResults) -> None:
     results = make_results({"random": (9000, 9100, 9200), "b": (1200, 1260, 1230), "a": (800, 850, 810)})
     assert headline(results) == (
-        "After 500 steps a has lost 820 ± 15 clicks to the best fixed slate, fewer than any other learner; "
+        "After 500 steps a has lost 820 ± 15 clicks to the best fixed slate, fewer than any other policy; "
         "b follows with 1,230 ± 17, and random, which learns nothing, has lost 9,100 ± 58."
     )
     assert "a has lost 820" in report(results)
@@ -220,15 +220,15 @@ def test_writing_replaces_the_file_whole_or_not_at_all(
 
 def test_a_demo_sized_page_stays_small(make_results: MakeResults) -> None:
     from firstclick.experiments.results import PolicyResult
-    from firstclick.report.style import KNOWN
+    from firstclick.registry import USUAL_POLICIES
 
     rng = np.random.default_rng(3)
     step = np.unique(np.rint(np.geomspace(1, 100_000, 100)).astype(np.int64))
     small = make_results()
-    noise = np.sqrt(step) * rng.standard_normal((len(KNOWN), 10, len(step)))
+    noise = np.sqrt(step) * rng.standard_normal((len(USUAL_POLICIES), 10, len(step)))
     results = tuple(
         PolicyResult(name, step + rough, step + rough, 2 * step + rough, 1e-6, small.results[0].shown)
-        for name, rough in zip(KNOWN, noise, strict=True)
+        for name, rough in zip(USUAL_POLICIES, noise, strict=True)
     )
     large = Results(**{**vars(small), "step": step, "runs": 10, "results": results})
     assert len(html_report(large, title="t")) < 150_000

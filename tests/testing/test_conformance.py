@@ -91,7 +91,7 @@ def test_check_policy_runs_every_check_and_says_so() -> None:
     assert "takes_the_features_of_a_request: skipped, cascade-ts declares takes_features = False" in lines
 
 
-# Broken learners, each caught by the check of its fault. Without a name of their own they are not registered.
+# Broken policies, each caught by the check of its fault. Without a name of their own they are not registered.
 
 
 class ForgetsOrder(CascadeLinTS):

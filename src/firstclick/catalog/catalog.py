@@ -159,7 +159,7 @@ class Catalog:
         """The features of items to add, cold ones filled in; and which of these items are cold."""
         rows, cold = split_off_cold(features, n_items, self.n_features)
         if self._has_features and rows.shape[1] != self.n_features:
-            raise InvalidInput(f"items must have {self.n_features} features, got {rows.shape[1]}")
+            raise InvalidInput(f"must have {self.n_features} features, got {rows.shape[1]}", "items")
         if cold:
             known = np.delete(rows, cold, axis=0)
             if self._has_features:

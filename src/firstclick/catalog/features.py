@@ -17,19 +17,22 @@ def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[n
     # A copy: the caller may change his array, or have made it read-only, which would compile anew.
     array = float_array("features", features, rule="numbers, one row per item", largest=LARGEST_FEATURE)
     if array.ndim != 2:
-        raise InvalidInput(f"features must have two dimensions (items x features), got {array.ndim}")
+        raise InvalidInput(f"must have two dimensions (items x features), got {array.ndim}", "features")
     if array.shape[1] == 0:
-        raise InvalidInput("features must have at least one column, got 0")
+        raise InvalidInput("must have at least one column, got 0", "features")
     if n_items is not None and len(array) != n_items:
-        raise InvalidInput(f"features must have one row for each of the {n_items} items, got {len(array)}")
+        raise InvalidInput(f"must have one row for each of the {n_items} items, got {len(array)}", "features")
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
-        raise InvalidInput(f"features must be finite, got {array[row, column]} in row {row}, column {column}")
+        raise InvalidInput(
+            f"must be finite, got {array[row, column]} in row {row}, column {column}", "features"
+        )
     if array.size and np.abs(array).max() > LARGEST_FEATURE:
         row, column = np.unravel_index(np.abs(array).argmax(), array.shape)
         raise InvalidInput(
-            f"features must be at most {LARGEST_FEATURE:g} in size, got {array[row, column]:g} in row {row}, "
-            f"column {column}; divide all of them by one number"
+            f"must be at most {LARGEST_FEATURE:g} in size, got {array[row, column]:g} in row {row}, "
+            f"column {column}; divide all of them by one number",
+            "features",
         )
     return array
 

@@ -17,6 +17,7 @@ from firstclick.catalog.features import LARGEST_FEATURE
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.extras import needed_by
 from firstclick.files.delimited import WrongEncoding, read_lines, read_rows
 from firstclick.files.reading import PARQUET, as_path, reading
 from firstclick.files.writing import write_whole
@@ -113,11 +114,9 @@ def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_n
 
 def parquet_library(path: Path, doing: str) -> tuple[Any, Any]:
     """pyarrow and its Parquet part, or how to get them."""
-    try:
+    with needed_by(f"{path.name}: {doing} Parquet"):
         import pyarrow
         import pyarrow.parquet as parquet
-    except ImportError:
-        raise InvalidInput(f"{path.name}: {doing} Parquet needs pip install 'firstclick[parquet]'") from None
     return pyarrow, parquet
 
 
@@ -169,7 +168,7 @@ def _from_text(path: Path) -> tuple[_Columns, _Cells]:
                 raise _no_number(f"{path.name} line {number}", columns, written)
     except WrongEncoding as error:
         raise InvalidInput(
-            f"{error.where}: bytes that are not UTF-8; save the file as UTF-8 "
+            f"{error.owner}: bytes that are not UTF-8; save the file as UTF-8 "
             "(spreadsheets call it 'CSV UTF-8')"
         ) from None
     features = np.frombuffer(values, np.float64) if values else np.empty(0)

@@ -17,15 +17,16 @@ Group = str | int
 
 def checked_groups(groups: Iterable[object], n_items: int) -> list[Group | None]:
     """The group of each item; None and "" are no group."""
+    rule = "must be a list with a name for each item"
     if isinstance(groups, str):
-        raise InvalidInput(f"groups must be a list with a name for each item, got the text {quoted(groups)}")
+        raise InvalidInput(f"{rule}, got the text {quoted(groups)}", "groups")
     try:
         given = list(groups)
     except TypeError:
-        raise InvalidInput(f"groups must be a list with a name for each item, got {quoted(groups)}") from None
+        raise InvalidInput(f"{rule}, got {quoted(groups)}", "groups") from None
     if len(given) != n_items:
         raise InvalidInput(
-            f"groups must have a name for each of the {n_items} items, or None, got {len(given)}"
+            f"must have a name for each of the {n_items} items, or None, got {len(given)}", "groups"
         )
     return [
         None if group is None or group == "" else item_id(group, "a group", ", or None for no group")

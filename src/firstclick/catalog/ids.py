@@ -42,11 +42,11 @@ def item_ids(items: Iterable[ItemId], name: str = "items") -> list[ItemId]:
     # A text is iterable too: 'b12' would quietly mean the items 'b', '1' and '2'.
     if isinstance(items, str):
         text = quoted(items)
-        raise InvalidInput(f"{name} must be a list of ids, got the text {text}; say [{text}]")
+        raise InvalidInput(f"must be a list of ids, got the text {text}; say [{text}]", name)
     try:
         given = list(items)
     except TypeError:
-        raise InvalidInput(f"{name} must be a list of ids, got {quoted(items)}") from None
+        raise InvalidInput(f"must be a list of ids, got {quoted(items)}", name) from None
     return given if not given or _are_plain(given) else [item_id(item) for item in given]
 
 

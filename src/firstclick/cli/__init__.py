@@ -3,11 +3,11 @@
 import io
 import os
 import sys
-from typing import Any
 
 import typer
 
 from firstclick import __version__
+from firstclick.cli.app import App
 from firstclick.cli.bound import bound
 from firstclick.cli.compare import compare
 from firstclick.cli.data import data_app
@@ -20,24 +20,15 @@ from firstclick.cli.run import run
 from firstclick.cli.serve import serve
 from firstclick.cli.simulate import simulate
 from firstclick.cli.stores import audit, export, import_, log, relearn
-from firstclick.cli.wording import in_options
 from firstclick.errors import FirstclickError, WorkFailed
+from firstclick.extras import needed_by
 
 INTERRUPTED = 130
 
-# Shared with the commands of benchmarks/.
-STYLE: dict[str, Any] = {
-    "add_completion": False,
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": None,
-    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
-}
-app = typer.Typer(
-    name="firstclick", help="Cascading bandits: learn what to recommend from the first click.", **STYLE
-)
+app = App(name="firstclick", help="Cascading bandits: learn what to recommend from the first click.")
 app.command(short_help="Play the usual learners on made-up data, write a report.")(demo)
 app.command(short_help="Play learners in a world, or on your own data.")(simulate)
-app.command(short_help="Every learner in every stock world: the guide.")(compare)
+app.command(short_help="Every policy in every stock world: the guide.")(compare)
 app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)
 app.command(short_help="Play an experiment that a TOML file declares.")(run)
 app.command(short_help="Recommend over HTTP, and learn from the clicks.")(serve)
@@ -48,7 +39,7 @@ app.command(short_help="Write a model to a file.")(export)
 app.command("import", short_help="Put an exported model into a store.")(import_)
 app.command(short_help="Start a new model from the log of another.")(relearn)
 app.add_typer(keys_app, name="keys")
-app.command(short_help="List the learners and their parameters.")(policies)
+app.command(short_help="List the policies and their parameters.")(policies)
 app.command(short_help="Theorem 1 in numbers: c and the regret bound.")(bound)
 app.add_typer(data_app, name="data")
 
@@ -78,13 +69,14 @@ def main(application: typer.Typer = app) -> None:
         # A terminal without '±' shows '?' in its place; the numbers matter more.
         sys.stdout.reconfigure(errors="replace")
     try:
-        code = application(standalone_mode=False)
+        with needed_by("this command"):
+            code = application(standalone_mode=False)
         if code == INTERRUPTED:  # Typer makes this of a KeyboardInterrupt.
             _complain("interrupted; nothing was written", code)
         # Here and not at exit, where nobody could catch what goes wrong.
         sys.stdout.flush()
     except typer.TyperException as error:
-        code = _complain(error.format_message(), error.exit_code)
+        code = _complain(_in_words(error), error.exit_code)
     except WorkFailed as error:
         code = _complain(str(error), 1)
     except FirstclickError as error:
@@ -104,8 +96,15 @@ def main(application: typer.Typer = app) -> None:
     sys.exit(code or 0)
 
 
+def _in_words(error: typer.TyperException) -> str:
+    """Typer's sentence; shorter, if it is about the value of an option."""
+    if isinstance(error, typer.BadParameter) and error.param and error.message:
+        return f"{error.param.opts[0]} {error.message}"
+    return error.format_message()
+
+
 def _complain(message: str, code: int) -> int:
-    print("error: " + in_options(message), file=sys.stderr)
+    print("error: " + " ".join(message.split()), file=sys.stderr)
     return code
 
 

@@ -5,12 +5,12 @@ from typing import Annotated
 from typer import Option
 
 from firstclick.cli.console import print_json
-from firstclick.cli.wording import count, number
+from firstclick.cli.options import count, number
 from firstclick.theory import confidence_width, regret_bound
 
 
 def bound(
-    features: Annotated[int, count("Number of features d.")] = 20,
+    n_features: Annotated[int, count("Number of features d.", "--features")] = 20,
     k: Annotated[int, count("Number of recommended items K.")] = 4,
     steps: Annotated[int, count("Number of steps n.")] = 100_000,
     sigma: Annotated[float, number("Learning rate of CascadeLinUCB.")] = 1.0,
@@ -23,7 +23,7 @@ def bound(
     Example, where the bound says something:
       firstclick bound --features 2 --k 1 --steps 1000000 --sigma 1 --theta-norm 1
     """
-    given = {"n_features": features, "k": k, "steps": steps}
+    given = {"n_features": n_features, "k": k, "steps": steps}
     c = confidence_width(**given, sigma=sigma, theta_norm=theta_norm)
     regret = regret_bound(**given, sigma=sigma, theta_norm=theta_norm)
     if json:

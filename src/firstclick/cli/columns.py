@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
-from firstclick.cli.wording import number
+from firstclick.cli.options import number
 
 ValueColumn = Annotated[
     str | None,

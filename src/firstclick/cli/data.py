@@ -20,17 +20,18 @@ from rich.progress import (
 from rich.text import Text
 from typer import Argument, Option
 
+from firstclick.cli.app import App
 from firstclick.cli.console import Interrupted, page, print_json, talk
 from firstclick.cli.parameters import in_words, print_entry
 from firstclick.data.cut import group_items, keep_items
 from firstclick.data.describe import describe as describe_interactions
 from firstclick.data.sources import Progress as Report
-from firstclick.data.sources import make_source, source_classes
+from firstclick.data.sources import Source, make_source, source_classes
 from firstclick.data.sources.download import download as fetch
 from firstclick.data.sources.download import find_archive
 from firstclick.errors import InvalidInput
 
-data_app = typer.Typer(help="Get data, and see what is in it.", add_completion=False, rich_markup_mode=None)
+data_app = App(help="Get data, and see what is in it.")
 
 
 @data_app.callback(invoke_without_command=True)
@@ -131,12 +132,8 @@ def describe(
       firstclick data describe synthetic-yelp:seed=3
       firstclick data describe table:user=customer,item=film --data sales.csv
     """
-    chosen = make_source(source)
-    if chosen.synthetic and data is not None:
-        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
-    if not chosen.synthetic and data is None:
-        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
-    with bar("making data up" if chosen.synthetic else "reading", TaskProgressColumn()) as progress:
+    chosen = chosen_source(source, data)
+    with bar("making data up" if chosen.synthetic else "reading") as progress:
         loaded = chosen.load(data, progress)
     with talk.status("counting") if sys.stderr.isatty() else nullcontext():
         described = describe_interactions(keep_items(loaded, group_items(loaded, group)) if group else loaded)
@@ -144,7 +141,7 @@ def describe(
         about = {"source": chosen.label, "title": chosen.title, "synthetic": chosen.synthetic, "group": group}
         print_json(about | asdict(described))
         return
-    from firstclick.report.description import description_blocks
+    from firstclick.report.tables import description_blocks
 
     out = page()
     title = chosen.title + (f", {group}" if group else "")
@@ -153,10 +150,21 @@ def describe(
         out.print(block)
 
 
+def chosen_source(spec: str, data: Path | None) -> Source:
+    """The source of this description; --data must be given where it reads files, and only there."""
+    chosen = make_source(spec)
+    if chosen.synthetic and data is not None:
+        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
+    if not chosen.synthetic and data is None:
+        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
+    return chosen
+
+
 @contextmanager
-def bar(doing: str, *amount: ProgressColumn) -> Iterator[Report]:
+def bar(doing: str, amount: ProgressColumn | None = None) -> Iterator[Report]:
     """A `progress(done, total)` drawn on stderr, if that is a terminal; nothing stays of it."""
-    columns = (TextColumn("{task.description}"), BarColumn(30), *amount, TimeRemainingColumn())
+    amount = amount or TaskProgressColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(30), amount, TimeRemainingColumn())
     with Progress(*columns, console=talk, transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)

@@ -1,4 +1,4 @@
-"""`firstclick demo`: the learners side by side on a made-up feedback matrix."""
+"""`firstclick demo`: the usual policies side by side on a made-up feedback matrix."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Option
 
 from firstclick.cli.console import check_output, hand_over, processes, progress_bar
-from firstclick.cli.wording import count
+from firstclick.cli.options import count
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.experiments import simulate
 from firstclick.registry import USUAL_POLICIES

@@ -10,12 +10,14 @@ from typer import Argument, Option
 
 from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import print_json, progress_bar, talk
+from firstclick.cli.data import chosen_source
 from firstclick.cli.experiments import SECONDS_BETWEEN_LINES
+from firstclick.cli.options import count
 from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
-from firstclick.cli.wording import count
+from firstclick.cli.stores import refuse_existing
 from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
 from firstclick.data.gathering import GROUP_SEPARATOR
-from firstclick.data.sources import Progress, make_source
+from firstclick.data.sources import Progress
 from firstclick.errors import InvalidInput
 from firstclick.files.reading import PARQUET
 from firstclick.validation.whole_number import whole_number
@@ -59,7 +61,9 @@ def features(
         int | None,
         count(f"Number of features; {DEFAULT_RANK} by default, or what the data allows."),
     ] = None,
-    items: Annotated[int | None, count("Keep so many items, the most attractive; all by default.")] = None,
+    n_items: Annotated[
+        int | None, count("Keep so many items, the most attractive; all by default.", "--items")
+    ] = None,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the file --out.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of a sentence.")] = False,
 ) -> None:
@@ -91,7 +95,7 @@ def features(
     }  # fmt: skip
     given = {name: value for name, value in columns.items() if value is not None}
     load, label = _loader(source, data, interactions, given)
-    for name, value in (("rank", rank), ("n_items", items)):
+    for name, value in (("rank", rank), ("n_items", n_items)):
         if value is not None:
             whole_number(name, value, at_least=1)
     _check_target(out, overwrite=overwrite)
@@ -104,15 +108,15 @@ def features(
                 f"{label}: nothing attracts anybody, so nothing can be learned; lower the bound on values"
             )
         matrix = feedback_matrix(read)
-        n_users, n_items = matrix.shape
-        if items is not None:
-            whole_number("n_items", items, at_least=1, at_most=n_items, because=", the items in the data")
+        n_users, in_data = matrix.shape
+        if n_items is not None:
+            whole_number("n_items", n_items, at_least=1, at_most=in_data, because=", the items in the data")
         progress.doing("learning features")(0, 0)
-        rows = truncated_svd(matrix, min(DEFAULT_RANK, n_users, n_items) if rank is None else rank)
-        names, groups = read.item_names or ("",) * n_items, read.item_groups or ((),) * n_items
+        rows = truncated_svd(matrix, min(DEFAULT_RANK, n_users, in_data) if rank is None else rank)
+        names, groups = read.item_names or ("",) * in_data, read.item_groups or ((),) * in_data
         catalog = [
             Item(read.item_ids[code], names[code], GROUP_SEPARATOR.join(groups[code]), rows[code])
-            for code in most_attractive(matrix, items or n_items).tolist()
+            for code in most_attractive(matrix, n_items or in_data).tolist()
         ]
         write_catalog(out, catalog, [f"f{j + 1}" for j in range(rows.shape[1])])
     if interactions is not None and not header:
@@ -122,13 +126,13 @@ def features(
     if json:
         print_json(
             {
-                "catalog": str(out), "data": label, "users": n_users, "items_in_data": n_items,
+                "catalog": str(out), "data": label, "users": n_users, "items_in_data": in_data,
                 "items": len(catalog), "features": rows.shape[1], "explained": round(explained, 6),
             }
         )  # fmt: skip
     else:
         print(
-            f"{out}: {len(catalog):,} of {n_items:,} items with {rows.shape[1]} features, which explain "
+            f"{out}: {len(catalog):,} of {in_data:,} items with {rows.shape[1]} features, which explain "
             f"{explained:.0%} of what {n_users:,} users liked"
         )
     talk.print(f"serve it: firstclick serve --catalog {shlex.quote(str(out))}")
@@ -143,18 +147,12 @@ def _loader(
     if interactions is not None:
         if data is not None:
             raise InvalidInput("--data goes with a SOURCE; --interactions names its file itself")
-        if "above" in given and "value_column" not in given:
-            raise InvalidInput("--above needs --value-column, the column to compare with it")
         file = interactions
         return lambda progress: read_interactions(file, **given, progress=progress), file.name
     if given:
-        raise InvalidInput(f"--{next(iter(given)).replace('_', '-')} goes with --interactions")
+        raise InvalidInput("goes with --interactions", next(iter(given)))
     assert source is not None
-    chosen = make_source(source)
-    if chosen.synthetic and data is not None:
-        raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
-    if not chosen.synthetic and data is None:
-        raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
+    chosen = chosen_source(source, data)
     return lambda progress: chosen.load(data, progress), chosen.label
 
 
@@ -162,10 +160,7 @@ def _check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that is there already, or cannot be written, before any work is done."""
     if path.suffix not in (".csv", *PARQUET):
         raise InvalidInput(f"--out must end in .csv or .parquet, got {str(path)!r}")
-    if path.is_dir():
-        raise InvalidInput(f"--out {path} is a folder; name a file in it")
-    if path.exists() and not overwrite:
-        raise InvalidInput(f"--out {path} is there already; name a new file, or say --overwrite")
+    refuse_existing(path, overwrite=overwrite)
     try:
         # Tried, because permissions alone do not tell.
         tempfile.TemporaryFile(dir=path.parent).close()

@@ -7,16 +7,13 @@ import typer
 from rich.table import Table
 from typer import Argument, Option
 
+from firstclick.cli.app import App
 from firstclick.cli.console import page, print_json, talk
+from firstclick.cli.options import choice, count
 from firstclick.cli.stores import OWN_STORE, StoreOption, opened
-from firstclick.cli.wording import count
 from firstclick.errors import InvalidInput, UnknownName
 
-ROLES = ("read", "write", "admin")
-
-keys_app = typer.Typer(
-    help="API keys: make, list and revoke them.", add_completion=False, rich_markup_mode=None
-)
+keys_app = App(help="API keys: make, list and revoke them.")
 
 
 @keys_app.callback(invoke_without_command=True)
@@ -29,7 +26,7 @@ def _start(context: typer.Context) -> None:
 def create(
     name: Annotated[str, Argument(metavar="NAME", help="Who or what will use it.")],
     role: Annotated[
-        str, Option("--role", metavar="ROLE", help="read: look; write: recommend and feedback; admin: all.")
+        str, choice("read: look; write: recommend and feedback; admin: all.", "read", "write", "admin")
     ] = "write",
     store: StoreOption = OWN_STORE,
 ) -> None:
@@ -43,8 +40,6 @@ def create(
     """
     from firstclick.serve.http.auth import new_key
 
-    if role not in ROLES:
-        raise InvalidInput(f"--role must be one of {', '.join(ROLES)}, got {role!r}")
     key, hashed = new_key()
     with opened(store, read_only=False) as there:
         if role != "admin" and not there.api_keys():

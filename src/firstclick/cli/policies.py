@@ -1,23 +1,31 @@
-"""`firstclick policies`: the learners there are."""
+"""`firstclick policies`: the policies there are."""
 
 from typing import Annotated
 
 from typer import Option
 
-from firstclick.cli.console import print_json
+from firstclick.cli.console import print_json, talk
 from firstclick.cli.parameters import in_words, print_entry
-from firstclick.registry import policy_classes
+from firstclick.registry import is_research, policy_classes
 
 
-def policies(json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """List the learners, their parameters with defaults, and where they come from.
+def policies(
+    everything: Annotated[
+        bool, Option("--all", help="List the research policies too: for comparisons, seldom for use.")
+    ] = False,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the policies, their parameters with defaults, and where they come from.
 
     \b
     Example:
-      firstclick policies --json
+      firstclick policies --all --json
     """
+    known = policy_classes()
+    listed = {name: cls for name, cls in known.items() if everything or not is_research(cls)}
     described = [
-        in_words(cls, paper=cls.paper, needs_features=cls.needs_features) for cls in policy_classes().values()
+        in_words(cls, paper=cls.paper, needs_features=cls.needs_features, research=is_research(cls))
+        for cls in listed.values()
     ]
     if json:
         print_json(described)
@@ -25,3 +33,5 @@ def policies(json: Annotated[bool, Option("--json", help="Print JSON.")] = False
     for entry in described:
         features = "needs features" if entry["needs_features"] else "no features"
         print_entry(entry, f"{features}; {entry['paper']}" if entry["paper"] else features)
+    if len(listed) < len(known):
+        talk.print(f"{len(known) - len(listed)} research policies are not listed: firstclick policies --all")

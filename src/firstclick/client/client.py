@@ -14,45 +14,51 @@ the error of `firstclick.wire.errors` that it stands for, with the server's sent
 """
 
 import asyncio
+import inspect
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import wraps
-from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 
 import httpx
 
 from firstclick._version import __version__
-from firstclick.client.encoding import encoded
-from firstclick.client.flow import JSON, Call, Dialogue, Heard, NothingHeard, Patience, Steps
+from firstclick.client.flow import JSON, Call, Flow, Heard, NothingHeard, Patience, Steps, encoded
 from firstclick.errors import InvalidInput
 
 TIMEOUT = 10.0
 ATTEMPTS = 8
 PATIENCE = 30.0
-P = ParamSpec("P")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
-def _sent(ask: Callable[Concatenate[Dialogue, P], Steps[T]]) -> Callable[Concatenate["Client", P], T]:
-    """The conversation as a method of `Client`."""
+def _waiting(said: Callable[Concatenate[Flow, P], Steps[T]]) -> "Callable[Concatenate[Client, P], T]":
+    """A method of `Client`, from the one of `Flow`."""
 
-    @wraps(ask)
     def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._run(ask(self._dialogue, *args, **kwargs))
+        return self._run(said(self._flow, *args, **kwargs))
 
-    return method
+    return _documented(method, said)
 
 
 def _awaited(
-    ask: Callable[Concatenate[Dialogue, P], Steps[T]],
-) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
-    """The conversation as a method of `AsyncClient`."""
+    said: Callable[Concatenate[Flow, P], Steps[T]],
+) -> "Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]":
+    """A method of `AsyncClient`, from the one of `Flow`."""
 
-    @wraps(ask)
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(ask(self._dialogue, *args, **kwargs))
+        return await self._run(said(self._flow, *args, **kwargs))
 
+    return _documented(method, said)
+
+
+def _documented(method: T, said: Callable[..., Any]) -> T:
+    """The method, with the docstring and the arguments of `said`, and what its steps come to."""
+    signature = inspect.signature(said)
+    result = get_args(signature.return_annotation)[-1]
+    update_wrapper(method, said)  # type: ignore[arg-type]
+    method.__signature__ = signature.replace(return_annotation=result)  # type: ignore[attr-defined]
     return method
 
 
@@ -74,35 +80,31 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._dialogue = Dialogue(_checked(url), model, _patience(attempts, patience))
-        self._http = httpx.Client(
-            base_url=url, headers=_headers(key), timeout=_positive(timeout), transport=transport
-        )
+        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._http = httpx.Client(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Let go of the connections."""
         self._http.close()
 
-    recommend = _sent(Dialogue.recommend)
-    feedback = _sent(Dialogue.feedback)
-    feedback_batch = _sent(Dialogue.feedback_batch)
-    put_items = _sent(Dialogue.put_items)
-    withdraw_items = _sent(Dialogue.withdraw_items)
-    models = _sent(Dialogue.models)
-    describe = _sent(Dialogue.describe)
-    create = _sent(Dialogue.create)
-    audit = _sent(Dialogue.audit)
-    export = _sent(Dialogue.export)
-    roll_back = _sent(Dialogue.roll_back)
+    recommend = _waiting(Flow.recommend)
+    feedback = _waiting(Flow.feedback)
+    feedback_batch = _waiting(Flow.feedback_batch)
+    put_items = _waiting(Flow.put_items)
+    withdraw_items = _waiting(Flow.withdraw_items)
+    models = _waiting(Flow.models)
+    describe = _waiting(Flow.describe)
+    create = _waiting(Flow.create)
+    audit = _waiting(Flow.audit)
+    export = _waiting(Flow.export)
+    roll_back = _waiting(Flow.roll_back)
 
     def _run(self, steps: Steps[T]) -> T:
         heard: Heard | NothingHeard | None = None
@@ -140,35 +142,31 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._dialogue = Dialogue(_checked(url), model, _patience(attempts, patience))
-        self._http = httpx.AsyncClient(
-            base_url=url, headers=_headers(key), timeout=_positive(timeout), transport=transport
-        )
+        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._http = httpx.AsyncClient(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     async def close(self) -> None:
         """Let go of the connections."""
         await self._http.aclose()
 
-    recommend = _awaited(Dialogue.recommend)
-    feedback = _awaited(Dialogue.feedback)
-    feedback_batch = _awaited(Dialogue.feedback_batch)
-    put_items = _awaited(Dialogue.put_items)
-    withdraw_items = _awaited(Dialogue.withdraw_items)
-    models = _awaited(Dialogue.models)
-    describe = _awaited(Dialogue.describe)
-    create = _awaited(Dialogue.create)
-    audit = _awaited(Dialogue.audit)
-    export = _awaited(Dialogue.export)
-    roll_back = _awaited(Dialogue.roll_back)
+    recommend = _awaited(Flow.recommend)
+    feedback = _awaited(Flow.feedback)
+    feedback_batch = _awaited(Flow.feedback_batch)
+    put_items = _awaited(Flow.put_items)
+    withdraw_items = _awaited(Flow.withdraw_items)
+    models = _awaited(Flow.models)
+    describe = _awaited(Flow.describe)
+    create = _awaited(Flow.create)
+    audit = _awaited(Flow.audit)
+    export = _awaited(Flow.export)
+    roll_back = _awaited(Flow.roll_back)
 
     async def _run(self, steps: Steps[T]) -> T:
         heard: Heard | NothingHeard | None = None
@@ -191,33 +189,28 @@ class AsyncClient:
             return NothingHeard(_reason(error))
 
 
-def _checked(url: str) -> str:
+def _patience(attempts: int, patience: float | Patience) -> Patience:
+    return patience if isinstance(patience, Patience) else Patience(attempts=attempts, seconds=patience)
+
+
+def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
+    """The options of httpx, or InvalidInput."""
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
         parts = httpx.URL("")
     if parts.scheme not in ("http", "https") or not parts.host:
         raise InvalidInput(f"url must be the address of a server, such as http://127.0.0.1:8000, got {url!r}")
-    return str(parts)
-
-
-def _positive(timeout: float) -> float:
     if not timeout > 0:
         raise InvalidInput(f"timeout must be above 0 seconds, got {timeout}")
-    return timeout
-
-
-def _patience(attempts: int, patience: float | Patience) -> Patience:
-    return patience if isinstance(patience, Patience) else Patience(attempts=attempts, seconds=patience)
-
-
-def _headers(key: str | None) -> dict[str, str]:
     headers = {"User-Agent": f"firstclick/{__version__}"}
-    if key is None:
-        return headers
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise InvalidInput("key must be an API key as 'firstclick keys' makes it, fc_...; this one is not")
-    return headers | {"Authorization": f"Bearer {key}"}
+    if key is not None:
+        if not (key.isascii() and key.isprintable() and " " not in key):
+            raise InvalidInput(
+                "key must be an API key as 'firstclick keys' makes it, fc_...; this one is not"
+            )
+        headers["Authorization"] = f"Bearer {key}"
+    return {"base_url": parts, "headers": headers, "timeout": timeout}
 
 
 def _content(call: Call) -> dict[str, Any]:

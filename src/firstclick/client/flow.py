@@ -1,7 +1,7 @@
 """What a client says to the server, when it says it again, and what the answers mean: written once.
 
-A conversation is a generator. It yields a `Call`, to be sent, or a number of seconds to wait, and is told
-what was heard: an answer, or the error in place of one. How to wait is for the client to know.
+Each method of `Flow` is a generator. It yields a `Call`, to be sent, or a number of seconds to wait, and is
+given what was heard: an answer, or the error in place of one. How to send and wait is up to the client.
 """
 
 import secrets
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
+import numpy as np
 from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
@@ -21,10 +22,10 @@ from firstclick.online.feedback import NOT_GIVEN, NotGiven
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
 from firstclick.wire import errors
-from firstclick.wire.errors import Overloaded, Refused, Unavailable
+from firstclick.wire.errors import Refused, TryLater, Unavailable
 from firstclick.wire.feedback import ACCEPTED, DUPLICATE, ClickReport, Entry, Receipt, ServedSlate, report_of
 from firstclick.wire.limits import MOST_ENTRIES
-from firstclick.wire.schemas import Changed, Models, Outcome, Outcomes, Recommended
+from firstclick.wire.schemas import Changed, ModelList, Outcome, Outcomes, Recommended
 
 JSON = "application/json"
 # What a proxy says for a server that it cannot reach is as good as not reaching it.
@@ -88,9 +89,9 @@ class Patience:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise InvalidInput(f"attempts must be at least 1, got {self.attempts}")
+            raise InvalidInput(f"must be at least 1, got {self.attempts}", "attempts")
         if not self.seconds > 0:
-            raise InvalidInput(f"patience must be above 0 seconds, got {self.seconds}")
+            raise InvalidInput(f"must be above 0 seconds, got {self.seconds}", "patience")
 
     def pause(self, attempt: int, at_least: float) -> float:
         """Seconds to wait after this attempt, from 1: not before the server wants, and not all at once."""
@@ -98,8 +99,8 @@ class Patience:
         return at_least + grown * (0.5 + 0.5 * self.chance())
 
 
-class Dialogue:
-    """The conversations about one model of one server."""
+class Flow:
+    """What can be said to a server about one of its models. The methods of both clients are made of these."""
 
     def __init__(self, url: str, model: str | None, patience: Patience) -> None:
         self.url = url
@@ -111,8 +112,6 @@ class Dialogue:
         if self.model is None:
             raise InvalidInput("this is about one model; say which: Client(url, model='...')")
         return f"/v1/models/{quote(self.model, safe='')}{rest}"
-
-    # Conversations
 
     def recommend(
         self,
@@ -128,20 +127,15 @@ class Dialogue:
     ) -> Steps[ServedSlate]:
         """A slate, best first, and the token to send back. Feedback is counted once for a request id.
 
-        `Service.recommend` explains the rest.
+        `Service.recommend` explains `context`, `at_most` and `features`.
         """
-        asked: dict[str, Any] = {
+        asked = {
             "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
+            "candidates": None if candidates is None else list(candidates),
+            "exclude": list(exclude) or None, "pinned": dict(pinned or {}) or None,
         }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
-        if candidates is not None:
-            asked["candidates"] = list(candidates)
-        if excluded := list(exclude):
-            asked["exclude"] = excluded
-        if pinned:
-            asked["pinned"] = dict(pinned)
-        heard = yield from self._ask(Call("POST", self.path("/recommend"), asked))
-        told = _read(heard, Recommended)
+        told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
         return ServedSlate(told.items, told.scores, told.token, told.seq)
 
     def feedback(
@@ -157,9 +151,9 @@ class Dialogue:
         `slate` is what `recommend` gave, or its token. Instead of `click` there may be `clicks`, and beside
         them `examined`: see `ClickReport`. A `duplicate` was in the log already.
         """
-        entry = ClickReport(slate, click, clicks, examined)
-        heard = yield from self._ask(Call("POST", self.path("/feedback"), _body(entry)))
-        outcome = _outcome(_read(heard, Outcome))
+        body = _body(ClickReport(slate, click, clicks, examined))
+        told = yield from self._read(Outcome, Call("POST", self.path("/feedback"), body))
+        outcome = _outcome(told)
         if isinstance(outcome, Refused):
             raise outcome
         return outcome
@@ -175,7 +169,7 @@ class Dialogue:
             part = bodies[start : start + MOST_ENTRIES]
             try:
                 outcomes += yield from self._part_of_batch(part)
-            except (Overloaded, Unavailable) as refusal:
+            except TryLater as refusal:
                 # What the parts before this one came to is known, and must not be lost.
                 return outcomes + [refusal] * (len(bodies) - start)
         return outcomes
@@ -190,11 +184,11 @@ class Dialogue:
             attempt += 1
             call = Call("POST", path, {"feedback": [entries[i] for i in waiting]})
             heard = yield from self._ask(call, began)
-            results = _read(heard, Outcomes).results
+            results = _decoded(heard, Outcomes).results
             if len(results) != len(waiting):
                 raise Unexpected(_quoted(heard))
             outcomes |= zip(waiting, map(_outcome, results), strict=True)
-            waiting = [i for i in waiting if isinstance(outcomes[i], Overloaded | Unavailable)]
+            waiting = [i for i in waiting if isinstance(outcomes[i], TryLater)]
             pause = self._pause_if_any_left(attempt, began, 0.0)
             if not waiting or pause is None:
                 return [outcomes[i] for i in range(len(entries))]
@@ -209,49 +203,50 @@ class Dialogue:
         return self._change({"withdraw": list(ids)})
 
     def _change(self, body: dict[str, Any]) -> Steps[int]:
-        heard = yield from self._ask(Call("POST", self.path("/items:bulk"), body))
-        return _read(heard, Changed).seq
+        told = yield from self._read(Changed, Call("POST", self.path("/items:bulk"), body))
+        return told.seq
+
+    def models(self) -> Steps[list[dict[str, Any]]]:
+        """All models of the server, each as `describe` tells it."""
+        told = yield from self._read(ModelList, Call("GET", "/v1/models"))
+        return [msgspec.to_builtins(one) for one in told.models]
+
+    def describe(self) -> Steps[dict[str, Any]]:
+        """The model in words and numbers: policy, k, items, seq, slates, clicks."""
+        return self._read(dict[str, Any], Call("GET", self.path()))
 
     def create(
         self, *, policy: str, k: int, items: Iterable[Item], seed: int | None = None
     ) -> Steps[dict[str, Any]]:
         """Make the model; Conflict if there is one of this name. Sent once."""
-        self.path()
+        self.path()  # there must be a name
         body = {"name": self.model, "policy": policy, "k": k, "items": [as_json(item) for item in items]}
-        call = Call("POST", "/v1/models", body if seed is None else body | {"seed": seed}, again=False)
+        body = body if seed is None else body | {"seed": seed}
         # A policy that is new to the server is compiled first.
-        call = call._replace(timeout=CREATE_TIMEOUT)
-        heard = yield from self._ask(call)
-        return _read(heard, dict[str, Any])
-
-    def roll_back(self, seq: int) -> Steps[int]:
-        """Roll the model back to event `seq`; the place in the log. Sent once."""
-        heard = yield from self._ask(Call("POST", self.path("/rollback"), {"seq": seq}, again=False))
-        return _read(heard, Changed).seq
-
-    def models(self) -> Steps[list[dict[str, Any]]]:
-        """All models of the server, each as `describe` tells it."""
-        heard = yield from self._ask(Call("GET", "/v1/models"))
-        return [msgspec.to_builtins(one) for one in _read(heard, Models).models]
-
-    def describe(self) -> Steps[dict[str, Any]]:
-        """The model in words and numbers: policy, k, items, seq, slates, clicks."""
-        return self._look("")
+        call = Call("POST", "/v1/models", body, again=False, timeout=CREATE_TIMEOUT)
+        return self._read(dict[str, Any], call)
 
     def audit(self) -> Steps[dict[str, Any]]:
         """Have the server fold the log anew and compare; `equal` says how it went."""
-        return self._look("/audit")
-
-    def _look(self, rest: str) -> Steps[dict[str, Any]]:
-        heard = yield from self._ask(Call("GET", self.path(rest)))
-        return _read(heard, dict[str, Any])
+        return self._read(dict[str, Any], Call("GET", self.path("/audit")))
 
     def export(self) -> Steps[bytes]:
         """The model as a file that `firstclick import` reads."""
         heard = yield from self._ask(Call("GET", self.path("/export")))
         return heard.content
 
+    def roll_back(self, seq: int) -> Steps[int]:
+        """Undo what was learned after event `seq`; the place in the log. Sent once."""
+        call = Call("POST", self.path("/rollback"), {"seq": seq}, again=False)
+        told = yield from self._read(Changed, call)
+        return told.seq
+
     # When to send again
+
+    def _read(self, kind: type[T], call: Call) -> Steps[T]:
+        """What a good answer says; a Refused otherwise."""
+        heard = yield from self._ask(call)
+        return _decoded(heard, kind)
 
     def _ask(self, call: Call, began: float | None = None) -> Steps[Heard]:
         """The answer, if it is a good one; a Refused otherwise."""
@@ -291,6 +286,32 @@ class Dialogue:
         )
 
 
+def encoded(body: object) -> bytes:
+    """The body as JSON, or InvalidInput; whether its values are right, the server says.
+
+    Ids, clicks and contexts may be NumPy's own numbers and arrays.
+    """
+    try:
+        return msgspec.json.encode(body, enc_hook=_plain)
+    except InvalidInput:
+        raise
+    except ValueError:  # Python writes 4,300 digits at most.
+        raise InvalidInput(
+            "a whole number must be at most 2^53 in size to be sent, got one of thousands of digits; if it "
+            "is an id, give a text"
+        ) from None
+
+
+def _plain(value: object) -> object:
+    # Of dates NumPy would make numbers, and of masked values null.
+    array = value if isinstance(value, np.generic | np.ndarray) and not np.ma.is_masked(value) else None
+    if array is not None and array.dtype.kind not in "mM":
+        return array.tolist()
+    raise InvalidInput(
+        f"{quoted(value)} is a {type(value).__name__}, which cannot be sent; give a number or a text"
+    )
+
+
 def as_json(item: Item) -> dict[str, Any]:
     """The item as a body holds it."""
     told: dict[str, Any] = {"id": item.id, "name": item.name, "group": item.group}
@@ -310,7 +331,7 @@ def _body(entry: Entry) -> dict[str, Any]:
     return told if said.examined is None else told | {"examined": said.examined}
 
 
-def _read(heard: Heard, kind: type[T]) -> T:
+def _decoded(heard: Heard, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(heard.content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -328,13 +349,15 @@ def _refusal(heard: Heard) -> Refused:
     """The server's own sentence as the error that it stands for."""
     try:
         told = msgspec.json.decode(heard.content)["error"]
-        kind, message = KIND_OF[told["status"]], str(told["message"])
+        kind, message, field = KIND_OF[told["status"]], str(told["message"]), str(told.get("field", ""))
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
         proxy = heard.code in TRY_AGAIN
         return (Unavailable if proxy else Unexpected)(_quoted(heard))
-    if issubclass(kind, Overloaded | Unavailable):
+    if issubclass(kind, TryLater):
         return kind(message, retry_after=_seconds(heard.retry_after))
-    return kind(message)
+    refusal = kind(message)
+    refusal.argument = field
+    return refusal
 
 
 def _quoted(heard: Heard) -> str:

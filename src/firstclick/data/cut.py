@@ -37,9 +37,11 @@ def keep_items(interactions: Interactions, items: ArrayLike) -> Interactions:
     n_items = len(interactions.item_ids)
     codes = np.asarray(items)
     if codes.ndim != 1 or codes.dtype.kind not in "iu" or not codes.size:
-        raise InvalidInput(f"items must be a list of item codes, at least one, got {items!r}")
+        raise InvalidInput(f"must be a list of item codes, at least one, got {items!r}", "items")
     if codes.min() < 0 or codes.max() >= n_items:
-        raise InvalidInput(f"items must be codes from 0 to {n_items - 1}, got {codes.min()} to {codes.max()}")
+        raise InvalidInput(
+            f"must be codes from 0 to {n_items - 1}, got {codes.min()} to {codes.max()}", "items"
+        )
     return _keep(interactions, np.arange(len(interactions.user_ids)), np.unique(codes))
 
 

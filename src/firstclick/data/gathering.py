@@ -32,7 +32,7 @@ def positions(owner: str, wanted: Mapping[str, Column], names: Sequence[str]) ->
     """Where among the columns of `owner` each of those wanted is; UnknownName if there is none."""
     at = {kind: _position(owner, column, names) for kind, column in wanted.items()}
     if at["user"] == at["item"]:
-        raise InvalidInput(f"{owner}: user_column and item_column are both column {wanted['user']!r}")
+        raise InvalidInput(f"{owner}: `user_column` and `item_column` are both column {wanted['user']!r}")
     return at
 
 
@@ -41,13 +41,13 @@ def threshold(above: float | None, value_column: Column | None) -> float:
     if above is None:
         return 0.0
     if value_column is None:
-        raise InvalidInput(f"above={quoted(above)} needs a value_column to compare with")
+        raise InvalidInput("needs `value_column`, the column to compare with it", "above")
     try:
         bound = float(above)
     except (TypeError, ValueError, OverflowError):
         bound = nan
     if isnan(bound):
-        raise InvalidInput(f"above must be a number, got {quoted(above)}")
+        raise InvalidInput(f"must be a number, got {quoted(above)}", "above")
     return bound
 
 

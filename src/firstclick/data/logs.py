@@ -12,6 +12,7 @@ from firstclick.data.cut import cut
 from firstclick.data.gathering import Column, gather, positions, threshold, wanted_columns
 from firstclick.data.interactions import Interactions
 from firstclick.errors import InvalidInput
+from firstclick.extras import needed_by
 from firstclick.files.delimited import read_rows
 from firstclick.files.progress import Progress, silent
 from firstclick.files.reading import as_path, reading
@@ -65,7 +66,7 @@ def read_interactions(
     return gather(
         rows, wanted, at, bound, where=lambda line: f"{name} line {line}",
         empty=f"{name} has a header but no rows",
-        hint="; if line 1 is a header, name the columns or pass header=True",
+        hint="; if line 1 is a header, name the columns or pass `header=True`",
     )  # fmt: skip
 
 
@@ -120,11 +121,9 @@ def _gather_blocks(
 def _parquet_blocks(
     path: Path, wanted: Mapping[str, Column], progress: Progress
 ) -> Iterator[list[NDArray[Any]]]:
-    try:
+    with needed_by(f"{path.name}: reading Parquet"):
         import pyarrow
         from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise InvalidInput(f"{path.name}: reading Parquet needs pip install 'firstclick[parquet]'") from None
     try:
         with reading(path), path.open("rb") as raw, ParquetFile(raw) as file:
             names = file.schema_arrow.names

@@ -1,6 +1,6 @@
 """The paper's experiment: features from one half of the users, clicks from the other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -50,7 +50,7 @@ class FeedbackScenario:
         self.matrix = check_matrix(matrix)
         columns = self.matrix.shape[1]
         if pick not in PICKS:
-            raise InvalidInput(f"pick must be one of {', '.join(PICKS)}, got {pick!r}")
+            raise InvalidInput(f"must be one of {', '.join(PICKS)}, got {pick!r}", "pick")
         n_items = columns if n_items is None else n_items
         self.n_items = whole_number(
             "n_items", n_items, at_least=1, at_most=columns, because=", the items there are"
@@ -59,7 +59,7 @@ class FeedbackScenario:
         self.one_split, self.with_replacement, self.cut_first = one_split, with_replacement, cut_first
         self.item_names = [f"item {item}" for item in range(columns)] if item_names is None else item_names
         if len(self.item_names) != columns:
-            raise InvalidInput(f"item_names must name all {columns} items, got {len(self.item_names)}")
+            raise InvalidInput(f"must name all {columns} items, got {len(self.item_names)}", "item_names")
         self.item_ranks = None if item_ranks is None else np.asarray(item_ranks, np.int64)
         if pick == "source" and (self.item_ranks is None or self.item_ranks.shape != (columns,)):
             raise InvalidInput(f"pick 'source' needs item_ranks, one for each of {columns} items")
@@ -83,14 +83,15 @@ class FeedbackScenario:
 
     def _make(self, seed: int, run: int) -> Stage:
         items = self._items(seed, run)
-        train, test = self._halves.of(seed, run)
+        train, test, taught = self._halves.of(seed, run)
         features = None
         if self.rank is not None and self.cut_first:
             features = self._features(train[:, items])
         elif self.rank is not None:
             # Before the cut: what all items say about users helps to place the few that are kept.
-            every = self._halves.taught(seed, run, self.rank, self._features)
-            features = np.ascontiguousarray(every[items])
+            if self.rank not in taught:
+                taught[self.rank] = self._features(train)
+            features = np.ascontiguousarray(taught[self.rank][items])
         return Stage(MatrixWorld(test[:, items]), features, [self.item_names[item] for item in items])
 
     def _features(self, train: sparse.csr_matrix) -> Floats:
@@ -110,24 +111,15 @@ class FeedbackScenario:
 
 
 class _Halves:
-    """The two parts of the users, and the features the first part taught; only of the latest run."""
+    """The two parts of the users, and the features that the first part taught, by rank; of the latest run."""
 
     def __init__(self, matrix: sparse.csr_matrix, with_replacement: bool) -> None:
         self._matrix, self._with_replacement = matrix, with_replacement
         self._key: tuple[int, int] | None = None
-        self._parts: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
-        self._features: dict[int, Floats] = {}
+        self._found: tuple[sparse.csr_matrix, sparse.csr_matrix, dict[int, Floats]] | None = None
 
-    def of(self, seed: int, run: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-        if self._parts is None or self._key != (seed, run):
-            self._parts = split(self._matrix, seed, run=run, with_replacement=self._with_replacement)
-            self._key, self._features = (seed, run), {}
-        return self._parts
-
-    def taught(
-        self, seed: int, run: int, rank: int, features: Callable[[sparse.csr_matrix], Floats]
-    ) -> Floats:
-        train, _ = self.of(seed, run)
-        if rank not in self._features:
-            self._features[rank] = features(train)
-        return self._features[rank]
+    def of(self, seed: int, run: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix, dict[int, Floats]]:
+        if self._found is None or self._key != (seed, run):
+            train, test = split(self._matrix, seed, run=run, with_replacement=self._with_replacement)
+            self._key, self._found = (seed, run), (train, test, {})
+        return self._found

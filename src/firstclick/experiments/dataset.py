@@ -68,4 +68,4 @@ class Dataset:
         try:
             return group_items(self.interactions, group)
         except FirstclickError as error:
-            raise type(error)(f"{self.title}: {error}") from None
+            raise error.within(self.title) from None

@@ -1,18 +1,9 @@
-"""An experiment as a TOML file declares it: learners x settings, on one data set or several.
+"""An experiment as a TOML file declares it: policies x settings, on one data set or several.
 
-title    = "Which learner for our films?"
-data     = "table:user=customer,item=film,value=stars,above=3"
-path     = "ratings.csv"                      # beside this file; --data comes first
-policies = ["cascade-lin-ts", "cascade-ucb1:radius=0.5"]
-items    = [64, "all"]                        # a list: one comparison for each
-rank     = 20
-k        = 4
-steps    = 20_000
-runs     = 5
+`firstclick run --help` has an example.
 """
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -21,8 +12,8 @@ from typing import Any
 from firstclick.data.scenario import PICKS
 from firstclick.data.sources import Source, make_source
 from firstclick.errors import FirstclickError, InvalidInput, UnknownName
-from firstclick.files.reading import as_path, reading
-from firstclick.parameters import check_name
+from firstclick.files.reading import as_path, read_toml
+from firstclick.parameters import check_distinct, check_name
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.validation.quoting import quoted
@@ -74,11 +65,11 @@ class Experiment:
         for name in ("policies", "extras"):
             object.__setattr__(self, name, tuple(make_policy(policy) for policy in getattr(self, name)))
         object.__setattr__(self, "data", tuple(make_source(source) for source in self.data))
-        for name, things in (("policy", (*self.policies, *self.extras)), ("source", self.data)):
-            labels = [thing.label for thing in things]
-            for label in labels:
-                if labels.count(label) > 1:
-                    raise InvalidInput(f"experiment {self.name}: {name} {label!r} is given twice")
+        for name in ("steps", "runs"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least=1))
+        object.__setattr__(self, "seed", seed_number(self.seed))
+        for kind, things in (("policy", (*self.policies, *self.extras)), ("source", self.data)):
+            check_distinct(f"experiment {self.name}: {kind}", [thing.label for thing in things])
 
     def with_extras(self) -> "Experiment":
         """The experiment with its extras among the policies."""
@@ -97,21 +88,11 @@ KEYS = tuple(word.name for word in fields(Experiment) if word.name not in ("name
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
     """The experiment in a TOML file; what is wrong with it is InvalidInput with the file's name."""
     path = as_path(path)
-    try:
-        with reading(path):
-            content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{path.name}: not a TOML file (bytes that are not UTF-8)") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path.name}: not a TOML file: {error}") from None
-    except InvalidInput:
-        raise
-    except ValueError:  # What tomllib lets through: int() takes 4,300 digits.
-        raise InvalidInput(f"{path.name}: a number has too many digits to be read") from None
+    content = read_toml(path)
     try:
         return experiment_of(content, name=path.stem, beside=path.parent)
     except FirstclickError as error:
-        raise type(error)(f"{path.name}: {error}") from None
+        raise error.within(path.name) from None
 
 
 def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Experiment:
@@ -138,9 +119,7 @@ def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Exp
         rank=_counts("rank", content.get("rank", 20)),
         k=_counts("k", content.get("k", 4)),
         group=_group(content.get("group"), data),
-        steps=whole_number("steps", content.get("steps", 100_000), at_least=1),
-        runs=whole_number("runs", content.get("runs", 10), at_least=1),
-        seed=seed_number(content.get("seed", 1)),
+        **{key: content[key] for key in ("steps", "runs", "seed") if key in content},
         training=training_of(content),
         path=None if "path" not in content else beside / _text("path", content["path"]),
     )
@@ -151,9 +130,9 @@ def training_of(content: Mapping[str, Any]) -> Training:
     given = {word.name: content[word.name] for word in fields(Training) if word.name in content}
     for name, value in given.items():
         if name == "pick" and value not in PICKS:
-            raise InvalidInput(f"pick must be one of {', '.join(PICKS)}, got {quoted(value)}")
+            raise InvalidInput(f"must be one of {', '.join(PICKS)}, got {quoted(value)}", "pick")
         if name != "pick" and not isinstance(value, bool):
-            raise InvalidInput(f"{name} must be true or false, got {quoted(value)}")
+            raise InvalidInput(f"must be true or false, got {quoted(value)}", name)
     return Training(**given)
 
 
@@ -176,7 +155,7 @@ def _written(value: Any) -> str:
 
 def _policies(name: str, entries: Any) -> tuple[Policy, ...]:
     if not isinstance(entries, list):
-        raise InvalidInput(f"{name} must be a list of policies, got {quoted(entries)}")
+        raise InvalidInput(f"must be a list of policies, got {quoted(entries)}", name)
     return tuple(make_policy(entry) for entry in entries)
 
 
@@ -195,7 +174,7 @@ def _items(entry: Any) -> int | str:
     if entry == ALL:
         return ALL
     if isinstance(entry, str):
-        raise InvalidInput(f"items must be numbers or {ALL!r}, got {quoted(entry)}")
+        raise InvalidInput(f"must be numbers or {ALL!r}, got {quoted(entry)}", "items")
     return whole_number("items", entry, at_least=1)
 
 
@@ -215,5 +194,5 @@ def _group(value: Any, data: tuple[Source, ...]) -> dict[str, str]:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{name} must be text, got {quoted(value)}")
+        raise InvalidInput(f"must be text, got {quoted(value)}", name)
     return value

@@ -27,17 +27,7 @@ Row = tuple[int, list[str]]
 
 
 class WrongEncoding(InvalidInput):
-    """Bytes that are not in the encoding asked for; `where` is their file and line."""
-
-    def __init__(self, where: str, encoding: str) -> None:
-        super().__init__(where, encoding)
-        self.where, self.encoding = where, encoding
-
-    def __str__(self) -> str:
-        return (
-            f"{self.where}: bytes that are not {self.encoding}; "
-            "pass the file's own encoding, for example encoding='iso-8859-1'"
-        )
+    """Bytes that are not in the encoding asked for; their owner is the file and line."""
 
 
 def read_rows(
@@ -55,7 +45,7 @@ def read_rows(
     """
     path = as_path(path)
     if separator is not None and (not separator or any(c in separator for c in '"\r\n')):
-        raise InvalidInput(f"separator must be text without quotes and line ends, got {separator!r}")
+        raise InvalidInput(f"must be text without quotes and line ends, got {separator!r}", "separator")
     with closing(read_lines(path, encoding=encoding, progress=progress)) as lines:
         first = next(lines, "")
         rows = _split(path.name, chain([first], lines), separator or _sniff(path.name, first))
@@ -89,7 +79,9 @@ def read_lines(
                 progress(raw.tell(), size)
                 lines = list(islice(file, _LINES_AT_ONCE))
     except UnicodeError:
-        raise WrongEncoding(f"{path.name} line {_undecodable_line(path, encoding)}", encoding) from None
+        way_out = "if it is a text file, pass its encoding, for example `encoding='iso-8859-1'`"
+        where = f"{path.name} line {_undecodable_line(path, encoding)}"
+        raise WrongEncoding(f"bytes that are not {encoding}; {way_out}", owner=where) from None
     except (EOFError, zlib.error):
         raise InvalidInput(f"{path.name}: the packed data is cut short or damaged; fetch it again") from None
 
@@ -120,7 +112,7 @@ def _sniff(name: str, first: str) -> str:
     if not first.strip():
         # Any will do: an empty file and a blank first line are refused further on.
         return ","
-    raise InvalidInput(f"{name} line 1: no '::', tab, comma or semicolon; pass the separator")
+    raise InvalidInput(f"{name} line 1: no '::', tab, comma or semicolon; pass `separator`")
 
 
 def _split(name: str, lines: Iterable[str], separator: str) -> Iterator[Row]:

@@ -1,9 +1,11 @@
 """Reading a file: a path that can be one, and why a file cannot be read, in one sentence."""
 
 import os
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from firstclick.errors import InvalidInput
 from firstclick.validation.quoting import quoted
@@ -36,3 +38,19 @@ def reading(path: str | os.PathLike[str]) -> Iterator[None]:
         raise InvalidInput(f"{path} is a folder; name a file in it") from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a TOML file holds, or InvalidInput with its name."""
+    try:
+        with reading(path):
+            return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        problem = "not a TOML file (bytes that are not UTF-8)"
+    except tomllib.TOMLDecodeError as error:
+        problem = f"not a TOML file: {error}"
+    except InvalidInput:
+        raise
+    except ValueError:  # What tomllib lets through: int() takes 4,300 digits.
+        problem = "a number has too many digits to be read"
+    raise InvalidInput(problem, owner=path.name)

@@ -49,7 +49,7 @@ def positions_of(click: Click, clicks: Iterable[SupportsIndex] | None) -> list[i
     found = sorted(_position("each of clicks must be a position", one) for one in _several(clicks))
     for position, other in pairwise(found):
         if position == other:
-            raise InvalidInput(f"clicks must name a position once, got {quoted(position)} twice")
+            raise InvalidInput(f"must name a position once, got {quoted(position)} twice", "clicks")
     return found
 
 
@@ -65,7 +65,9 @@ def examined_of(
         outside = positions[0] if positions[0] < 0 else positions[-1]
         if not size:
             raise InvalidInput(f"the slate is empty, so click must be None, got {quoted(outside)}")
-        raise InvalidInput(f"click must be a position of the slate, 0 to {size - 1}, got {quoted(outside)}")
+        raise InvalidInput(
+            f"must be a position of the slate, 0 to {size - 1}, got {quoted(outside)}", "click"
+        )
     if examined is None:
         return positions[0] + 1 if first_alone and positions else None
     seen = whole_number("examined", examined, at_least=0, at_most=size, because=", the length of the slate")
@@ -101,7 +103,7 @@ def _several(clicks: Iterable[SupportsIndex]) -> list[SupportsIndex]:
             raise TypeError
         return list(clicks)
     except TypeError:
-        raise InvalidInput(f"clicks must be a list of positions, got {quoted(clicks)}") from None
+        raise InvalidInput(f"must be a list of positions, got {quoted(clicks)}", "clicks") from None
 
 
 def _position(rule: str, click: object) -> int:

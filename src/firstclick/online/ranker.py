@@ -251,7 +251,7 @@ class Ranker:
         """
         given: object = weight
         if isinstance(given, bool) or not isinstance(given, Real) or not 0 < weight <= 1:
-            raise InvalidInput(f"weight must be a number above 0 and at most 1, got {quoted(weight)}")
+            raise InvalidInput(f"must be a number above 0 and at most 1, got {quoted(weight)}", "weight")
         if not self.policy.learns_from_others:
             raise InvalidInput(
                 f"{self.policy.label} learns from slates that it has shuffled itself and takes no log; "
@@ -345,7 +345,9 @@ class Ranker:
         engine = merged_engine(self._engine, other._engine)
         key = new_key("ranker", new_seed, self.policy, self.k)
         if int(key) in self._origins | other._origins:
-            raise InvalidInput(f"seed must be a new one, or the same would be explored again, got {new_seed}")
+            raise InvalidInput(
+                f"must be a new one, or the same would be explored again, got {new_seed}", "seed"
+            )
         return Ranker._restored(
             Saved(
                 engine,
@@ -387,7 +389,7 @@ class Ranker:
         try:
             return cls._restored(from_file(page, arrays))
         except FirstclickError as error:
-            raise type(error)(f"{path}: {error}") from None
+            raise error.within(str(path)) from None
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
             raise InvalidInput(f"{path}: damaged, or not written by this version of firstclick") from None
 

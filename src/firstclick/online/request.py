@@ -124,7 +124,7 @@ def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float6
         raise InvalidInput(f"{policy.label} wants a context of {size}, got {got}")
     if not np.isfinite(given).all():
         place = int(np.argmin(np.isfinite(given)))
-        raise InvalidInput(f"context must be finite numbers, got {given[place]} at place {place}")
+        raise InvalidInput(f"must be finite numbers, got {given[place]} at place {place}", "context")
     if np.abs(given).max() > LARGEST_CONTEXT:
         raise InvalidInput(
             f"context must be at most {LARGEST_CONTEXT:g} in size, got {np.abs(given).max():g}"

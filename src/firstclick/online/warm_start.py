@@ -134,7 +134,7 @@ def _lesson(engine: Engine, entry: Mapping[str, Any]) -> _Lesson | None:
         raise InvalidInput(f"a slate needs items, and click or clicks, got {names or 'nothing'}")
     items, catalog = entry["items"], engine.catalog
     if not isinstance(items, list | tuple):
-        raise InvalidInput(f"items must be a list of ids, got {quoted(items)}")
+        raise InvalidInput(f"must be a list of ids, got {quoted(items)}", "items")
     known = catalog.known_rows(items)
     if len(set(items)) < len(items):
         raise InvalidInput(f"an item is in the slate twice, got {quoted(items)}")

@@ -1,4 +1,4 @@
-"""What learners share that are told of the user: a context, combined with the features of each item."""
+"""What policies share that are told of the user: a context, combined with the features of each item."""
 
 from dataclasses import replace
 from typing import Self
@@ -13,7 +13,10 @@ COMBINATIONS = ("concatenation", "product", "bilinear")  # In the order of kerne
 
 
 class ContextPolicy(LinearPolicy):
-    """A learner that holds z'theta for an item's attraction, z being made of its features and the context."""
+    """A policy that holds z'theta for an item's attraction, z being made of its features and the context."""
+
+    family = "users"
+    made_for = ("types", "vectors")
 
     context: int | None = param(
         None,

@@ -1,4 +1,4 @@
-"""What learners without features share: counts per item, and the start of confidence bounds."""
+"""What policies without features share: counts per item, and the start of confidence bounds."""
 
 from typing import ClassVar
 
@@ -17,18 +17,20 @@ PESSIMISTIC = STARTS.index("pessimistic")
 
 
 class CountPolicy(Policy):
-    """A learner that counts, for each item, how often it was examined and how often it attracted."""
+    """A policy that counts, for each item, how often it was examined and how often it attracted."""
 
-    def initial_state(self, n_items: int, n_features: int, k: int) -> CountState:
+    family = "counts"
+
+    def initial_state(self, n_items: int, n_features: int, k: int) -> State:
         return CountState(np.zeros(n_items, np.int64), np.zeros(n_items, np.int64), np.zeros(1, np.int64))
 
-    def grow(self, state: CountState, n_items: int) -> CountState:
-        more = np.zeros(n_items - len(state.examined), np.int64)
-        return CountState(
-            np.concatenate([state.examined, more]), np.concatenate([state.hits, more]), state.time
+    def grow(self, state: State, n_items: int) -> State:
+        more = np.zeros(n_items - len(state.examined), state.examined.dtype)
+        return state._replace(
+            examined=np.concatenate([state.examined, more]), hits=np.concatenate([state.hits, more])
         )
 
-    def merge(self, first: CountState, second: CountState) -> CountState:
+    def merge(self, first: State, second: State) -> State:
         return CountState(*(a + b for a, b in zip(first, second, strict=True)))
 
     def check_state(self, state: State, n_items: int, k: int) -> None:
@@ -37,7 +39,7 @@ class CountPolicy(Policy):
 
     def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
         """Counts stay whole: each becomes one of its two neighbours, `weight` times itself on the average."""
-        # A learner with more in its state than counts, or that cannot add them up, has to say itself.
+        # A policy with more in its state than counts, or that cannot add them up, has to say itself.
         if weight == 1 or type(state) is not CountState or not self.mergeable:
             return super().tempered(state, weight, draw)
         hits = drawn_share(state.hits, weight, draw)
@@ -59,7 +61,7 @@ class CountPolicy(Policy):
 
 
 class ConfidencePolicy(CountPolicy):
-    """A learner that ranks by an upper confidence bound, which needs a rule for unseen items.
+    """A policy that ranks by an upper confidence bound, which needs a rule for unseen items.
 
     Only what was really observed is in the state, so that states can be merged: the pretended
     observation of `pessimistic` is added when an index is computed.

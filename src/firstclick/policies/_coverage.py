@@ -1,4 +1,4 @@
-"""What learners share that care for variety: items cover topics, and what counts is what one adds."""
+"""What policies share that care for variety: items cover topics, and what counts is what one adds."""
 
 from typing import ClassVar
 
@@ -29,9 +29,11 @@ def _cover(left, x):  # type: ignore[no-untyped-def]
 
 
 class CoveragePolicy(LinearPolicy):
-    """A learner that holds v'theta for an item's attraction below others: v is its features, of which the
+    """A policy that holds v'theta for an item's attraction below others: v is its features, of which the
     first `topics` count for what the items above leave of them."""
 
+    family = "variety"
+    made_for: ClassVar[tuple[str, ...]] = ("topics",)
     unit_features: ClassVar[bool] = True
 
     c: float = param(1.0, "width of the confidence interval", above=0)

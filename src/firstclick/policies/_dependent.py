@@ -1,4 +1,4 @@
-"""What linear learners of several clicks share: what they make of the positions after the last one."""
+"""What linear policies of several clicks share: what they make of the positions after the last one."""
 
 from typing import ClassVar
 
@@ -14,8 +14,10 @@ from firstclick.validation.ranges import COUNT, Range
 
 
 class DependentClickPolicy(LinearPolicy):
-    """A linear learner of users who click what attracts them, and after each click leave by chance."""
+    """A linear policy of users who click what attracts them, and after each click leave by chance."""
 
+    family = "clicks"
+    made_for: ClassVar[tuple[str, ...]] = ("dependent-clicks",)
     click_model: ClassVar[ClickModel] = DependentClick()
 
     stop: float | str | None = param(

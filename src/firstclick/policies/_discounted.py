@@ -1,4 +1,4 @@
-"""What linear learners that forget share: how much of what they know they keep, and when they drop it all."""
+"""What linear policies that forget share: how much of what they know they keep, and when they drop it all."""
 
 from typing import ClassVar
 
@@ -10,8 +10,10 @@ from firstclick.policies._linear import LinearPolicy
 
 
 class DiscountedPolicy(LinearPolicy):
-    """A linear learner for which an old click counts less than a new one."""
+    """A linear policy for which an old click counts less than a new one."""
 
+    family = "changes"
+    made_for: ClassVar[tuple[str, ...]] = ("switch", "drift")
     # What was learned later counts more: two logs have no common order of time, and one has no other.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False

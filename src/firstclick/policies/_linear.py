@@ -1,4 +1,4 @@
-"""What linear learners share: the Gaussian posterior of theta, or one per position."""
+"""What linear policies share: the Gaussian posterior of theta, or one per position."""
 
 from typing import ClassVar
 
@@ -34,8 +34,9 @@ def root_of_evidence(factor: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class LinearPolicy(Policy):
-    """A learner that holds x'theta for an item's attraction, with a Gaussian posterior of theta."""
+    """A policy that holds x'theta for an item's attraction, with a Gaussian posterior of theta."""
 
+    family = "features"
     needs_features: ClassVar[bool] = True
     takes_features: ClassVar[bool] = True
 
@@ -79,7 +80,7 @@ class LinearPolicy(Policy):
 
     def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
         """M = I + weight (M - I) and B = weight B: the prior itself is not weakened."""
-        # A learner whose observations do not add up, or that keeps them in another form, has to say itself.
+        # A policy whose observations do not add up, or that keeps them in another form, has to say itself.
         if weight == 1 or not hasattr(state, "precision") or not self.mergeable:
             return super().tempered(state, weight, draw)
         prior = np.broadcast_to(np.eye(state.precision.shape[-1]), state.precision.shape)

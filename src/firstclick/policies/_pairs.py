@@ -1,4 +1,4 @@
-"""What learners share that compare items two by two: who was clicked when the other was not."""
+"""What policies share that compare items two by two: who was clicked when the other was not."""
 
 from typing import Any, ClassVar
 
@@ -15,8 +15,10 @@ MOST_ITEMS = 2000
 
 
 class PairPolicy(Policy):
-    """A learner that counts, for pairs of items that had the same chances, which one was clicked alone."""
+    """A policy that counts, for pairs of items that had the same chances, which one was clicked alone."""
 
+    family = "ranking"
+    made_for = ("by-position",)
     click_model: ClassVar[ClickModel] = PositionBased()
     # Which pairs a slate compares depends on what was known before it.
     mergeable: ClassVar[bool] = False
@@ -26,14 +28,14 @@ class PairPolicy(Policy):
 
     horizon: int = param(
         100_000, "n: slates that its confidence is meant for; 100,000 is our choice",
-        at_least=2,
+        at_least=2, told="horizon",
     )  # fmt: skip
 
     def _no_wins(self, n_items: int) -> NDArray[np.int32]:
         if n_items > MOST_ITEMS:
             raise InvalidInput(
                 f"{self.name} keeps a number for each pair of items and takes at most {MOST_ITEMS:,} items, "
-                f"got {n_items:,}; choose some of them first, or take a learner with features"
+                f"got {n_items:,}; choose some of them first, or take a policy with features"
             )
         return np.zeros((n_items, n_items), np.int32)
 

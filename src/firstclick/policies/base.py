@@ -20,15 +20,31 @@ State = Any  # A NamedTuple of plain arrays; each policy has its own type of it.
 PlainParameters = Any  # A NamedTuple of a policy's parameters as plain numbers, for its kernels.
 
 
+# The families of policies and their titles, in the order of the guide.
+FAMILIES = {
+    "counts": "Counts for each item",
+    "features": "Item features",
+    "clicks": "Several clicks",
+    "users": "Users who differ",
+    "changes": "Moving tastes",
+    "variety": "Variety",
+    "ranking": "No click model",
+    "": "Others",
+}
+
+
 class Policy(Declared, ABC):
-    """A learner's rule and its parameters; what it has learned is a separate `State`.
+    """A policy's rule and its parameters; what it has learned is a separate `State`.
 
     A subclass declares its parameters with `param` and gives `initial_state` and two kernels,
     `recommend` and `learn`, as static methods that Numba compiles; a third, `estimate`, if it can.
-    See CONTRIBUTING.md.
+    examples/skeleton_policy.py is one to copy.
     """
 
     paper: ClassVar[str] = ""
+    family: ClassVar[str] = ""  # one of FAMILIES
+    made_for: ClassVar[tuple[str, ...]] = ()  # the stock worlds of `firstclick compare` its paper has in mind
+    look: ClassVar[str] = ""  # one of report.style.LOOKS, not inherited; without it, a look of its family
     # The version of its arithmetic, stored with every model and ranker. Count it up with any change by which
     # the same log comes to another state, or the same state and key to another slate.
     version: ClassVar[int] = 1
@@ -53,6 +69,9 @@ class Policy(Declared, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if cls.family not in FAMILIES:
+            families = ", ".join(filter(None, FAMILIES))
+            raise TypeError(f"{cls.__name__}.family must be one of {families}, got {cls.family!r}")
         if not cls.name:
             return
         # Numba's cache finds a type again by module and name: it has to be a real attribute.
@@ -169,7 +188,7 @@ class Policy(Declared, ABC):
 
     @staticmethod
     def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        """Kernel: fill `means` and `deviations` with what the learner holds for the attraction of each of the
+        """Kernel: fill `means` and `deviations` with what the policy holds for the attraction of each of the
         `rows` to the user of this request, and how uncertain that is as a standard deviation. NaN, as here:
         it holds no such thing.
         """

@@ -82,7 +82,7 @@ class BubbleRank(PairPolicy):
     Ours: with more items than slots, the last slot pairs with the first item that is not shown; one of the
     two is shown by chance, and wins if it is clicked: for that pair nothing is promised, and an item that a
     request leaves out loses there, because feedback does not tell which items were allowed; pinned items and
-    caps mislead it too. Give such requests to another learner. Rows that were withdrawn are passed over:
+    caps mislead it too. Give such requests to another policy. Rows that were withdrawn are passed over:
     those above and below are neighbours, and exchange their places round them. A pair is counted if the slate
     shows it as it might be shown now. Of feedback that comes late, when the pairing is another, only pairs in
     the order of the list remain: that is safe, but favours that order. So where many slates are out at once,

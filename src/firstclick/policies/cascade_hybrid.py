@@ -21,9 +21,11 @@ class CascadeHybrid(CoveragePolicy):
 
     name = "cascade-hybrid"
     paper = "Li, Feng and de Rijke 2020 (CascadeHybrid)"
+    made_for = ("topics", "topics-and-more")
     topics: int | None = param(
-        None, "how many of the features, from the first on, are topics; all of them", kind=int, at_least=0
-    )
+        None, "how many of the features, from the first on, are topics; all of them",
+        kind=int, at_least=0, told="topics",
+    )  # fmt: skip
 
     def n_topics(self, n_features: int) -> int:
         if self.topics is None:

@@ -1,6 +1,7 @@
 """CascadeKL-UCB."""
 
 from math import inf
+from typing import ClassVar
 
 from firstclick.kernels.bounds import kl_bound, kl_budget
 from firstclick.kernels.compiling import kernel
@@ -35,6 +36,8 @@ class CascadeKLUCB(ConfidencePolicy):
 
     name = "cascade-kl-ucb"
     paper = "Kveton et al. 2015, Algorithm 1"
+    made_for: ClassVar[tuple[str, ...]] = ("few-items", "rare-clicks")
+    look = "vermilion"
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

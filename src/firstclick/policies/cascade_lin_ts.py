@@ -1,5 +1,7 @@
 """CascadeLinTS."""
 
+from typing import ClassVar
+
 from firstclick.kernels.posterior import observe_slate, sample
 from firstclick.kernels.search.tree import rank_by_product
 from firstclick.policies._linear import LinearPolicy
@@ -14,6 +16,8 @@ class CascadeLinTS(LinearPolicy):
 
     name = "cascade-lin-ts"
     paper = "Zong et al. 2016, Algorithms 1 and 3"
+    made_for: ClassVar[tuple[str, ...]] = ("linear", "long-tail")
+    look = "blue"
 
     def noise_size(self, k: int, n_features: int) -> int:
         return n_features

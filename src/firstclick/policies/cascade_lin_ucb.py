@@ -1,5 +1,7 @@
 """CascadeLinUCB."""
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +30,8 @@ class CascadeLinUCB(LinearPolicy):
 
     name = "cascade-lin-ucb"
     paper = "Zong et al. 2016, Algorithms 2 and 3"
+    made_for: ClassVar[tuple[str, ...]] = ("linear", "long-tail")
+    look = "sky"
     derived = ("scale",)
     c: float | str = param(
         1.0, "width of the confidence interval, or 'theory' for Theorem 1", above=0, words=("theory",)

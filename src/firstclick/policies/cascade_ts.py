@@ -17,6 +17,8 @@ class CascadeTS(CountPolicy):
 
     name = "cascade-ts"
     paper = "Huyuk and Tekin 2019; Zhong, Cheung and Tan 2021 (CTS)"
+    made_for = ("few-items",)
+    look = "pink"
     a: float = param(1.0, "prior attractions: the posterior is Beta(a + hits, b + misses)", above=0)
     b: float = param(1.0, "prior misses", above=0)
 

@@ -32,6 +32,8 @@ class CascadeUCB1(ConfidencePolicy):
 
     name = "cascade-ucb1"
     paper = "Kveton et al. 2015, Algorithm 1"
+    made_for = ("few-items",)
+    look = "amber"
     grouped_from = 256
     radius: float = param(1.5, "weight of the confidence radius", above=0)
 

@@ -16,6 +16,8 @@ class Random(CountPolicy):
     """
 
     name = "random"
+    family = ""
+    look = "grey"
     # It is what learning is measured by.
     learns: ClassVar[bool] = False
 

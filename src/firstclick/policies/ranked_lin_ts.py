@@ -17,6 +17,7 @@ class RankedLinTS(LinearPolicy):
 
     name = "ranked-lin-ts"
     paper = "Zong et al. 2016, Algorithm 4"
+    look = "green"
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> LinearState:
         return self._prior((k,), n_features)

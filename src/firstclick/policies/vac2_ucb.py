@@ -20,6 +20,7 @@ class VAC2UCB(CascadeLinUCB):
 
     name = "vac2-ucb"
     paper = "Liu et al. 2023, Algorithm 2"
+    made_for = ("rare-clicks",)
     # An observation counts by what was known before it.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False

@@ -1,80 +1,115 @@
-"""Comparisons of an experiment as plots: which of its settings become panels, and which become curves."""
+"""Results as figures, and what a comparison is called: which settings become panels, which curves."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from firstclick.errors import InvalidInput
-from firstclick.experiments.comparison import Comparison
-from firstclick.experiments.results import PolicyResult
+from firstclick.experiments import Comparison
+from firstclick.experiments.results import PolicyResult, Results
+from firstclick.report.figures import check_choice
+from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Curve, Plot, ceiling_for
-from firstclick.report.rounding import whole
 
 # What may vary within an experiment, and how a title or a curve's end calls it.
 VARIED = {"n_items": "L", "rank": "d", "k": "K"}
+# The first steps of a rate are a few coin tosses, and on a linear axis a stroke up and down the left edge.
+UNSETTLED = 0.02
+
+
+def regret_figure(results: Results, *, measure: str = "expected_regret", scale: str = "linear") -> Figure:
+    """A figure of one measure against the step: the mean over runs, and a band of one standard error.
+
+    `measure` is 'expected_regret', 'regret' or 'reward' (drawn as clicks per step, with the optimum).
+    `scale` 'log' is logarithmic on both axes; where a curve is zero or negative the vertical one is
+    linear near zero. Every curve has its name at its end. One run has no band.
+    """
+    return grid_figure([[_plot(results, measure, scale)]], row_titles=[""])
+
+
+def caption(results: Results, *, measure: str = "expected_regret", scale: str = "linear") -> str:
+    """What a reader must know of `regret_figure` with the same arguments."""
+    if measure == "reward":
+        text = "Clicks so far divided by steps so far; the dashed line is the best fixed slate."
+        if scale == "linear":
+            text += f" The first {UNSETTLED:.0%} of the steps are left out."
+    elif scale == "log":
+        text = "Both axes logarithmic, which gives early steps room: a curve that bends down is learning."
+    else:
+        text = (
+            "Clicks lost to the best fixed slate: a straight climb is no learning, a flat curve has learned."
+        )
+    if near := _plot(results, measure, scale).linear_within:
+        text += (
+            f" The vertical axis is linear between −{near:g} and {near:g}, to show zero and negative values."
+        )
+    if results.runs == 1:
+        return f"{text} One run, so no bands."
+    return f"{text} Lines are means of {results.runs} runs, bands one standard error either side."
 
 
 def plots_of(comparisons: Sequence[Comparison], measure: str = "expected_regret") -> list[Plot]:
-    """One experiment on one data set: a panel per setting, or one panel if it has a single learner.
+    """One experiment on one data set: a panel per setting, or one panel if it has a single policy.
 
-    With several learners each panel has one curve per learner. A single learner has all its settings in
+    With several policies each panel has one curve per policy. A single policy has all its settings in
     one panel, one curve each.
     """
     if len(comparisons) > 1 and all(len(one.results.results) == 1 for one in comparisons):
         return [_in_one(comparisons, measure)]
-    return [_of_learners(one, _name(one, comparisons), measure) for one in comparisons]
+    drawn = [(one, _curves(one.results, measure)) for one in comparisons]
+    return [Plot(_name(one, comparisons), curves, measure, ceiling_for(curves)) for one, curves in drawn]
 
 
 def sweep_plot(comparison: Comparison, parameter: str, measure: str = "expected_regret") -> Plot:
-    """Variants of learners against one of their parameters, after the last step."""
-    by_learner: dict[str, list[tuple[float, PolicyResult]]] = {}
+    """Variants of policies against one of their parameters, after the last step."""
+    by_policy: dict[str, list[tuple[float, PolicyResult]]] = {}
     for policy in comparison.experiment.policies:
         value = policy.settings.get(parameter)
         if not isinstance(value, float):
             raise InvalidInput(f"{policy.label} has no number {parameter!r} to draw against")
-        by_learner.setdefault(policy.name, []).append((value, comparison.results[policy.label]))
+        by_policy.setdefault(policy.name, []).append((value, comparison.results[policy.label]))
     curves = []
-    for name, points in by_learner.items():
+    for name, points in by_policy.items():
         points.sort(key=lambda point: point[0])
-        finals = [result.final(measure) for _, result in points]
-        curves.append(
-            Curve(
-                label=name,
-                policy=name,
-                x=np.array([value for value, _ in points]),
-                mean=np.array([final["mean"] for final in finals], np.float64),
-                stderr=np.array([final["stderr"] for final in finals], np.float64),
-            )
+        values = np.array([value for value, _ in points])
+        mean, stderr = (
+            np.array([result.final(measure)[which] for _, result in points], np.float64)
+            for which in ("mean", "stderr")
         )
+        curves.append(Curve(name, name, values, mean, stderr))
     return Plot(_name(comparison, [comparison]), tuple(curves), measure)
 
 
-def _of_learners(comparison: Comparison, title: str, measure: str) -> Plot:
-    curves = tuple(
-        _curve(comparison, result, result.policy, measure) for result in comparison.results.results
+def _plot(results: Results, measure: str, scale: str) -> Plot:
+    check_choice("measure", measure, ("expected_regret", "regret", "reward"))
+    check_choice("scale", scale, ("linear", "log"))
+    curves = _curves(results, measure)
+    if measure != "reward":
+        return Plot("", curves, measure, log=scale == "log")
+    settled = results.step >= (UNSETTLED * results.step[-1] if scale == "linear" else 0)
+    step = results.step[settled]
+    rates = tuple(
+        replace(curve, x=step, mean=curve.mean[settled] / step, stderr=curve.stderr[settled] / step)
+        for curve in curves
     )
-    return Plot(title, curves, measure, ceiling_for(curves))
+    return Plot("", rates, "rate", log=scale == "log", level=results.optimal_reward)
 
 
 def _in_one(comparisons: Sequence[Comparison], measure: str) -> Plot:
-    curves = tuple(
-        _curve(one, one.results.results[0], _name(one, comparisons), measure, variant=place)
-        for place, one in enumerate(comparisons)
-    )
+    curves = []
+    for place, one in enumerate(comparisons):
+        (curve,) = _curves(one.results, measure)
+        curves.append(replace(curve, label=_name(one, comparisons), variant=place))
     group = comparisons[0].setting.group
-    return Plot(group or comparisons[0].experiment.title, curves, measure)
+    return Plot(group or comparisons[0].experiment.title, tuple(curves), measure)
 
 
-def _curve(
-    comparison: Comparison, result: PolicyResult, label: str, measure: str, variant: int | None = None
-) -> Curve:
-    return Curve(
-        label=label,
-        policy=result.policy,
-        x=comparison.results.step,
-        mean=result.mean(measure),
-        stderr=result.stderr(measure),
-        variant=variant,
+def _curves(results: Results, measure: str) -> tuple[Curve, ...]:
+    return tuple(
+        Curve(one.policy, one.policy, results.step, one.mean(measure), one.stderr(measure))
+        for one in results.results
     )
 
 
@@ -83,18 +118,3 @@ def _name(comparison: Comparison, among: Sequence[Comparison]) -> str:
     setting = comparison.setting
     varied = [name for name in VARIED if len({getattr(one.setting, name) for one in among}) > 1]
     return ", ".join(f"{VARIED[name]} = {getattr(setting, name):,}" for name in varied or ("n_items", "k"))
-
-
-def setting_words(comparison: Comparison) -> str:
-    """'256 items, d = 20, K = 4'."""
-    setting = comparison.setting
-    of = f" of {setting.group}" if setting.group else ""
-    features = f", d = {setting.rank}" if setting.rank is not None else ""
-    return f"{whole(setting.n_items)} items{of}{features}, K = {setting.k}"
-
-
-def short_words(comparison: Comparison) -> str:
-    """'L=256 d=20 K=4', and the group."""
-    setting = comparison.setting
-    features = f" d={setting.rank}" if setting.rank is not None else ""
-    return f"L={setting.n_items}{features} K={setting.k}" + (f" {setting.group}" if setting.group else "")

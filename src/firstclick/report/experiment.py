@@ -8,19 +8,19 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from firstclick.experiments import Comparison, Dataset, Experiment
-from firstclick.experiments.results import installed_versions
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
-from firstclick.report.comparisons import plots_of, setting_words
-from firstclick.report.figures import save_figure
+from firstclick.report.comparisons import plots_of
+from firstclick.report.figures import FORMATS, save_figure
 from firstclick.report.grid import grid_figure
-from firstclick.report.reproduction import FigureBlock, LearnedBlock, Page, TableBlock, reproduction_page
-from firstclick.report.rounding import percent, whole, with_error
-from firstclick.report.tables import final_with_error, share_of_best
+from firstclick.report.headline import final_with_error
+from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
+from firstclick.report.tables import TableBlock, setting_words, share_of_best
+from firstclick.rounding import percent, whole, with_error
+from firstclick.source_code import installed_versions
 
 # The steps at which tables give regret, besides the last.
 TOLD = (1_000, 10_000)
-FORMATS = ("svg", "png", "pdf")
 
 
 def write_experiment(
@@ -46,7 +46,7 @@ def write_experiment(
         versions=installed_versions(),
         command=command,
     )
-    write_whole(folder / "report.html", reproduction_page(page).encode())
+    write_whole(folder / "report.html", html_page(page).encode())
 
 
 CURVES = (
@@ -67,8 +67,7 @@ def figure_block(
 ) -> FigureBlock:
     """The figure, with its last values in words for those who cannot see it."""
     ends = "; ".join(
-        f"{one.dataset.title}, {setting_words(one)}, {result.policy} "
-        f"{final_with_error(result, 'expected_regret')}"
+        f"{one.dataset.title}, {setting_words(one)}, {result.policy} {final_with_error(result)}"
         for one in comparisons
         for result in one.results.results
     )
@@ -76,28 +75,21 @@ def figure_block(
 
 
 def regret_table(caption: str, comparisons: Sequence[Comparison]) -> TableBlock:
-    """Regret along the way and at the end, and the clicks won, for every learner in every setting."""
+    """Regret along the way and at the end, and the clicks won, for every policy in every setting."""
     steps = comparisons[0].setting.steps
     told = [step for step in TOLD if step < steps] + [steps]
     several = len({one.dataset.title for one in comparisons}) > 1
-    columns = ["setting", "learner", *(f"regret at {whole(step)}" for step in told), "reward", "of best"]
     rows = []
     for one in comparisons:
-        at = [int(np.searchsorted(one.results.step, step)) for step in told]
+        words = f"{one.dataset.title}, {setting_words(one)}" if several else setting_words(one)
+        at = np.searchsorted(one.results.step, told)
         for result in one.results.results:
-            regrets = zip(
-                result.mean("expected_regret")[at], result.stderr("expected_regret")[at], strict=True
-            )
-            rows.append(
-                (
-                    f"{one.dataset.title}, {setting_words(one)}" if several else setting_words(one),
-                    result.policy,
-                    *(with_error(float(mean), float(stderr)) for mean, stderr in regrets),
-                    final_with_error(result, "reward"),
-                    percent(share_of_best(result)),
-                )
-            )
-    return TableBlock(caption, tuple(columns), tuple(rows))
+            means, errors = result.mean("expected_regret")[at], result.stderr("expected_regret")[at]
+            regrets = map(with_error, means.tolist(), errors.tolist())
+            clicks = final_with_error(result, "reward"), percent(share_of_best(result))
+            rows.append((words, result.policy, *regrets, *clicks))
+    columns = ("setting", "policy", *(f"regret at {whole(step)}" for step in told), "reward", "of best")
+    return TableBlock(caption, columns, tuple(rows), words=2)
 
 
 def data_table(datasets: Sequence[Dataset]) -> TableBlock:
@@ -105,24 +97,15 @@ def data_table(datasets: Sequence[Dataset]) -> TableBlock:
     columns = ("data", "users", "items", "attracted pairs", "density", "users attracted by nothing", "sha256")
     rows = []
     for dataset in datasets:
-        users, items = dataset.matrix.shape
+        (users, items), pairs = dataset.matrix.shape, dataset.matrix.nnz
         idle = int(np.count_nonzero(np.diff(dataset.matrix.indptr) == 0))
-        rows.append(
-            (
-                dataset.title,
-                whole(users),
-                whole(items),
-                whole(dataset.matrix.nnz),
-                percent(dataset.matrix.nnz / (users * items)),
-                percent(idle / users),
-                dataset.digest[:12],
-            )
-        )
+        shares = percent(pairs / (users * items)), percent(idle / users)
+        rows.append((dataset.title, *map(whole, (users, items, pairs)), *shares, dataset.digest[:12]))
     return TableBlock("Data", columns, tuple(rows))
 
 
 def learned_block(comparison: Comparison) -> LearnedBlock:
-    """What each learner showed most at the end, beside the best slate."""
+    """What each policy showed most at the end, beside the best slate."""
     results = comparison.results
     return LearnedBlock(
         title=f"{comparison.dataset.title}, {setting_words(comparison)}",
@@ -144,7 +127,7 @@ def facts_of(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
 
 
 def notes_of(comparisons: Sequence[Comparison]) -> tuple[str, ...]:
-    """What learners had to say, each once."""
+    """What policies had to say, each once."""
     return tuple(dict.fromkeys(note for one in comparisons for note in one.results.notes))
 
 

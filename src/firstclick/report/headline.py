@@ -2,12 +2,11 @@
 
 import math
 
-import numpy as np
 from scipy.special import stdtrit
 
 from firstclick.experiments.results import PolicyResult, Results
-from firstclick.report.rounding import whole, with_error
 from firstclick.report.style import base_name
+from firstclick.rounding import whole, with_error
 
 CHANCE = 0.05
 
@@ -36,64 +35,64 @@ def leaders(results: Results) -> list[PolicyResult]:
     return lead
 
 
+def final_with_error(result: PolicyResult, measure: str = "expected_regret") -> str:
+    """'812 ± 31': a measure after the last step."""
+    return with_error(float(result.mean(measure)[-1]), float(result.stderr(measure)[-1]))
+
+
 def headline(results: Results) -> str:
     """One to three plain sentences: the winner, if there is one, and what it left behind."""
     order, lead = ranked(results), leaders(results)
     ahead = {result.policy for result in lead}
     behind = [result for result in order if result.policy not in ahead]
-    start = f"After {whole(results.steps)} steps"
-    if results.runs == 1:
-        start = f"In this one run of {whole(results.steps)} steps"
-    first = _winner(start, lead[0], others=len(behind)) if len(lead) == 1 else _tie(start, results, lead)
-
-    last = next((result for result in behind if base_name(result.policy) == "random"), None)
-    if last is None and behind:
-        last = behind[-1]
+    last = next((result for result in behind if _is_random(result)), behind[-1] if behind else None)
+    start = "In this one run of" if results.runs == 1 else "After"
+    text = f"{start} {whole(results.steps)} steps "
+    if len(lead) > 1:
+        text += _tie(lead, results.runs)
+    else:
+        text += f"{lead[0].policy} has {_account(lead[0])}"
+        if behind:
+            text += ", and leads all others" if _won(lead[0]) else ", fewer than any other policy"
     rest = []
     if len(lead) == 1 and behind and behind[0] is not last:
-        rest.append(f"{behind[0].policy} follows with {_amount(behind[0])}")
+        rest.append(f"{behind[0].policy} follows with {final_with_error(behind[0])}")
     if last is not None:
-        aside = ", which learns nothing," if base_name(last.policy) == "random" else ""
+        aside = ", which learns nothing," if _is_random(last) else ""
         rest.append(f"{last.policy}{aside} has {_account(last, short=True)}")
-    sentences = [f"{first}; {', and '.join(rest)}" if rest else first]
-    if any(base_name(result.policy) == "random" for result in lead) and results.runs > 1 and len(lead) > 1:
+    sentences = ["; ".join([text, ", and ".join(rest)] if rest else [text])]
+    if len(lead) > 1 and any(_is_random(result) for result in lead):
         sentences.append("The lead includes random: too few steps, or too much noise, to see any learning")
     if results.runs == 1 and len(order) > 1:
         sentences.append("One run cannot tell skill from luck: play several to be sure")
     return ". ".join(sentences) + "."
 
 
-def _winner(start: str, best: PolicyResult, *, others: int) -> str:
-    if not others:
-        return f"{start} {best.policy} has {_account(best)}"
-    ending = "and leads all others" if _final(best) < 0 else "fewer than any other learner"
-    return f"{start} {best.policy} has {_account(best)}, {ending}"
-
-
-def _tie(start: str, results: Results, lead: list[PolicyResult]) -> str:
+def _tie(lead: list[PolicyResult], runs: int) -> str:
     if len(lead) > 3:
-        who = f"{len(lead)} learners share the lead, {lead[0].policy} first among equals"
-        amounts = f"they have lost {_amount(lead[0])} to {_amount(lead[-1])} clicks"
+        who = f"{len(lead)} policies share the lead, {lead[0].policy} first among equals"
+        amounts = f"{final_with_error(lead[0])} to {final_with_error(lead[-1])}"
     else:
         who = f"{_listed([result.policy for result in lead])} share the lead"
-        amounts = f"they have lost {_listed([_amount(result) for result in lead])} clicks"
-    return f"{start} {who}: {amounts} to the best fixed slate, too close to call over {results.runs} runs"
+        amounts = _listed([final_with_error(result) for result in lead])
+    return (
+        f"{who}: they have lost {amounts} clicks to the best fixed slate, too close to call over {runs} runs"
+    )
 
 
-def _final(result: PolicyResult) -> float:
-    return float(np.mean(result.expected_regret[:, -1]))
+def _is_random(result: PolicyResult) -> bool:
+    return base_name(result.policy) == "random"
 
 
-def _amount(result: PolicyResult) -> str:
-    return with_error(_final(result), float(result.stderr("expected_regret")[-1]))
+def _won(result: PolicyResult) -> bool:
+    return bool(result.expected_regret[:, -1].mean() < 0)
 
 
 def _account(result: PolicyResult, short: bool = False) -> str:
-    if _final(result) < 0:
-        gain = with_error(-_final(result), float(result.stderr("expected_regret")[-1]))
-        return f"won {gain} clicks more than the best fixed slate"
-    return f"lost {_amount(result)}" + ("" if short else " clicks to the best fixed slate")
+    if _won(result):
+        return f"won {final_with_error(result).removeprefix('−')} clicks more than the best fixed slate"
+    return f"lost {final_with_error(result)}" + ("" if short else " clicks to the best fixed slate")
 
 
 def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,73 +1,167 @@
-"""What our pages share: one look in light and dark, no script, nothing loaded, every text escaped."""
+"""The page of every report: one look in light and dark, no script, nothing loaded, every text escaped."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
+from xml.etree import ElementTree
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from firstclick.experiments.results import Shown
-from firstclick.report.figures import GRID, INK
-from firstclick.report.inline_svg import inline_svg
-from firstclick.report.rounding import percent
-from firstclick.report.style import LineStyle, dark_colors
+from firstclick.report.claims import CLASSES, SYMBOLS, ClaimRow, claims_headline, grouped, tally
+from firstclick.report.figures import GRID, INK, figure_bytes
+from firstclick.report.style import LineStyle, dark_colors, line_styles
+from firstclick.report.tables import TableBlock
+from firstclick.rounding import percent
 
 
-def rendered(template: str, *, colors: Iterable[str], **content: Any) -> str:
-    """One of our templates filled with content; the page knows the given colours of curves in both themes."""
-    environment = Environment(
-        loader=FunctionLoader(_source),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["breakable"] = _breakable
+@dataclass(frozen=True, eq=False)
+class FigureBlock:
+    """A figure under 'name: title', if it has one. `label` tells what it shows to those who cannot see it."""
+
+    name: str
+    title: str
+    figure: Figure
+    caption: str
+    label: str
+
+    @property
+    def wide(self) -> bool:
+        """Whether it takes the width of the page; otherwise two fit beside one another."""
+        return bool(self.figure.get_size_inches()[0] > 6)
+
+
+@dataclass(frozen=True)
+class LearnedBlock:
+    """The best slate of k items under a title, if it has one, and the items that each policy showed most."""
+
+    title: str
+    k: int
+    best: tuple[Shown, ...]
+    shown: Mapping[str, tuple[Shown, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """All that is said on the page; what is empty is left out.
+
+    `facts` are a few words each (mode, steps, runs); `headline` is the result in a sentence or two, by
+    default a count of the claims, and `overview` the same as a table; `summary` are sentences on what was
+    run; `notes` are what a reader must know before believing a figure; `method` and `words` say how the
+    claims were judged and what their words were taken to mean.
+    """
+
+    title: str
+    subtitle: str = ""
+    facts: tuple[str, ...] = ()
+    headline: str = ""
+    summary: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    overview: TableBlock | None = None
+    figures: tuple[FigureBlock, ...] = ()
+    claims: tuple[ClaimRow, ...] = ()
+    method: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[TableBlock, ...] = ()
+    data: tuple[TableBlock, ...] = ()
+    learned: tuple[LearnedBlock, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    command: str = ""
+
+
+def html_page(content: Page) -> str:
+    """The content as one HTML page that loads nothing and runs no script; same content, same text."""
+    overview = content.overview or tally(content.claims)
+    policies = [policy for block in content.learned for policy in block.shown]
+    for table in filter(None, (overview, *content.tables)):
+        if "policy" in table.columns:
+            policies += [row[table.columns.index("policy")] for row in table.rows]
+    styles = line_styles(dict.fromkeys(policies))
     dark = dark_colors()
-    hues = {_variable(color): {"light": color, "dark": dark[color]} for color in colors}
-    return environment.get_template(template).render(hues=hues, **content)
+    drawn = [
+        (block, _inline_svg(block, f"figure-{place}-", dark))
+        for place, block in enumerate(content.figures, start=1)
+    ]
+    used = [f"#{color}" for _, svg in drawn for color in re.findall(r"var\(--c([0-9a-f]{6})\)", svg)]
+    colors = dict.fromkeys([*used, *(style.color for style in styles.values())])
+    environment = Environment(
+        loader=FunctionLoader(lambda name: files("firstclick.report").joinpath(name).read_text("utf-8")),
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"breakable": _breakable, "percent": percent}
+    return environment.get_template("page.html").render(
+        page=content,
+        headline=content.headline or claims_headline(content.claims),
+        overview=overview,
+        figures=drawn,
+        ledger=grouped(content.claims),
+        symbols=SYMBOLS,
+        kinds=CLASSES,
+        swatches={policy: _swatch(style) for policy, style in styles.items()},
+        hues={_variable(color): (color, dark[color]) for color in colors},
+    )
 
 
-def themed_svg(figure: Figure, *, prefix: str, label: str) -> Markup:
-    """The figure for a card of a page, in the colours of its theme; screen readers read `label`."""
-    colors = {color: f"var({_variable(color)})" for color in dark_colors()}
+def _inline_svg(block: FigureBlock, prefix: str, hues: Mapping[str, str]) -> Markup:
+    """The figure as an <svg> element in the colours of the page's theme.
+
+    Ids start with `prefix`, so that no two figures clash. Texts take the page's font; coordinates are cut to
+    0.01 points.
+    """
+    colors = {color: f"var({_variable(color)})" for color in hues}
     colors |= {INK: "var(--muted)", GRID: "var(--line)", "#ffffff": "var(--card)"}
-    return inline_svg(figure, prefix=prefix, label=label, colors=colors)
+    root = ElementTree.fromstring(figure_bytes(block.figure, "svg"))
+    for parent in list(root.iter()):
+        for child in [child for child in parent if _local(child.tag) == "style"]:
+            parent.remove(child)  # it would hold for the whole page
+    for element in root.iter():
+        element.tag = _local(element.tag)
+        attributes = {_local(name): value for name, value in element.attrib.items()}
+        element.attrib.clear()
+        if element.tag == "g":  # only paths and clips are referred to
+            attributes.pop("id", None)
+        for name, value in attributes.items():
+            if name == "id":
+                value = prefix + value
+            elif name in ("href", "clip-path"):
+                value = value.replace("#", "#" + prefix, 1)
+            elif name == "style":
+                value = re.sub(r"font-family:[^;]*;?\s*", "", value)
+                value = re.sub(r"#[0-9a-f]{6}\b", lambda found: colors.get(found[0], found[0]), value)
+            elif name in ("d", "x", "y", "transform"):
+                value = _shortened(value)
+            if value != "rotate(-0)":
+                element.set(name, value)
+        if element.tag != "text":
+            element.text = None
+        element.tail = None
+    _, _, width, height = root.attrib["viewBox"].split()
+    root.attrib.clear()
+    root.attrib.update({"viewBox": f"0 0 {width} {height}", "role": "img", "aria-label": block.label})
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
-def colors_of(svg: Markup) -> list[str]:
-    """The colours of curves that a themed figure uses, each once."""
-    return ["#" + color for color in dict.fromkeys(re.findall(r"var\(--c([0-9a-f]{6})\)", svg))]
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]
 
 
-def swatch(style: LineStyle) -> Markup:
+def _shortened(coordinates: str) -> str:
+    coordinates = re.sub(r"rotate\(-0 [^)]*\)", "rotate(-0)", coordinates)
+    coordinates = re.sub(r"\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", coordinates)
+    return re.sub(r"\s*([A-Za-z])\s*", r"\1", coordinates) if "rotate" not in coordinates else coordinates
+
+
+def _swatch(style: LineStyle) -> Markup:
     """A short piece of a policy's line."""
     dash = " ".join(f"{2 * part:g}" for part in style.dash)
     return Markup(
         '<svg class="swatch" viewBox="0 0 26 8" aria-hidden="true">'
         '<path d="M0 4H26" style="stroke:var({});stroke-dasharray:{}"/></svg>'
     ).format(_variable(style.color), dash or "none")
-
-
-def slate_entries(shown: Iterable[Shown], k: int, best: set[str]) -> dict[str, Any]:
-    """The k items shown most and the rest, those of the best slate marked."""
-    entries = [
-        {
-            "item": entry.item,
-            "share": percent(entry.share),
-            "width": f"{100 * min(max(entry.share, 0.0), 1.0):.1f}",
-            "best": entry.item in best,
-        }
-        for entry in shown
-    ]
-    return {"first": entries[:k], "rest": entries[k:]}
-
-
-def _source(template: str) -> str:
-    return files("firstclick.report").joinpath(template).read_text(encoding="utf-8")
 
 
 def _breakable(label: str) -> Markup:

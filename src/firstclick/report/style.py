@@ -1,9 +1,13 @@
-"""One colour, dash and marker per policy name, whatever else is in the figure."""
+"""One colour, dash and marker per policy, whatever else is in the figure. They follow from its family."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TypeVar
 from zlib import crc32
+
+from firstclick.policies.base import FAMILIES
+from firstclick.registry import policy_classes
 
 T = TypeVar("T")
 
@@ -26,19 +30,23 @@ LONG_DASHED = (8.0, 2.0)
 SHORT_DASHED = (2.2, 1.2)
 DASH_DOT_DOT = (5.0, 1.4, 1.0, 1.4, 1.0, 1.4)
 
-# Okabe and Ito's colours, which differ for colour-blind readers too. Dashes and markers tell the
-# curves apart in grey print. Learners with features are cool, learners without are warm.
-KNOWN = {
-    "random": LineStyle("#767676", "#a0a0a0", DOTTED, "x"),
-    "cascade-ucb1": LineStyle("#e69f00", "#f0b429", DASHED, "s"),
-    "cascade-kl-ucb": LineStyle("#d55e00", "#ff8038", DASH_DOT, "^"),
-    "cascade-ts": LineStyle("#cc79a7", "#e59ac4", SOLID, "v"),
-    "cascade-lin-ts": LineStyle("#0072b2", "#3f9fe8", SOLID, "o"),
-    "cascade-lin-ucb": LineStyle("#56b4e9", "#9bdcff", LONG_DASHED, "D"),
-    "ranked-lin-ts": LineStyle("#009e73", "#2cc796", SHORT_DASHED, "P"),
+DASHES = (SOLID, DASHED, DOTTED, DASH_DOT, LONG_DASHED, SHORT_DASHED, DASH_DOT_DOT)
+MARKERS = "o^sDvPX*ph<>d"
+
+# Looks that a policy's class may ask for by name: those of the paper's figures stay what they are. The
+# colours are Okabe and Ito's, which differ for colour-blind readers too. Dashes and markers tell curves apart
+# in grey print.
+LOOKS = {
+    "grey": LineStyle("#767676", "#a0a0a0", DOTTED, "x"),
+    "amber": LineStyle("#e69f00", "#f0b429", DASHED, "s"),
+    "vermilion": LineStyle("#d55e00", "#ff8038", DASH_DOT, "^"),
+    "pink": LineStyle("#cc79a7", "#e59ac4", SOLID, "v"),
+    "blue": LineStyle("#0072b2", "#3f9fe8", SOLID, "o"),
+    "sky": LineStyle("#56b4e9", "#9bdcff", LONG_DASHED, "D"),
+    "green": LineStyle("#009e73", "#2cc796", SHORT_DASHED, "P"),
 }
 
-# For plug-ins: from Paul Tol's muted scheme, none of them near one above.
+# For policies without a family: from Paul Tol's muted scheme, none of them near one above.
 FREE = (
     LineStyle("#882255", "#c2506f", DASH_DOT_DOT, "h"),
     LineStyle("#332288", "#9a8cf0", SHORT_DASHED, "X"),
@@ -69,24 +77,57 @@ def base_name(policy: str) -> str:
     return policy.partition(":")[0]
 
 
+@cache
+def family_looks(family: str) -> tuple[LineStyle, ...]:
+    """The looks of a family: its three colours, each with several dashes. Looks with a name are left out."""
+    colors = {
+        "counts": (LOOKS["amber"], LOOKS["vermilion"], LOOKS["pink"]),
+        "features": (LOOKS["blue"], LOOKS["sky"], LOOKS["green"]),
+        **dict(zip(("clicks", "users", "changes", "variety", "ranking"), map(_shades, FREE), strict=True)),
+    }[family]
+    named = {(style.color, style.dash) for style in (*LOOKS.values(), *FREE)}
+    looks = (
+        replace(colors[i % 3], dash=DASHES[i % 7], marker=MARKERS[i % len(MARKERS)]) for i in range(3 * 7)
+    )
+    return tuple(style for style in looks if (style.color, style.dash) not in named)
+
+
 def line_styles(policies: Iterable[str]) -> dict[str, LineStyle]:
     """A style for each policy label, in the order given.
 
-    Known names always look the same. A plug-in's colour and a variant's dash come from a hash of the
-    text, so they too stay what they are in any company, unless two of them want the same one.
+    A policy has the look that its class names, or one of its family's, by a hash of its name. So it looks the
+    same in any company. Of policies without a family, and of variants of one policy, two may want the same
+    look; then one gives way.
     """
     labels = list(policies)
-    names = sorted({base_name(label) for label in labels} - KNOWN.keys())
-    styles = KNOWN | dict(zip(names, _spread(names, FREE), strict=True))
+    names = sorted({base_name(label) for label in labels})
+    known = _known_styles()
+    free = [name for name in names if name not in known]
+    styles = known | dict(zip(free, _spread(free, FREE), strict=True))
+    taken = {(styles[name].color, styles[name].dash) for name in names}
     found = {}
-    for name in {base_name(label) for label in labels}:
+    for name in names:
         base = styles[name]
         found[name] = base
         variants = sorted(label for label in set(labels) if label != name and base_name(label) == name)
         others = tuple(variant for variant in VARIANTS if variant[0] != base.dash)
-        for label, (dash, marker) in zip(variants, _spread(variants, others), strict=True):
+        avoid = [variant for variant in others if (base.color, variant[0]) in taken]
+        for label, (dash, marker) in zip(variants, _spread(variants, others, avoid), strict=True):
             found[label] = LineStyle(base.color, base.on_dark, dash, marker)
     return {label: found[label] for label in labels}
+
+
+def _known_styles() -> dict[str, LineStyle]:
+    """The styles of all policies that name a look or have a family, each by its name."""
+    classes = policy_classes()
+    looks = {name: vars(cls).get("look") for name, cls in classes.items()}
+    styles = {name: LOOKS[look] for name, look in looks.items() if look in LOOKS}
+    for family in filter(None, FAMILIES):
+        members = [name for name, cls in classes.items() if cls.family == family and name not in styles]
+        # Ours come first: a plug-in takes no look from one of them.
+        members.sort(key=lambda name: not classes[name].__module__.startswith("firstclick."))
+        styles |= zip(members, _spread(members, family_looks(family)), strict=True)
+    return styles
 
 
 def setting_style(policy: str, place: int) -> LineStyle:
@@ -101,7 +142,8 @@ def setting_style(policy: str, place: int) -> LineStyle:
 
 def dark_colors() -> dict[str, str]:
     """Every colour that a curve can have on a light ground, and what it is on a dark one."""
-    styles = [shade for style in (*KNOWN.values(), *FREE) for shade in _shades(style)]
+    looks = [look for family in filter(None, FAMILIES) for look in family_looks(family)]
+    styles = [shade for style in (*LOOKS.values(), *FREE, *looks) for shade in _shades(style)]
     return {style.color: style.on_dark for style in styles}
 
 
@@ -118,9 +160,9 @@ def _mixed(color: str, share: float, other: str) -> str:
     return "#" + "".join(f"{round((1 - share) * ours + share * theirs):02x}" for ours, theirs in parts)
 
 
-def _spread(texts: list[str], choices: tuple[T, ...]) -> list[T]:
+def _spread(texts: list[str], choices: tuple[T, ...], avoid: Sequence[T] = ()) -> list[T]:
     """One choice per text: the one its hash points at, or the next that is free; all again when none is."""
-    taken: set[int] = set()
+    taken = {place for place, choice in enumerate(choices) if choice in avoid}
     chosen = []
     for text in texts:
         if len(taken) == len(choices):

@@ -5,7 +5,6 @@ A flag comes before FIRSTCLICK_<NAME>, that before the file, that before the def
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.files.reading import reading
+from firstclick.files.reading import read_toml
 from firstclick.parameters import Rule, check_name, param
 from firstclick.registry import make_policy
 from firstclick.validation.quoting import quoted
@@ -47,7 +46,7 @@ class Switch(Rule):
 
     def check(self, owner: str, name: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {quoted(value)}")
+            raise InvalidInput(f"must be {self.describe()}, got {quoted(value)}", name, owner)
         return value
 
     def parse(self, text: str) -> bool | str:
@@ -64,7 +63,7 @@ class File(Rule):
 
     def check(self, owner: str, name: str, value: Any) -> Path | None:
         if value is not None and not (isinstance(value, str | Path) and str(value)):
-            raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {quoted(value)}")
+            raise InvalidInput(f"must be {self.describe()}, got {quoted(value)}", name, owner)
         return None if value is None else Path(value)
 
 
@@ -79,7 +78,7 @@ class Origins(Rule):
         given = [value] if isinstance(value, str) or not hasattr(value, "__iter__") else list(value)
         for origin in given:
             if not (isinstance(origin, str) and _is_origin(origin)):
-                raise InvalidInput(f"{owner}: {name} must be {self.describe()}, got {quoted(origin)}")
+                raise InvalidInput(f"must be {self.describe()}, got {quoted(origin)}", name, owner)
         return tuple(given)
 
     def parse(self, text: str) -> list[str]:
@@ -244,22 +243,12 @@ def shown_store(store: str) -> str:
 
 
 def _in_file(path: Path) -> dict[str, Any]:
-    try:
-        with reading(path):
-            content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{path.name}: not a TOML file (bytes that are not UTF-8)") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{path.name}: not a TOML file: {error}") from None
-    except InvalidInput:
-        raise
-    except ValueError:  # What tomllib lets through: int() takes 4,300 digits.
-        raise InvalidInput(f"{path.name}: a number has too many digits to be read") from None
+    content = read_toml(path)
     for key in content:
         try:
             check_name("setting", key, (*Settings.rules(), *RENAMED))
         except UnknownName as error:
-            raise UnknownName(f"{path.name}: {error}") from None
+            raise error.within(path.name) from None
     return content
 
 

@@ -1,7 +1,10 @@
-"""What every policy must do: `check_policy` for authors of learners, and our own conformance tests.
+"""What every policy must do: `check_policy` for authors of policies, and our own conformance tests.
 
-    from firstclick.testing import check_policy
+    from firstclick.testing import PolicyTests, check_policy
     check_policy(MyPolicy(eagerness=2.0))
+
+    class TestMyPolicy(PolicyTests):  # the same for pytest, a test for each check
+        policy = MyPolicy(eagerness=2.0)
 
 Each check says what is wrong and what the likely cause is. A policy declares what it can
 (`mergeable`, `order_free`, `learns`, ...); checks that do not apply are skipped, and `checks_of` says why.
@@ -10,6 +13,7 @@ Each check says what is wrong and what the likely cause is. A policy declares wh
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest import SkipTest
 
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
@@ -23,6 +27,7 @@ __all__ = [
     "Check",
     "Driver",
     "K",
+    "PolicyTests",
     "check_policy",
     "checks_of",
     "request",
@@ -70,7 +75,11 @@ CHECKS = (
 
 
 def checks_of(policy: Policy | str) -> list[tuple[Check, str]]:
-    """Every check, with the reason to skip it for this policy, empty if it applies."""
+    """Every check, with the reason to skip it for this policy, empty if it applies.
+
+    >>> [reason for check, reason in checks_of("random") if reason][-1]
+    'random declares learns = False'
+    """
     made = make_policy(policy)
     return [(check, check.reason_to_skip(made)) for check in CHECKS]
 
@@ -82,3 +91,23 @@ def check_policy(policy: Policy | str, *, report: Callable[[str], Any] = lambda 
         report(f"{check.name}: {'skipped, ' + reason if reason else 'checked'}")
         if not reason:
             check.rule(made)
+
+
+class PolicyTests:
+    """All checks as tests: inherit from it in a file of tests, and say which policy."""
+
+    policy: Policy | str
+
+
+def _as_test(check: Check) -> Callable[[PolicyTests], None]:
+    def test(self: PolicyTests) -> None:
+        policy = make_policy(self.policy)
+        if reason := check.reason_to_skip(policy):
+            raise SkipTest(reason)
+        check.rule(policy)
+
+    return test
+
+
+for _check in CHECKS:
+    setattr(PolicyTests, f"test_{_check.name}", _as_test(_check))

@@ -190,14 +190,14 @@ def keeps_what_it_knows_when_items_are_added(policy: Policy) -> None:
         large.learn(slate, click)
     grown = policy.grow(small.state, N_ITEMS + 4)
     changed = states_differ(large.state, grown)
-    assert not changed, f"{changed} differs from a learner that had room from the start: see Policy.grow"
+    assert not changed, f"{changed} differs from a policy that had room from the start: see Policy.grow"
 
 
 def estimates_follow_what_is_observed(policy: Policy) -> None:
     driver, rows, draw = Driver(policy), list(range(N_ITEMS)), stream(7, "clicks")
     first = driver.estimate(rows)
     for _ in range(300):
-        # First in the slate, where every learner learns.
+        # First in the slate, where every policy learns.
         driver.learn([4, 2, 3], 0 if draw.random() < 0.7 else None)
         driver.learn([9, 2, 3], 0 if draw.random() < 0.1 else None)
     state = copied(driver.state)
@@ -217,7 +217,7 @@ def estimates_follow_what_is_observed(policy: Policy) -> None:
 
 
 def beats_random_order(policy: Policy) -> None:
-    # Far from the edge: after so many steps our own learners have lost less than half of this.
+    # Far from the edge: after so many steps our own policies have lost less than half of this.
     world = make_world("linear:n_items=40,n_features=4,best=0.6")
     results = simulate([policy, "random"], world.build(6), k=K, steps=4000, runs=5, seed=6)
     mine, random = (float(result.mean("expected_regret")[-1]) for result in results.results)

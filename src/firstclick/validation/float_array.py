@@ -37,13 +37,13 @@ def float_array(
     except OverflowError:
         place, value = _first_too_large(found)
         raise InvalidInput(
-            f"{name} must be at most {largest:g} in size, got {quoted(value)}{_where(place)}; scale them down"
+            f"must be at most {largest:g} in size, got {quoted(value)}{_where(place)}; scale them down", name
         ) from None
     except InvalidInput:
         raise
     except (TypeError, ValueError):
         got = f"an array of {given.dtype}" if isinstance(given, np.ndarray) else quoted(given)
-        raise InvalidInput(f"{name} must be {rule}, got {got}") from None
+        raise InvalidInput(f"must be {rule}, got {got}", name) from None
     _refuse_masked_values(name, given, array)
     return array
 
@@ -74,7 +74,7 @@ def _refuse_masked_values(name: str, given: Any, array: NDArray[np.float64]) -> 
 
 def _masked(name: str, place: tuple[int, ...]) -> InvalidInput:
     return InvalidInput(
-        f"{name} must not be masked, got a masked value{_where(place)}; fill it first, as by .filled(0.0)"
+        f"must not be masked, got a masked value{_where(place)}; fill it first, as by .filled(0.0)", name
     )
 
 
@@ -93,8 +93,9 @@ def _refuse_times(name: str, found: NDArray[Any]) -> None:
 
 def _times(name: str, example: str) -> InvalidInput:
     return InvalidInput(
-        f"{name} must be numbers, got dates or times ({example}); convert them first, for example to days "
-        "since a fixed date"
+        f"must be numbers, got dates or times ({example}); convert them first, for example to days since a "
+        "fixed date",
+        name,
     )
 
 

@@ -20,7 +20,7 @@ class Range(NamedTuple):
         if array.size and not (array.min() >= self.least and array.max() <= self.most):
             outside = array[~((array >= self.least) & (array <= self.most))]
             raise InvalidInput(
-                f"{owner}: {name} must lie between {self.least:.16g} and {self.most:.16g}, got {outside[0]}"
+                f"must lie between {self.least:.16g} and {self.most:.16g}, got {outside[0]}", name, owner
             )
 
 
@@ -42,7 +42,7 @@ def check_no_more(owner: str, name: str, part: NDArray[Any], whole_name: str, wh
     if (part > whole).any():
         at = int(np.argmax(np.ravel(part > whole)))
         raise InvalidInput(
-            f"{owner}: {name} must be at most {whole_name}, got {part.flat[at]} of {whole.flat[at]}"
+            f"must be at most {whole_name}, got {part.flat[at]} of {whole.flat[at]}", name, owner
         )
 
 

@@ -1,20 +1,22 @@
 """What is shown, what a page reports of it, and the receipt for that."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from firstclick.catalog.ids import ItemId
 from firstclick.online.feedback import NOT_GIVEN, NotGiven
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed
 
-ACCEPTED, DUPLICATE = "accepted", "duplicate"
+Status = Literal["accepted", "duplicate"]
+ACCEPTED: Status = "accepted"
+DUPLICATE: Status = "duplicate"
 
 
 class Receipt(NamedTuple):
     """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there."""
 
-    status: str
+    status: Status
     seq: int
 
 

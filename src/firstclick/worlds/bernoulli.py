@@ -29,12 +29,12 @@ class BernoulliWorld(World):
         self.attractions = float_array("attractions", attractions, largest=1)
         self.click_model = make_click_model(clicks)
         if self.attractions.ndim != 1 or len(self.attractions) == 0:
-            raise InvalidInput("attractions must be a list of at least one probability")
+            raise InvalidInput("must be a list of at least one probability", "attractions")
         wrong = ~((self.attractions >= 0) & (self.attractions <= 1))
         if wrong.any():
             item = int(np.argmax(wrong))
             raise InvalidInput(
-                f"attractions must lie in [0, 1], got {self.attractions[item]:g} for item {item}"
+                f"must lie in [0, 1], got {self.attractions[item]:g} for item {item}", "attractions"
             )
         self.n_items = len(self.attractions)
         self._features = None if features is None else check_features(features, self.n_items)

@@ -24,7 +24,7 @@ class LinearWorld(BernoulliWorld):
         self.theta = float_array("theta", theta)
         if self.theta.shape != (rows.shape[1],):
             raise InvalidInput(
-                f"theta must have one number for each of {rows.shape[1]} features, got {self.theta.shape}"
+                f"must have one number for each of {rows.shape[1]} features, got {self.theta.shape}", "theta"
             )
         longest = longest_norm(rows)
         if longest > 1 + _ROUNDING:

@@ -42,13 +42,15 @@ class TopicsWorld(World):
         own = np.zeros(self.n_items) if relevance is None else float_array("relevance", relevance)
         self.relevance = own
         if ((self.topics < 0) | (self.topics > 1)).any():
-            raise InvalidInput("topics must lie in [0, 1]: how far an item covers each of them")
+            raise InvalidInput("must lie in [0, 1]: how far an item covers each of them", "topics")
         if self.interest.shape != (self.topics.shape[1],) or not (self.interest >= 0).all():
             raise InvalidInput(
-                f"interest must have a number of at least 0 for each of {self.topics.shape[1]} topics"
+                f"must have a number of at least 0 for each of {self.topics.shape[1]} topics", "interest"
             )
         if own.shape != (self.n_items,) or not (own >= 0).all():
-            raise InvalidInput(f"relevance must have a number of at least 0 for each of {self.n_items} items")
+            raise InvalidInput(
+                f"must have a number of at least 0 for each of {self.n_items} items", "relevance"
+            )
         most = float((self.topics @ self.interest + own).max())
         if most > 1:
             raise InvalidInput(f"an item shown first would attract with {most:g}; attractions are at most 1")

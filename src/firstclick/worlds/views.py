@@ -35,13 +35,13 @@ class ViewsWorld(World):
         self.attractions = float_array("attractions", attractions, largest=1)
         self.click_model = make_click_model(clicks)
         if self.attractions.ndim != 2 or 0 in self.attractions.shape:
-            raise InvalidInput("attractions must be a table, views x items, with at least one of each")
+            raise InvalidInput("must be a table, views x items, with at least one of each", "attractions")
         wrong = ~((self.attractions >= 0) & (self.attractions <= 1))
         if wrong.any():
             view, item = np.argwhere(wrong)[0]
             raise InvalidInput(
-                f"attractions must lie in [0, 1], got {self.attractions[view, item]:g} for item {item} in "
-                f"view {view}"
+                f"must lie in [0, 1], got {self.attractions[view, item]:g} for item {item} in view {view}",
+                "attractions",
             )
         self.n_views, self.n_items = self.attractions.shape
         if (contexts is None) == (period is None):
@@ -54,7 +54,7 @@ class ViewsWorld(World):
             or not np.isfinite(self.contexts).all()
         ):
             raise InvalidInput(
-                f"contexts must be a table of finite numbers with a row for each of {self.n_views} users"
+                f"must be a table of finite numbers with a row for each of {self.n_views} users", "contexts"
             )
         self._features = None if features is None else check_features(features, self.n_items)
 

@@ -2,14 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from serving import Site, a_site
 
 from firstclick.serve.http.decoding import decode
+from firstclick.serve.http.routes import ROUTES, Route
 from firstclick.wire import schemas
 from firstclick.wire.errors import Malformed
 
@@ -28,27 +32,27 @@ WRONG = {
     "blank": (b" \n", "the body is empty; send a JSON object, {} at least"),
     "list": (b"[]", "the body must be an object, got a list of 0"),
     "null": (b"null", "the body must be an object, got null"),
-    "cut off": (b'{"token": "a', "ends in the middle"),
-    "not json": (b"click=1", "the body is not JSON"),
-    "more behind": (b'{"token": "a", "click": 1} {}', "the body is not JSON: trailing characters"),
+    "cut off": (b'{"token": "a', "the body cannot be read: Input data was truncated; send one whole object"),
+    "not json": (b"click=1", "the body cannot be read: JSON is malformed"),
+    "more behind": (b'{"token": "a", "click": 1} {}', "JSON is malformed: trailing characters"),
     "no click": (b'{"token": "a"}', "click is missing; give it"),
-    "unknown field": (b'{"token": "a", "click": 1, "klick": 2}', 'there is no field "klick"; see'),
+    "unknown field": (b'{"token": "a", "click": 1, "klick": 2}', "klick is not a field; see"),
     "true": (b'{"token": "a", "click": true}', "click must be a whole number or null, got true"),
     "1.0": (b'{"token": "a", "click": 1.0}', "click must be a whole number or null, got 1.0"),
     "text": (b'{"token": "a", "click": "1"}', 'click must be a whole number or null, got "1"'),
     "list as click": (b'{"token": "a", "click": [1, 2]}', "or null, got a list of 2"),
     "2^60": (b'{"token": "a", "click": 1152921504606846976}', "click must be a whole number, at most 9007"),
-    "huge": (b'{"token": "a", "click": ' + b"9" * 5000 + b"}", "click is out of range"),
+    "huge": (b'{"token": "a", "click": ' + b"9" * 5000 + b"}", "click must be a whole number, at most 9007"),
     "nan": (b'{"token": "a", "click": NaN}', "NaN and Infinity are not JSON"),
     "infinity": (b'{"token": "a", "click": -Infinity}', "NaN and Infinity are not JSON"),
     "1e999": (b'{"token": "a", "click": 1e999}', "click"),
-    "deep lists": (b'{"token": "a", "click": ' + b"[" * 100_000, "click must be a whole number or null"),
-    "deep objects": (b'{"a":' * 100_000, 'there is no field "a"'),
+    "deep lists": (b'{"token": "a", "click": ' + b"[" * 100_000, "the body is nested too deeply"),
+    "deep objects": (b'{"a":' * 100_000, "the body is nested too deeply"),
     "bad utf-8": (b'{"token": "\xff\xfe", "click": 1}', "the body is not UTF-8"),
     "lone surrogate": (b'{"token": "\\ud800", "click": 1}', "surrogate"),
-    "nul byte": (b'{"token": "\x00", "click": 1}', "the body is not JSON"),
+    "nul byte": (b'{"token": "\x00", "click": 1}', "the body cannot be read: JSON is malformed"),
     "nul": (b'{"token": "a\\u0000", "click": 1}', "NUL"),
-    "utf-16": ('{"token": "a", "click": 1}'.encode("utf-16"), "the body is not"),
+    "utf-16": ('{"token": "a", "click": 1}'.encode("utf-16"), "the body cannot be read"),
     "twice": (b'{"token": "a", "click": 1, "click": 2}', '"click" is given twice in one object'),
     "twice, escaped": (b'{"token": "a", "click": 1, "cl\\u0069ck": 2}', '"click" is given twice'),
     "number as token": (b'{"token": 5, "click": 1}', "token must be a text, got 5"),
@@ -95,7 +99,7 @@ def test_a_token_of_nobody_is_unknown(site: Site, token: str) -> None:
         ({"pinned": {"0": "tea", "1": "tea"}}, "'tea' has two positions"),
         ({"request_id": ""}, "request_id must be a text of at least 1 characters"),
         ({"request_id": "x" * 300}, "request_id must be a text of at most 256 characters"),
-        ({"user": [1]}, 'there is no field "user"'),
+        ({"user": [1]}, "user is not a field"),
     ],
 )
 def test_wrong_recommendations_are_refused_with_a_sentence(
@@ -182,9 +186,64 @@ def test_twins_are_found_at_every_depth() -> None:
         decode(decoder, content)
 
 
-def test_a_message_names_the_entry_of_a_batch() -> None:
-    decoder = msgspec.json.Decoder(schemas.FeedbackBatch)
-    with pytest.raises(Malformed, match=r"feedback\[1\].token must be a text, got 5"):
-        decode(decoder, b'{"feedback": [{"token": "a", "click": 1}, {"token": 5, "click": 1}]}')
-    with pytest.raises(Malformed, match=r"token is missing in feedback\[0\]; give it"):
-        decode(decoder, b'{"feedback": [{"click": 1}]}')
+@pytest.mark.parametrize(
+    ("kind", "content", "field", "problem"),
+    [
+        (schemas.FeedbackBatch, b'{"feedback": [{"token": "a"}, {"token": 5}]}', "feedback[1].token",
+         "must be a text, got 5"),
+        (schemas.FeedbackBatch, b'{"feedback": [{"click": 1}]}', "feedback[0].token", "is missing; give it"),
+        (schemas.FeedbackBatch, b'{"feedback": [{"token": "a", "b c": 1}]}', 'feedback[0]["b c"]',
+         "is not a field; see /openapi.json for those there are"),
+        (schemas.Recommend, b'{"features": [[1], [1, 1e999]]}', "features[1][1]",
+         "must be a number, at most 1.7976931348623157e+308, got Infinity"),
+        (schemas.Recommend, b'{"at_most": {"tea": -1}}', "at_most.tea",
+         "must be a whole number, at least 0, got -1"),
+        (schemas.Recommend, b'{"at_most": "tea"}', "at_most",
+         'must be a whole number or an object or null, got "tea"'),
+        (schemas.NewKey, b'{"name": "x", "role": "king"}', "role",
+         'must be one of admin, read, write, got "king"'),
+        (schemas.Nothing, b"[]", "", "the body must be an object, got a list of 0"),
+    ],
+)  # fmt: skip
+def test_a_refusal_knows_its_field(kind: Any, content: bytes, field: str, problem: str) -> None:
+    with pytest.raises(Malformed) as refused:
+        decode(msgspec.json.Decoder(kind), content)
+    assert (refused.value.argument, refused.value.problem) == (field, problem)
+    assert str(refused.value) == f"{field} {problem}".strip()
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"k": 0}, "k"),
+        ({"k": 4}, "k"),
+        ({"candidates": ["tea", 1.5]}, "candidates[1]"),
+        ({"pinned": {"9": "tea"}}, None),
+        ({"candidates": ["nothing"]}, None),
+    ],
+)
+def test_an_answer_names_the_field_that_it_is_about(site: Site, body: dict[str, Any], field: str) -> None:
+    answer = site.post_bytes("/v1/models/shop/recommend", json.dumps(body).encode())
+    assert answer.status_code == 422, answer.text
+    assert answer.json()["error"].get("field") == field
+
+
+VALUES = [None, True, 0, -1, 1.5, 1e308, 10**30, "", "0", "x" * 1001, [], {}, [[]], {"a": 1}]
+
+
+@given(st.sampled_from([route for route in ROUTES if route.decoder]), st.data())
+def test_what_msgspec_refuses_is_found_by_the_schema(route: Route, data: st.DataObject) -> None:
+    place = body = deepcopy(route.example)
+    while isinstance(place, dict | list) and place:
+        key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else range(len(place))))
+        if not isinstance(place[key], dict | list) or data.draw(st.booleans()):
+            place[key] = deepcopy(data.draw(st.sampled_from(VALUES)))
+            break
+        place = place[key]
+    content = json.dumps(body).encode()
+    assert route.decoder is not None
+    try:
+        route.decoder.decode(content)
+    except msgspec.ValidationError:
+        with pytest.raises(Malformed, match=r" must be | is missing; | is not a field; "):
+            decode(route.decoder, content)

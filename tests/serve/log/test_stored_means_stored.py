@@ -21,7 +21,7 @@ HERE = Path(__file__).parents[1]
 OTHER_DEFAULTS = [
     ("policies/_linear.py", "sigma: float = param(1.0,", "sigma: float = param(0.5,"),
     ("policies/cascade_ts.py", "a: float = param(1.0,", "a: float = param(2.0,"),
-    ("policies/cascade_swucb.py", "window: int = param(2146,", "window: int = param(20,"),
+    ("policies/research/cascade_swucb.py", "window: int = param(2146,", "window: int = param(20,"),
 ]
 OTHER_VERSION = [("policies/cascade_ts.py", 'name = "cascade-ts"', 'name = "cascade-ts"\n    version = 2')]
 # A parameter of another name: what is stored cannot be read as settings of today.

@@ -7,8 +7,8 @@ import pytest
 
 from firstclick import simulate
 from firstclick.errors import InvalidInput
-from firstclick.experiments.engine import engine_named, play_here
-from firstclick.experiments.play import Watch
+from firstclick.experiments.engines import engine_named, play_here
+from firstclick.experiments.runner import Watch
 from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.standings import COLUMNS, Standing, as_csv, from_csv, lines_of
 from firstclick.studies.guide.stock import StockWorld, stock_worlds
@@ -55,9 +55,9 @@ def stop_after(number):
 def test_regret_is_what_simulate_gives_in_a_world_of_its_own_for_every_run(policies, whole):
     lines = from_csv((whole / "results.csv").read_text())
     assert [(line.world, line.learner) for line in lines] == [
-        (world, learner)
+        (world, policy)
         for world in ("few-items", "types")
-        for learner in ("cascade-ts", "cascade-lin-ts", "random")
+        for policy in ("cascade-ts", "cascade-lin-ts", "random")
     ]
     for run in range(2):
         cell = next(whole.glob(f"cells/types-*cascade-ts-run-{run}-*.json"))
@@ -85,7 +85,7 @@ def test_an_interrupted_folder_goes_on_and_ends_bit_for_bit_the_same(policies, w
 
 def test_other_settings_are_refused_and_finished_cells_are_kept_and_used(policies, whole, tmp_path):
     compare(policies, WORLDS[:1], tmp_path, play_here, **SETTINGS)
-    with pytest.raises(InvalidInput, match="holds the results of another call; pass overwrite=True"):
+    with pytest.raises(InvalidInput, match="holds the results of another call; pass `overwrite=True`"):
         compare(policies, WORLDS, tmp_path, play_here, **SETTINGS)
     begun = []
     compare(
@@ -110,9 +110,9 @@ def test_what_cannot_be_played_is_refused_before_anything_is_written(policies, t
     assert not (tmp_path / "new").exists()
 
 
-def standing(learner, *regret, reason=""):
+def standing(policy, *regret, reason=""):
     world = StockWorld("few-items", "blb", 2, "A world.")
-    return Standing(world, learner, learner, np.array(regret, float), reason)
+    return Standing(world, policy, policy, np.array(regret, float), reason)
 
 
 def test_lines_compare_with_the_best_and_with_random_order():

@@ -13,7 +13,7 @@ from firstclick.studies.guide.stock import stock_worlds
 
 @pytest.fixture
 def lines():
-    """Two worlds: KL leads in the first, and in the second two learners have nothing to choose between."""
+    """Two worlds: KL leads in the first, and in the second two policies have nothing to choose between."""
     few, topics = stock_worlds(["few-items", "topics-and-more"])
     regrets = {
         "cascade-kl-ucb": ([10, 12], [50, 60]),
@@ -24,16 +24,16 @@ def lines():
     }
     standings = []
     for place, world in enumerate((few, topics)):
-        for learner, given in regrets.items():
+        for name, given in regrets.items():
             regret = given[place]
-            policy = "top-rank:horizon=50" if learner == "top-rank" else learner
-            reason = "" if regret else f"{learner} needs features, and this world has none"
-            standings.append(Standing(world, learner, policy, np.array(regret or [], float), reason))
+            policy = "top-rank:horizon=50" if name == "top-rank" else name
+            reason = "" if regret else f"{name} needs features, and this world has none"
+            standings.append(Standing(world, name, policy, np.array(regret or [], float), reason))
     return lines_of(standings, 50)
 
 
 def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_marked(lines):
-    page = guide_page(lines)
+    page = guide_page(lines, everything=True)
     assert "| | few-items | topics-and-more |" in page
     assert "| `cascade-kl-ucb` | **10**° | 50 |" in page
     assert "| `cascade-lin-ts` | – | **−1.8** |" in page
@@ -43,6 +43,16 @@ def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_mar
     order = [page.index(f"`{name}`") for name in ("cascade-kl-ucb", "cascade-lin-ts", "top-rank", "random")]
     assert order == sorted(order)
     assert page.index("**Counts for each item**") < page.index("`cascade-kl-ucb`")
+
+
+def test_research_policies_stand_in_the_appendix_with_what_is_to_be_said_of_them(lines):
+    main, appendix = guide_page(lines).split("## Appendix: all policies\n")
+    assert "top-rank" not in main
+    assert "| `top-rank` | 37" in appendix
+    assert "- `top-rank:horizon=50`" in appendix
+    assert main.count("| `cascade-kl-ucb` |") == appendix.count("| `cascade-kl-ucb` |") == 1
+    assert "need features" in main
+    assert "need features" not in appendix, "it was said above"
 
 
 def test_below_the_table_stand_the_worlds_what_was_told_and_why_some_are_missing(lines):
@@ -65,7 +75,7 @@ def test_the_terminal_gets_the_leaders_of_each_world(lines):
     assert names == ["cascade-kl-ucb", "cascade-lin-ts"]
 
 
-def test_the_picture_has_a_cell_for_each_learner_and_world(lines):
+def test_the_picture_has_a_cell_for_each_policy_and_world(lines):
     figure = guide_figure(lines)
     (axes,) = figure.axes
     said = [text.get_text() for text in axes.texts]

@@ -1,4 +1,4 @@
-"""The stock worlds are what they say, and learners are told what their papers assume known."""
+"""The stock worlds are what they say, and policies are told what their papers assume known."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from firstclick.errors import InvalidInput, UnknownName
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.registry import make_policy
 from firstclick.studies.guide.conduct import policies_named
-from firstclick.studies.guide.families import FAMILIES, family_of, in_order
+from firstclick.studies.guide.families import family_of, in_order
 from firstclick.studies.guide.fitting import contenders
 from firstclick.studies.guide.stock import STOCK, stock_worlds
 
@@ -36,19 +36,27 @@ def test_a_stock_world_can_be_built_and_is_another_one_for_another_seed_and_run(
     assert world.why.endswith(".")
 
 
-def test_every_learner_has_a_family_and_a_world_that_is_made_for_it():
-    placed = [name for names in FAMILIES.values() for name in names]
-    assert sorted(placed) == sorted(set(OURS) - {"random"})
-    made_for = {name for world in STOCK for name in world.own_ground}
+def test_every_policy_has_a_family_and_a_world_that_is_made_for_it():
+    assert [name for name, cls in OURS.items() if not cls.family] == ["random"]
     # RankedLinTS is what the paper compares itself with, and random order what all are.
-    assert made_for == set(OURS) - {"random", "ranked-lin-ts"}
+    assert [name for name, cls in OURS.items() if not cls.made_for] == ["random", "ranked-lin-ts"]
+    known = {world.name for world in STOCK}
+    assert {name: cls.made_for for name, cls in OURS.items() if not known.issuperset(cls.made_for)} == {}
+    # A parent's world is not always its child's.
+    assert OURS["vac2-ucb"].made_for == ("rare-clicks",)
+    assert OURS["dcm-lin-ucb"].made_for == OURS["dcm-lin-ts"].made_for == ("dependent-clicks",)
+    assert OURS["discounted-lin-ts"].family == "changes"
 
 
-def test_learners_come_family_by_family_others_after_ours_and_random_order_last():
-    names = ["random", "somebody-elses", "top-rank", "cascade-ucb1", "cascade-ts"]
+def test_policies_come_family_by_family_core_before_research_and_random_order_last():
+    names = [
+        "random", "somebody-elses", "top-rank", "cascade-ucb-v", "cascade-ucb1", "cascade-ts", "bubble-rank"
+    ]  # fmt: skip
     assert sorted(names, key=in_order) == [
         "cascade-ts",
         "cascade-ucb1",
+        "cascade-ucb-v",
+        "bubble-rank",
         "top-rank",
         "somebody-elses",
         "random",
@@ -72,7 +80,7 @@ def test_worlds_are_found_by_name():
         stock_worlds(["linear", "linear"])
 
 
-def test_learners_are_told_what_their_papers_assume_known_and_nothing_else():
+def test_policies_are_told_what_their_papers_assume_known_and_nothing_else():
     told = fitted("by-position", *OURS)
     changed = {name: one.policy.label for name, one in told.items() if one.policy != one.given}
     assert changed == {
@@ -116,7 +124,7 @@ def test_who_cannot_play_says_why(world, policy, reason):
     assert reason in fitted(world, policy)[policy].reason
 
 
-def test_a_learner_of_somebody_else_plays_as_it_is():
+def test_a_policy_of_somebody_else_plays_as_it_is():
     class Unnamed(CascadeTS):
         pass
 

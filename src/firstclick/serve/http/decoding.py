@@ -1,7 +1,10 @@
-"""From the bytes of a body to its Struct, and from what is wrong with them to a sentence."""
+"""From the bytes of a body to its Struct. What is wrong with a body is found by its JSON schema."""
 
 import json
 import re
+from collections import Counter
+from functools import cache
+from sys import float_info
 from typing import Any, TypeVar
 
 import msgspec
@@ -9,117 +12,132 @@ import msgspec
 from firstclick.wire.errors import Malformed
 
 T = TypeVar("T")
+Schema = dict[str, Any]
 
 # An escaped NUL, not an escaped backslash before the letters u0000.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-_PATH_STEP = re.compile(r"\.([^.\[`]+)|\[(\d+|\.\.\.)\]")
-_AT = re.compile(r" - at (?:`key` in )?`\$(.*)`$")
-_FIELD = re.compile(r"Object (missing required|contains unknown) field `(.*)`")
-_WANTED = re.compile(r"Expected `([^`]*)`(?: of length)?(?: (>=|<=) (\d+|-\d+))?(?:, got `[^`]*`)?$")
-
-IN_WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a text",
-    "bool": "true or false",
-    "null": "null",
-    "array": "a list",
-    "object": "an object",
-}
 LONGEST_QUOTE = 60
+# Of a longer number this much is read: no limit is that large, and Python reads 4,300 digits at most.
+MOST_DIGITS = 400
+
+# The types of a schema in a sentence, and in Python; and its limits.
+TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
+    "integer": ("a whole number", (int,)), "number": ("a number", (int, float)), "string": ("a text", (str,)),
+    "null": ("null", (type(None),)), "array": ("a list", (list,)), "object": ("an object", (dict,)),
+    "boolean": ("true or false", (bool,)),
+}  # fmt: skip
+LIMITS = {
+    "minimum": "{}, at least {}", "minLength": "{} of at least {} characters",
+    "maximum": "{}, at most {}", "maxLength": "{} of at most {} characters", "maxItems": "{} of at most {}",
+}  # fmt: skip
+FINITE = {"minimum": -float_info.max, "maximum": float_info.max}
 
 
-def decode(decoder: "msgspec.json.Decoder[T]", body: bytes, required: int = 0) -> T:
-    """The body, or Malformed: what, by which rule, and what was found.
-
-    `required` is the number of fields that an object of this kind must have.
-    """
+def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+    """The body, or Malformed: what, by which rule, and what was found."""
     try:
         decoded = decoder.decode(body)
-    except msgspec.ValidationError as error:
-        raise Malformed(_in_words(str(error), body)) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(_not_json(error, body)) from None
-    # As many colons as fields that are needed, or a single one: nothing can be there twice.
-    if body.count(b":") > max(1, required):
-        _refuse_twins(body)
+        raise _refusal(decoder.type, body, error) from None
+    # As many colons as different names: none is there twice.
+    if (colons := body.count(b":")) > 1 and colons != _count_names(msgspec.json.decode(body)):
+        _parsed(body)
     if b"\\u0000" in body and _NUL.search(body):
         raise Malformed("the body holds a NUL character (\\u0000) in a text; leave it out")
     return decoded
 
 
-def _refuse_twins(body: bytes) -> None:
-    """Of two values for one name one would be lost without a word."""
-
-    def pairs(found: list[tuple[str, Any]]) -> None:
-        if len(found) > 1:
-            names = {name for name, _ in found}
-            if len(names) < len(found):
-                twice = next(name for name, _ in found if [n for n, _ in found].count(name) > 1)
-                raise Malformed(f"{_quoted(twice)} is given twice in one object; give it once")
-
-    json.loads(body, object_pairs_hook=pairs)
+def _count_names(value: Any) -> int:
+    names, parts = (len(value), value.values()) if type(value) is dict else (0, value)
+    for part in parts:
+        if type(part) is dict or type(part) is list:
+            names += _count_names(part)
+    return names
 
 
-def _not_json(error: Exception, body: bytes) -> str:
-    if not body.strip():
-        return "the body is empty; send a JSON object, {} at least"
-    if isinstance(error, UnicodeDecodeError):
-        return "the body is not UTF-8; send JSON in UTF-8"
-    if isinstance(error, RecursionError):
-        return "the body is nested too deeply; send what /openapi.json describes"
-    if "truncated" in str(error):
-        return "the body ends in the middle of its JSON; send all of it"
-    reason = str(error).removeprefix("JSON is malformed: ")
-    return f"the body is not JSON: {reason}; NaN and Infinity are not JSON either"
+def _parsed(body: bytes) -> Any:
+    """The body without its type; Malformed for a name that is given twice, as one value would be lost."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        for name, times in Counter(name for name, _ in pairs).items():
+            if times > 1:
+                raise Malformed(f"{_quoted(name)} is given twice in one object; give it once")
+        return dict(pairs)
+
+    return json.loads(
+        body.decode(), object_pairs_hook=once, parse_int=lambda digits: int(digits[:MOST_DIGITS])
+    )
 
 
-def _in_words(message: str, body: bytes) -> str:
-    """msgspec's message as a sentence of ours."""
-    at = _AT.search(message)
-    path = at[1] if at else ""
-    rest = message[: at.start()] if at else message
-    place = path.removeprefix(".") or "the body"
-    if field := _FIELD.fullmatch(rest):
-        inside = f" in {place}" if path else ""
-        if field[1] == "missing required":
-            return f"{field[2]} is missing{inside}; give it"
-        return f"there is no field {_quoted(field[2])}{inside}; see /openapi.json for what there is"
-    if " - at `key` in " in message:
-        return f'{place}: each name must be a position, such as "0"; see /openapi.json'
-    got = _found(path, body)
-    if "out of range" in rest:
-        return f"{place} is out of range{got}; no number may be that large"
-    if rest.startswith("Invalid enum value"):
-        return f"{place} must be one of the words that /openapi.json lists{got}"
-    if wanted := _WANTED.match(rest):
-        return f"{place} must be {_rule(*wanted.groups())}{got}"
-    return f"{place}: {rest}{got}"
+@cache
+def _schema(kind: Any) -> tuple[tuple[Schema, ...], dict[str, Schema]]:
+    return msgspec.json.schema_components([kind], ref_template="{name}")
 
 
-def _rule(kind: str, bound: str | None, limit: str | None) -> str:
-    words = " or ".join(IN_WORDS.get(one, one) for one in kind.split(" | "))
-    if bound is None:
-        return words
-    most = f"at {'least' if bound == '>=' else 'most'} {limit}"
-    if kind == "str":
-        return f"a text of {most} characters"
-    return f"a list of {most}" if kind == "array" else f"{words}, {most}"
-
-
-def _found(path: str, body: bytes) -> str:
-    """What stands at that path, for the end of a sentence; empty where it cannot be told."""
+def _refusal(kind: Any, body: bytes, error: Exception) -> Malformed:
+    """What is wrong with the body, and at which path."""
     try:
-        value = json.loads(body)
-        for name, index in _PATH_STEP.findall(path):
-            value = value[int(index) if index else name]
-        if isinstance(value, list):
-            return f", got a list of {len(value)}"
-        return ", got an object" if isinstance(value, dict) else f", got {_quoted(value)}"
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return ""
+        if isinstance(error, msgspec.ValidationError):
+            (schema,), parts = _schema(kind)
+            _check(_parsed(body), schema, parts)
+    except Malformed as found:
+        return found
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as other:
+        error = other
+    if not body.strip():
+        return Malformed("the body is empty; send a JSON object, {} at least")
+    if isinstance(error, UnicodeDecodeError):
+        return Malformed("the body is not UTF-8; send JSON in UTF-8")
+    if isinstance(error, RecursionError):
+        return Malformed("the body is nested too deeply; send what /openapi.json describes")
+    return Malformed(
+        f"the body cannot be read: {error}; send one whole object (NaN and Infinity are not JSON)"
+    )
+
+
+def _check(value: Any, schema: Schema, parts: dict[str, Schema], path: str = "") -> None:
+    """Malformed if the value at this path breaks a rule of the schema."""
+    # Of an enum, words alone, the schema tells no type.
+    rules = [
+        {"type": "string"} | parts.get(one.get("$ref", ""), one) for one in schema.get("anyOf", [schema])
+    ]
+    rule = next((one for one in rules if type(value) in TYPES[one["type"]][1]), None)
+    wanted = _broken_limit(rule, value) if rule else " or ".join(TYPES[one["type"]][0] for one in rules)
+    if rule is None or wanted:
+        raise Malformed(f"{'' if path else 'the body '}must be {wanted}, got {_quoted(value)}", path)
+    if isinstance(value, list):
+        for place, part in enumerate(value):
+            _check(part, rule["items"], parts, f"{path}[{place}]")
+    elif isinstance(value, dict):
+        for name in dict.fromkeys((*value, *rule.get("required", ()))):
+            inner = _joined(path, name)
+            below = rule.get("properties", {}).get(name) or rule["additionalProperties"]
+            if not below:
+                raise Malformed("is not a field; see /openapi.json for those there are", inner)
+            if name not in value:
+                raise Malformed("is missing; give it", inner)
+            if not re.search(rule.get("propertyNames", {}).get("pattern", ""), name):
+                raise Malformed(f'must be a position, such as "0", got {_quoted(name)}', "each name", path)
+            _check(value[name], below, parts, inner)
+
+
+def _joined(path: str, name: str) -> str:
+    if not name.isidentifier() or len(name) > LONGEST_QUOTE:
+        return f"{path}[{_quoted(name)}]"
+    return f"{path}.{name}" if path else name
+
+
+def _broken_limit(rule: Schema, value: Any) -> str:
+    """What the value must be, if it is too small or too large, or no word of an enum."""
+    size = len(value) if isinstance(value, str | list) else value
+    for key, limit in (FINITE | rule if rule.get("type") == "number" else rule).items():
+        if key in LIMITS and (size < limit if key.startswith("min") else size > limit):
+            return LIMITS[key].format(TYPES[rule["type"]][0], limit)
+    return "" if value in rule.get("enum", [value]) else f"one of {', '.join(rule['enum'])}"
 
 
 def _quoted(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    text = "an object" if isinstance(value, dict) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."

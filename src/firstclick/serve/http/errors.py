@@ -43,11 +43,12 @@ class Failed(Refused):
     status, code = "failed", 500
 
 
-class Error(msgspec.Struct):
-    """Why nothing was done: a status word for programs, a sentence for people."""
+class Error(msgspec.Struct, omit_defaults=True):
+    """Why nothing was done: a status word for programs, a sentence for people; the field it is about."""
 
     status: str
     message: str
+    field: str = ""
 
 
 class ErrorAnswer(msgspec.Struct):
@@ -58,8 +59,9 @@ class ErrorAnswer(msgspec.Struct):
 
 def as_answer(refusal: Refused) -> tuple[int, bytes, Headers]:
     """HTTP code, body and headers of a refusal."""
-    # A message may quote half a character that came in a path; JSON has no way to write it.
-    message = str(refusal).encode("utf-8", "backslashreplace").decode()
+    field = "" if refusal.owner else refusal.argument
+    # They may quote half a character that came in a path; JSON has no way to write it.
+    told = (text.encode("utf-8", "backslashreplace").decode() for text in (str(refusal), field))
     headers: Headers = []
     if isinstance(refusal, WrongMethod):
         headers.append((b"allow", refusal.allowed.encode()))
@@ -67,4 +69,4 @@ def as_answer(refusal: Refused) -> tuple[int, bytes, Headers]:
         headers.append((b"www-authenticate", b"Bearer"))
     if (wait := getattr(refusal, "retry_after", None)) is not None:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(wait))))
-    return refusal.code, msgspec.json.encode(ErrorAnswer(Error(refusal.status, message))), headers
+    return refusal.code, msgspec.json.encode(ErrorAnswer(Error(refusal.status, *told))), headers

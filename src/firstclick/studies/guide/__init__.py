@@ -1,1 +1,1 @@
-"""Every learner in every stock world: what the guide "which one should I use" stands on."""
+"""Every policy in every stock world: what the guide "which one should I use" stands on."""

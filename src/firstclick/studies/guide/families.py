@@ -1,32 +1,22 @@
-"""Learners by what they are made for, in the order in which the guide has them."""
+"""Where a policy stands in the guide: family by family, core before research. Its class says which."""
 
-FAMILIES = {
-    "Counts for each item": ("cascade-ts", "cascade-kl-ucb", "cascade-ucb-v", "cascade-ucb1", "ts-cascade"),
-    "Item features": (
-        "cascade-lin-ts", "cascade-lin-ucb", "lin-ts-cascade", "vac2-ucb", "logistic-ts", "ranked-lin-ts",
-    ),
-    "Several clicks": ("dcm-kl-ucb", "dcm-lin-ts", "dcm-lin-ucb", "pbm-ucb", "pbm-pie"),
-    "Users who differ": ("context-lin-ts", "c3-ucb", "segment-lin-ts"),
-    "Moving tastes": (
-        "cascade-ducb", "cascade-swucb", "cascade-glr-ucb", "discounted-lin-ts", "discounted-lin-ucb",
-    ),
-    "Variety": ("cascade-lsb", "cascade-hybrid"),
-    "No click model": ("top-rank", "batch-rank", "bubble-rank", "recur-rank"),
-}  # fmt: skip
+from firstclick.policies.base import FAMILIES, Policy
+from firstclick.registry import is_research, policy_classes
 
-# Learners of others; and random order, which all are measured by.
-OTHERS, FLOOR = "Others", "random"
+FLOOR = "random"  # The random order that all are measured by.
 
 
-def family_of(name: str) -> str:
-    """The family of the learner of this name."""
-    if name == FLOOR:
-        return ""
-    return next((family for family, names in FAMILIES.items() if name in names), OTHERS)
+def class_of(label: str) -> type[Policy]:
+    """The class of a policy; `Policy` itself for one of a plug-in that is not installed here."""
+    return policy_classes().get(label.partition(":")[0], Policy)
 
 
-def in_order(name: str) -> tuple[int, int]:
-    """What learners are sorted by: family after family, random order last."""
-    family = family_of(name)
-    order = [*FAMILIES, OTHERS, ""].index(family)
-    return order, FAMILIES[family].index(name) if family in FAMILIES else 0
+def family_of(label: str) -> str:
+    """The title of the policy's family; random order has none."""
+    return "" if label == FLOOR else FAMILIES[class_of(label).family]
+
+
+def in_order(label: str) -> tuple[bool, int, bool, str]:
+    """What policies are sorted by: by family, core before research, by name; random order last."""
+    cls = class_of(label)
+    return label == FLOOR, list(FAMILIES).index(cls.family), is_research(cls), label.partition(":")[0]

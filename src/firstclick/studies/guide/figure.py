@@ -1,15 +1,17 @@
-"""The picture of the guide: learners against worlds, the darker the more they lose."""
+"""The picture of the guide: policies against worlds, the darker the more they lose."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from firstclick.report.figures import INK, look
 from firstclick.report.labels import text_width
-from firstclick.studies.guide.page import by_cell, learners_by_family, share_in_words
+from firstclick.studies.guide.families import class_of
+from firstclick.studies.guide.page import by_cell, policies_by_family, share_in_words
 from firstclick.studies.guide.standings import Line, worlds_in
 
 # In points.
@@ -20,11 +22,12 @@ SIZE, TITLE = 8.2, 11.5
 
 # From what loses nothing to what is no better than chance: light to dark, so that it prints in grey.
 SCALE = ((0.0, "#f3f8ef"), (0.1, "#cfe6c3"), (0.3, "#9cc7c0"), (0.6, "#5b8fb0"), (1.0, "#3a4a78"))
+color_of = LinearSegmentedColormap.from_list("share of random order's regret", SCALE)
 NOT_PLAYED = "#f1f1f1"
 DARK_FROM = 0.45  # from here on white letters
 OWN = "#d55e00"
 
-HEADING = "What each learner loses, in percent of what random order loses"
+HEADING = "What each policy loses, in percent of what random order loses"
 BOX = 20.0
 # Colour, frame, words and weight of the letters.
 LEGEND = (
@@ -36,15 +39,15 @@ LEGEND = (
 
 
 def guide_figure(lines: Sequence[Line]) -> Figure:
-    """A cell for every learner and world: its colour and number are the share of random order's regret.
+    """A cell for every policy and world: its colour and number are the share of random order's regret.
 
-    Own ground, the world that the learner's paper has in mind, has a frame; who leads a world is in bold.
+    The world that the policy's paper has in mind has a frame; who leads a world is in bold.
     """
-    worlds, families = worlds_in(lines), learners_by_family(lines)
-    learners = [learner for group in families.values() for learner in group]
+    worlds, families = worlds_in(lines), policies_by_family(lines)
+    policies = [policy for group in families.values() for policy in group]
     titles = max(text_width(family, SIZE, "bold") for family in families)
-    names = LEFT + max(max(text_width(learner, SIZE) for learner in learners), titles) + 8
-    tall = ROW * len(learners) + BETWEEN * len(families)
+    names = LEFT + max(max(text_width(policy, SIZE) for policy in policies), titles) + 8
+    tall = ROW * len(policies) + BETWEEN * len(families)
     wide = COLUMN * len(worlds)
     subheading = f"Mean of {max(line.runs for line in lines)} runs of {lines[0].steps:,} steps"
     # Names of worlds lean to the right. There is room for what stands above and below, however few they are.
@@ -66,11 +69,11 @@ def guide_figure(lines: Sequence[Line]) -> Figure:
             down += BETWEEN
             if family:
                 _write(axes, LEFT - names, down - 4, family, ha="left", weight="bold")
-            for learner in members:
-                _write(axes, -5, down + ROW / 2, learner, ha="right")
+            for policy in members:
+                _write(axes, -5, down + ROW / 2, policy, ha="right")
                 for place, world in enumerate(worlds):
-                    own = learner.partition(":")[0] in world.own_ground
-                    _draw(axes, COLUMN * place, down, cells[learner, world.name], own)
+                    own = world.name in class_of(policy).made_for
+                    _draw(axes, COLUMN * place, down, cells[policy, world.name], own)
                 down += ROW
         for place, world in enumerate(worlds):
             axes.text(
@@ -83,31 +86,11 @@ def guide_figure(lines: Sequence[Line]) -> Figure:
         return figure
 
 
-def color_of(share: float) -> tuple[float, float, float]:
-    """The colour of a share of random order's regret; outside of 0 and 1 that of the nearer end."""
-    share = min(max(share, 0.0), 1.0)
-    for (low, first), (high, second) in pairwise(SCALE):
-        if share <= high:
-            part = (share - low) / (high - low)
-            channels = [
-                (1 - part) * int(first[at : at + 2], 16) + part * int(second[at : at + 2], 16)
-                for at in (1, 3, 5)
-            ]
-            return channels[0] / 255, channels[1] / 255, channels[2] / 255
-    raise AssertionError("the scale ends at 1")
-
-
 def _draw(axes: Axes, left: float, top: float, line: Line, own: bool) -> None:
     color = NOT_PLAYED if line.reason else color_of(line.share_of_random)
-    axes.add_patch(
-        Rectangle((left + 0.6, top + 0.6), COLUMN - 1.2, ROW - 1.2, facecolor=color, edgecolor="none")
-    )
+    _box(axes, (left + 0.6, top + 0.6), (COLUMN - 1.2, ROW - 1.2), facecolor=color)
     if own:
-        axes.add_patch(
-            Rectangle(
-                (left + 1.3, top + 1.3), COLUMN - 2.6, ROW - 2.6, fill=False, edgecolor=OWN, linewidth=1.5
-            )
-        )
+        _box(axes, (left + 1.3, top + 1.3), (COLUMN - 2.6, ROW - 2.6), edgecolor=OWN)
     dark = not line.reason and line.share_of_random > DARK_FROM
     _write(
         axes, left + COLUMN / 2, top + ROW / 2, share_in_words(line), ha="center",
@@ -119,9 +102,7 @@ def _explain(axes: Axes, left: float, down: float) -> None:
     """Below: what colours, frames and bold letters mean."""
     for color, frame, said, weight in LEGEND:
         if color or frame:
-            box = Rectangle((left, down - 6), BOX, 11, facecolor=color or "none", edgecolor=frame or "none")
-            box.set(linewidth=1.5, clip_on=False)
-            axes.add_patch(box)
+            _box(axes, (left, down - 6), (BOX, 11), facecolor=color or "none", edgecolor=frame or "none")
             left += BOX + 5
         _write(axes, left, down, said, ha="left", weight=weight)
         left += text_width(said, SIZE, weight) + 14
@@ -133,6 +114,16 @@ def _explained() -> float:
         text_width(said, SIZE, weight) + 14 + (BOX + 5 if color or frame else 0)
         for color, frame, said, weight in LEGEND
     )
+
+
+def _box(axes: Axes, corner: tuple[float, float], size: tuple[float, float], **colors: Any) -> None:
+    look: dict[str, Any] = {
+        "facecolor": "none",
+        "edgecolor": "none",
+        "linewidth": 1.5,
+        "clip_on": False,
+    } | colors
+    axes.add_patch(Rectangle(corner, *size, **look))
 
 
 def _write(

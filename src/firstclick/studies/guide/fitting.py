@@ -1,11 +1,11 @@
-"""How learners are fitted to the stock worlds: told what their papers assume known, and nothing else.
+"""How policies are fitted to the stock worlds: told what their papers assume known, and nothing else.
 
-All parameters keep their defaults but these, and none that was given another value is changed:
+A parameter declared with `told=` gets what is known of the world, unless another value was given:
 
-- the number of steps, where a paper's constants are made for one: `horizon`, and delta = 1 / n;
-- the chance that a position is examined, where a learner has to know it: `examination`;
-- how many of the features are topics: `topics`;
-- the number of segments: `segments`, and then the world tells the segment of a user by its number.
+- `horizon`: the number of steps, and `1/horizon`;
+- `examination`: the chance that a position is examined;
+- `topics`: how many of the features are topics;
+- `segments`: the number of segments. The world then tells the segment of a user by its number.
 """
 
 from collections.abc import Iterator
@@ -19,17 +19,15 @@ from firstclick.policies.base import Policy
 from firstclick.studies.guide.stock import StockWorld
 from firstclick.worlds.base import Stage, World
 
-MADE_FOR_STEPS = ("batch-rank", "bubble-rank", "cascade-ducb", "cascade-swucb", "recur-rank", "top-rank")
-
 
 @dataclass(frozen=True)
 class Contender:
-    """A learner in a stock world: as it plays there, and where exactly; or why it cannot."""
+    """A policy in a stock world: as it plays there, and where exactly; or why it cannot."""
 
     world: StockWorld
     given: Policy  # as it was asked for
     policy: Policy  # as it plays
-    spec: str  # the world, with its users described as this learner reads it
+    spec: str  # the world, with its users described as this policy reads it
     n_items: int
     n_features: int | None
     reason: str = ""  # why it does not play
@@ -40,39 +38,38 @@ def contenders(policies: list[Policy], world: StockWorld, steps: int, seed: int)
     stages: dict[str, Stage] = {}
     for given in policies:
         spec = world.spec
-        if given.name == "segment-lin-ts" and world.segments:
+        if world.segments and any(rule.told == "segments" for rule in given.rules().values()):
             spec += ",told=number"
         if spec not in stages:
             stages[spec] = world.stage(seed, 0, spec)
         stage = stages[spec]
-        policy = _told(given, _known(given, world, stage.world, steps))
+        policy = _told(given, _known(world, stage.world, steps))
         n_features = None if stage.features is None else stage.features.shape[1]
         reason = _reason(policy, world, stage)
         yield Contender(world, given, policy, spec, stage.world.n_items, n_features, reason)
 
 
-def _known(policy: Policy, world: StockWorld, built: World, steps: int) -> dict[str, Any]:
-    """What the learner is told, by parameter."""
-    if policy.name in MADE_FOR_STEPS:
-        return {"horizon": steps}
-    if policy.name == "cascade-glr-ucb":
-        return {"delta": 1 / steps}
-    if policy.name in ("pbm-pie", "pbm-ucb"):
-        if isinstance(built.click_model, PositionBased):
-            return {"examination": built.click_model.chances}
-        # What the page tells to be examined was, for sure.
-        return {"examination": (1.0,)} if isinstance(built.click_model, Scroll) else {}
-    if policy.name == "cascade-hybrid":
-        return {"topics": world.topics}
-    if policy.name == "segment-lin-ts" and world.segments:
-        return {"segments": world.segments}
-    return {}
+def _known(world: StockWorld, built: World, steps: int) -> dict[str, Any]:
+    """What is known of the world: those of parameters.FACTS that mean something there."""
+    known: dict[str, Any] = {"horizon": steps, "1/horizon": 1 / steps, "topics": world.topics}
+    if isinstance(built.click_model, PositionBased):
+        known["examination"] = built.click_model.chances
+    if isinstance(built.click_model, Scroll):
+        known["examination"] = (1.0,)  # What the page says was examined, was.
+    if world.segments:
+        known["segments"] = world.segments
+    return known
 
 
 def _told(policy: Policy, known: dict[str, Any]) -> Policy:
-    """The policy with what is known, but for parameters that were given."""
+    """The policy with what is known, except for parameters that were given."""
     defaults = policy.defaults()
-    return replace(policy, **{n: v for n, v in known.items() if getattr(policy, n) == defaults[n]})
+    told = {
+        name: known[rule.told]
+        for name, rule in policy.rules().items()
+        if rule.told in known and getattr(policy, name) == defaults[name]
+    }
+    return replace(policy, **told)
 
 
 def _reason(policy: Policy, world: StockWorld, stage: Stage) -> str:

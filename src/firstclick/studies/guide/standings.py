@@ -1,9 +1,9 @@
-"""What a comparison gave: the regret of every learner in every stock world, against random order."""
+"""What a comparison gave: the regret of every policy in every stock world, against random order."""
 
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import nan, sqrt
 from typing import Any
 
@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.experiments.results import as_csv as rows_as_csv
 from firstclick.studies.guide.families import FLOOR
 from firstclick.studies.guide.stock import STOCK, StockWorld
 
 # By so many standard errors of the paired difference one is clearly better than the other.
 CLEARLY = 2.0
 
+# `learner` is the policy as it was asked for, `policy` as it played. Readers of the file know both names.
 COLUMNS = (
     "world", "learner", "policy", "steps", "runs", "expected_regret", "stderr", "share_of_random",
     "times_best", "leads", "reason",
@@ -25,10 +27,10 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """One learner in one world: the regret of each run, or why it did not play."""
+    """One policy in one world: the regret of each run, or why it did not play."""
 
     world: StockWorld
-    learner: str  # as it was asked for
+    asked: str  # the policy as it was asked for
     policy: str  # as it played
     regret: NDArray[np.float64]
     reason: str = ""
@@ -67,11 +69,11 @@ def lines_of(standings: Sequence[Standing], steps: int) -> list[Line]:
         here = [one for one in standings if one.world == world]
         played = [one for one in here if not one.reason]
         best = min(played, key=lambda one: one.mean)
-        floor = next(one for one in played if one.learner == FLOOR)
+        floor = next(one for one in played if one.asked == FLOOR)
         lines += [
             Line(
                 world=world.name,
-                learner=one.learner,
+                learner=one.asked,
                 policy=one.policy,
                 steps=steps,
                 runs=len(one.regret),
@@ -97,14 +99,14 @@ def _clearly_worse(one: Standing, best: Standing) -> bool:
 
 
 def as_csv(lines: Sequence[Line]) -> bytes:
-    """results.csv: one line for each learner in each world."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for line in lines:
-        values = [getattr(line, column) for column in COLUMNS]
-        writer.writerow([_shortly(value) if isinstance(value, float) else value for value in values])
-    return text.getvalue().encode()
+    """results.csv: one line for each policy in each world, numbers with six digits."""
+    return rows_as_csv(
+        {
+            name: f"{value:.6g}" if isinstance(value, float) and value == value else value
+            for name, value in asdict(line).items()
+        }
+        for line in lines
+    )
 
 
 def from_csv(content: str) -> list[Line]:
@@ -112,13 +114,8 @@ def from_csv(content: str) -> list[Line]:
     kinds = Line.__annotations__
     rows = list(csv.DictReader(io.StringIO(content, newline="")))
     if rows and tuple(rows[0]) != COLUMNS:
-        raise InvalidInput(f"results must have the columns {', '.join(COLUMNS)}, got {', '.join(rows[0])}")
+        raise InvalidInput(f"must have the columns {', '.join(COLUMNS)}, got {', '.join(rows[0])}", "results")
     return [Line(**{name: _value(kinds[name], text) for name, text in row.items()}) for row in rows]
-
-
-def _shortly(value: float) -> str:
-    """Six digits; what is no number is empty."""
-    return f"{value:.6g}" if value == value else ""
 
 
 def _value(kind: type, text: str) -> Any:

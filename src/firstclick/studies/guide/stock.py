@@ -1,10 +1,9 @@
-"""The stock worlds, the same for all learners: made of what papers assume, before any result was seen."""
+"""The stock worlds, the same for all policies: made of what papers assume, before any result was seen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from firstclick.errors import InvalidInput
-from firstclick.parameters import check_name
+from firstclick.parameters import check_distinct, check_name
 from firstclick.registry import make_world
 from firstclick.streams import stream_key
 from firstclick.worlds.base import Stage
@@ -12,13 +11,12 @@ from firstclick.worlds.base import Stage
 
 @dataclass(frozen=True)
 class StockWorld:
-    """A world, why it is there, and whose own ground it is: for whom, by their papers, it is made."""
+    """A world, and why it is there. `made_for` of a policy names the worlds that its paper has in mind."""
 
     name: str
     spec: str
     k: int
     why: str
-    own_ground: tuple[str, ...] = ()
     topics: int = 0  # how many of the features, from the first on, are topics
     segments: int = 0  # how many segments its users have; 0: what is known of them is no segment
     best_first: bool = False  # Its items are in the best order from the start.
@@ -34,27 +32,23 @@ STOCK = (
     StockWorld(
         "few-items", "blb:n_items=16,k=4,p=0.2,gap=0.15", 4,
         "Sixteen items without features, four of them good: the world of Kveton et al. 2015.",
-        ("cascade-kl-ucb", "cascade-ts", "cascade-ucb1", "ts-cascade"), best_first=True,
+        best_first=True,
     ),
     StockWorld(
         "rare-clicks", "linear:n_items=32,n_features=5,best=0.05", 4,
-        "No item attracts more than one user in twenty, as on most pages: for learners that know variances.",
-        ("cascade-kl-ucb", "cascade-ucb-v", "vac2-ucb"),
+        "No item attracts more than one user in twenty, as on most pages: for policies that know variances.",
     ),
     StockWorld(
         "linear", "linear:n_items=256,n_features=8", 4,
         "Many items whose attraction is linear in a few features: the paper's own assumption.",
-        ("cascade-lin-ts", "cascade-lin-ucb", "lin-ts-cascade"),
     ),
     StockWorld(
         "long-tail", "long-tail:n_items=3000,n_features=16", 4,
         "A catalog as real ones look, in which hardly any item is ever tried: the paper's point.",
-        ("cascade-lin-ts", "cascade-lin-ucb", "lin-ts-cascade"),
     ),
     StockWorld(
         "logistic", "logistic:n_items=256,n_features=6", 4,
         "Attraction is a logistic function of the features: most items hardly attract.",
-        ("logistic-ts",),
     ),
     StockWorld(
         "partly-explained", "partly:n_items=64,n_features=5,own=0.5", 4,
@@ -63,55 +57,53 @@ STOCK = (
     StockWorld(
         "dependent-clicks", "linear:n_items=32,n_features=5,best=0.2,clicks=dcm/0.5", 4,
         "Users click several items and leave after half of the clicks: the model of Katariya et al. 2016.",
-        ("dcm-kl-ucb", "dcm-lin-ts", "dcm-lin-ucb"),
     ),
     StockWorld(
         "by-position", "linear:n_items=32,n_features=5,best=0.3,clicks=pbm", 4,
         "Each position is looked at with a chance of its own: the model of Lagree et al. 2016.",
-        ("batch-rank", "bubble-rank", "pbm-pie", "pbm-ucb", "recur-rank", "top-rank"),
     ),
     StockWorld(
         "scroll", "linear:n_items=64,n_features=5,best=0.3,clicks=scroll/0.8", 6,
-        "The page knows how far users scrolled, and tells: no learner has to guess.",
+        "The page knows how far users scrolled, and tells: no policy has to guess.",
     ),
     StockWorld(
         "types", "types:n_items=100,n_features=5,types=4", 4,
         "Users of four types with tastes of their own, and the type is known.",
-        ("c3-ucb", "context-lin-ts", "segment-lin-ts"), segments=4,
+        segments=4,
     ),
     StockWorld(
         "vectors", "vectors:n_items=100,n_features=5,n_context=3,users=200", 4,
         "Users with vectors: attraction is bilinear in the user's and the item's.",
-        ("c3-ucb", "context-lin-ts"),
     ),
     StockWorld(
         "switch", "switch:n_items=16,n_features=5,period=5000,thetas=4", 4,
         "Tastes are others after every 5,000 steps, from one step to the next.",
-        ("cascade-ducb", "cascade-glr-ucb", "cascade-swucb", "discounted-lin-ts", "discounted-lin-ucb"),
     ),
     StockWorld(
         "drift", "drift:n_items=16,n_features=5,period=5000,thetas=4", 4,
         "Tastes wander, little by little.",
-        ("cascade-ducb", "cascade-swucb", "discounted-lin-ts", "discounted-lin-ucb"),
     ),
     StockWorld(
         "topics", "topics:n_items=100,topics=8", 6,
         "An item attracts by the topics it adds to those above it: the model of Hiranandani et al. 2019.",
-        ("cascade-hybrid", "cascade-lsb"), topics=8,
+        topics=8,
     ),
     StockWorld(
         "topics-and-more", "topics:n_items=100,topics=8,relevance=5", 6,
         "Topics, and a part that is an item's own: the model of Li, Feng and de Rijke 2020.",
-        ("cascade-hybrid",), topics=8,
+        topics=8,
     ),
 )  # fmt: skip
 
 
 def stock_worlds(names: Sequence[str] = ()) -> tuple[StockWorld, ...]:
-    """The stock worlds of these names, in their usual order; all of them for no name."""
+    """The stock worlds of these names, in their usual order; all of them for no name.
+
+    >>> [world.spec for world in stock_worlds(["types", "logistic"])]
+    ['logistic:n_items=256,n_features=6', 'types:n_items=100,n_features=5,types=4']
+    """
     known = {world.name: world for world in STOCK}
     for name in names:
         check_name("stock world", name, known)
-        if list(names).count(name) > 1:
-            raise InvalidInput(f"stock world {name!r} is given twice")
+    check_distinct("stock world", names)
     return tuple(world for world in STOCK if not names or world.name in names)

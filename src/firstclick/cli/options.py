@@ -1,0 +1,44 @@
+"""Options that take a number, or one of several words."""
+
+from contextlib import suppress
+from typing import Any
+
+from typer import BadParameter, Option
+
+from firstclick.validation.quoting import quoted
+
+
+def count(help: str, *names: str) -> Any:
+    """An option that takes a whole number; 1e5 and 100_000 are as good as 100000."""
+    return Option(*names, parser=_whole, metavar="N", help=help)
+
+
+def number(help: str, *names: str) -> Any:
+    """An option that takes a number."""
+    return Option(*names, parser=_real, metavar="NUMBER", help=help)
+
+
+def choice(help: str, *words: str) -> Any:
+    """An option that takes one of these words."""
+
+    def known(value: str) -> str:
+        if value not in words:
+            raise BadParameter(f"must be one of {', '.join(words)}, got {quoted(value)}")
+        return value
+
+    return Option(parser=known, metavar=f"<{'|'.join(words)}>", help=help)
+
+
+def _whole(value: str | int) -> int:
+    for kind in (int, float):
+        with suppress(ValueError, OverflowError):
+            if (found := kind(value)) == int(found):
+                return int(found)
+    raise BadParameter(f"must be a whole number, got {quoted(value)}")
+
+
+def _real(value: str | float) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise BadParameter(f"must be a number, got {quoted(value)}") from None

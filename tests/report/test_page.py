@@ -1,0 +1,184 @@
+"""The page of a reproduction says all it was given, as text only, and each verdict in word and symbol."""
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from firstclick.errors import InvalidInput
+from firstclick.experiments.results import Shown
+from firstclick.report.claims import OURS, ClaimRow, claims_headline
+from firstclick.report.grid import grid_figure
+from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
+from firstclick.report.panel import Curve, Plot
+from firstclick.report.tables import TableBlock
+
+HOSTILE = "<script>alert('1')</script> & \"Co\""
+STEP = np.array([1, 50, 900], np.int64)
+VERDICTS = ("holds", "does not hold", "not testable with this data")
+
+
+class Reader(HTMLParser):
+    """The tags, ids, links and visible text of a page."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.text = ""
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def block(name: str) -> FigureBlock:
+    curves = tuple(
+        Curve(f"d = {d}", "cascade-lin-ts", STEP, STEP * 1.0 * d, STEP * 0.1, place)
+        for place, d in enumerate((10, 20, 40))
+    )
+    others = (Curve("random", "random", STEP, STEP * 2.0, STEP * 0.1),)
+    figure = grid_figure([[Plot("a", curves), Plot("b", others)]], row_titles=["row"])
+    return FigureBlock(name, f"title of {name}", figure, f"caption {HOSTILE}", f"label {HOSTILE}")
+
+
+def claims(*verdicts: str) -> tuple[ClaimRow, ...]:
+    return tuple(
+        ClaimRow(
+            f"claim-{place}", "4.4" if place < 2 else "4.6", "Yelp" if place < 2 else "MovieLens 1M",
+            f"sentence {place} {HOSTILE}", f"rule {place} {HOSTILE}",
+            (f"ratio {place}.5 (1.2 to 1.9)", f"second {place}"), verdict, f"reason {place} {HOSTILE}",
+        )
+        for place, verdict in enumerate(verdicts)
+    )  # fmt: skip
+
+
+@pytest.fixture
+def content() -> Page:
+    return Page(
+        title=f"title {HOSTILE}",
+        subtitle=f"subtitle {HOSTILE}",
+        facts=("mode paper", f"fact {HOSTILE}"),
+        summary=(f"summary {HOSTILE}",),
+        notes=(f"note {HOSTILE}",),
+        figures=(block("Figure 1"), block("Figure 2")),
+        claims=claims(*VERDICTS, "holds"),
+        tables=(TableBlock(f"caption {HOSTILE}", ("Learner", "at 1k"), ((HOSTILE, "812 ± 31"), ("b", "7"))),),
+        data=(TableBlock("What was read", ("Data set", "SHA-256"), (("MovieLens 1M", "0f" * 32),)),),
+        learned=(
+            LearnedBlock(
+                "256 items", 2, (Shown(HOSTILE, 1.0), Shown("Tea", 1.0)),
+                {"cascade-ucb1": (Shown("Tea", 0.93), Shown("Salt", 0.5), Shown("Rice", 0.01))},
+            ),
+        ),
+        settings={"mode": "paper", "split": HOSTILE},
+        versions={"numpy": "9.9.9"},
+        command=f"firstclick reproduce {HOSTILE}",
+    )  # fmt: skip
+
+
+def test_everything_given_is_on_the_page_as_text_only(content: Page) -> None:
+    page = Reader(html_page(content))
+    assert not {"script", "img", "b"} & set(page.tags)
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    for start in ("title", "subtitle", "fact", "summary", "note", "caption", "sentence 3", "rule 2",
+                  "reason 1", "firstclick reproduce"):  # fmt: skip
+        assert f"{start} {HOSTILE}" in page.text
+    for text in ("ratio 2.5 (1.2 to 1.9)", "second 1", "claim-3", "Section 4.4 · Yelp", "9.9.9", "0f" * 32,
+                 "93.0%", "Salt", "1 more", "mode paper", "What was read"):  # fmt: skip
+        assert text in page.text
+    assert "812 ± 31" in re.sub(r"\s+", " ", page.text)
+    labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert labels == [f"label {HOSTILE}"] * 2
+
+
+def test_every_verdict_is_a_word_and_a_symbol_beside_its_claim(content: Page) -> None:
+    source = html_page(content)
+    rows = re.findall(r'<tr id="claim-claim-\d">.*?</tr>', source, flags=re.DOTALL)
+    said = [" ".join(Reader(row[row.index('class="ruling"') - 4 :]).text.split()) for row in rows]
+    assert said == ["✓ holds", "✗ does not hold", "○ not testable with this data", "✓ holds"]
+    assert [re.findall(r'class="verdict (\w+)"', row) for row in rows] == [["yes"], ["no"], ["open"], ["yes"]]
+    for kind in ("yes", "no", "open"):
+        assert len(re.findall(rf"--{kind}: #\w{{6}};", source)) == 2, f"{kind} in light and dark"
+
+
+def test_verdicts_are_counted_in_a_sentence_and_for_each_data_set(content: Page) -> None:
+    assert claims_headline(content.claims) == (
+        "Of 4 claims of the paper 2 hold, 1 does not hold and 1 is not testable with this data."
+    )
+    assert claims_headline(claims("holds", "does not hold", "holds")) == (
+        "Of 3 claims of the paper 2 hold and 1 does not hold."
+    )
+    assert claims_headline(claims("holds")) == "Of 1 claim of the paper 1 holds."
+    assert claims_headline(()) == ""
+    source = html_page(content)
+    assert "2 hold, 1 does not hold" in source
+    tally = source[source.index('class="card scroll overview"') :]
+    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", tally, flags=re.DOTALL)[:2]
+    assert [(name, re.findall(r">(\d+)</td>", counts)) for name, counts in rows] == [
+        ("Yelp", ["1", "1", "0"]), ("MovieLens 1M", ["1", "0", "1"]),
+    ]  # fmt: skip
+
+
+def test_a_row_of_ours_is_shown_as_ours_and_counted_nowhere(content: Page) -> None:
+    ours = replace(claims("does not hold")[0], id="claim-9", section=OURS, dataset="Million Song")
+    both = replace(content, claims=(*content.claims, ours))
+    assert claims_headline(both.claims) == claims_headline(content.claims)
+    assert claims_headline((ours,)) == ""
+    source = html_page(both)
+    assert "Our own question, not a claim of the paper · Million Song" in source
+    assert "Section ours" not in source
+    tally = source[source.index('class="card scroll overview"') : source.index("<figure")]
+    assert "Million Song" not in tally
+    assert ">MovieLens 1M<" in tally
+
+
+def test_the_page_loads_nothing_and_its_links_lead_somewhere(content: Page) -> None:
+    source = html_page(content)
+    page = Reader(source)
+    assert not re.search(r"https?:|@import|//\w", source)
+    ids = [value for _, name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    for tag, name, value in page.attributes:
+        assert name != "src"
+        if name in ("href", "xlink:href") and value != "data:,":
+            assert value.removeprefix("#") in ids, (tag, value)
+        for target in re.findall(r"url\(#([^)]+)\)", value):
+            assert target in ids
+
+
+def test_figure_colours_follow_the_theme(content: Page) -> None:
+    source = html_page(content)
+    figures = "".join(re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL))
+    assert not re.findall(r"(?:fill|stroke): ?#\w+", figures)
+    used = set(re.findall(r"var\((--[\w-]+)\)", source))
+    assert len({name for name in used if name.startswith("--c") and name != "--card"}) >= 5
+    for variable in used:
+        assert len(re.findall(rf"{variable}: #\w{{6}};", source)) == 2, f"{variable} in light and dark"
+
+
+def test_what_is_empty_is_left_out_with_its_heading_and_link(content: Page) -> None:
+    source = html_page(Page(title="only a title", command="firstclick reproduce"))
+    page = Reader(source)
+    assert page.tags.count("h2") == 1
+    links = [value for tag, name, value in page.attributes if (tag, name) == ("a", "href")]
+    assert links == ["#repeat"]
+    assert not {"figure", "thead", "ol"} & set(page.tags)
+    without = html_page(replace(content, claims=()))
+    assert 'id="claims"' not in without
+    assert 'id="tables"' in without
+
+
+def test_the_same_content_gives_the_same_page(content: Page) -> None:
+    assert html_page(content) == html_page(content)
+
+
+def test_another_verdict_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"claim claim-0: verdict must be one of holds, .* got 'hold'"):
+        claims("hold")
