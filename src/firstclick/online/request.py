@@ -104,11 +104,11 @@ def answered(engine: Engine, key: np.uint64, number: int, asked: SlateRequest, *
 def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float64]:
     """The context of a request for kernels, or InvalidInput if it is not what the policy wants."""
     wanted = policy.n_context
+    if context is None and not wanted:
+        return NO_LIMITS.context
     size = f"{wanted} number{'' if wanted == 1 else 's'}"
     if context is None:
-        if wanted:
-            raise InvalidInput(f"{policy.label} wants a context of {size} with each request")
-        return NO_LIMITS.context
+        raise InvalidInput(f"{policy.label} wants a context of {size} with each request")
     given = float_array("context", context, rule="a list of numbers", largest=LARGEST_CONTEXT)
     given = np.atleast_1d(given)
     if not wanted:
