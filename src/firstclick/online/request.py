@@ -151,14 +151,14 @@ def _pinned_rows(catalog: Catalog, pinned: Mapping[int, ItemId], n: int) -> dict
             f"pinned must say the item for each position, as in {{0: 'tea'}}, got {quoted(pinned)}"
         )
     for position in pinned:
-        whole_number("pinned: a position", position, at_least=0, at_most=n - 1)
+        whole_number("a position", position, at_least=0, at_most=n - 1, owner="pinned")
     held: dict[int, int] = {}
     for position, item in sorted(pinned.items()):
         row = catalog.row_of(item)
         if row is None or not catalog.is_shown(row):
-            raise InvalidInput(f"pinned: item {quoted(item)} is not in the catalog, or withdrawn")
+            raise InvalidInput(f"item {quoted(item)} is not in the catalog, or withdrawn", owner="pinned")
         if row in held.values():
-            raise InvalidInput(f"pinned: item {quoted(item)} has two positions; give it one")
+            raise InvalidInput(f"item {quoted(item)} has two positions; give it one", owner="pinned")
         held[position] = row
     return held
 
