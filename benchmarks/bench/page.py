@@ -16,7 +16,7 @@ from benchmarks.bench.tables import (
     slower_than_us,
     times,
 )
-from firstclick.report.rounding import MISSING, microseconds, whole
+from firstclick.rounding import MISSING, microseconds, whole
 
 
 def bench_page(bench: Bench, picture: str) -> str:

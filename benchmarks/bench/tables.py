@@ -11,7 +11,7 @@ from rich.text import Text
 from benchmarks.bench.peers.process import PEERS
 from benchmarks.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Bench, Measured, PeerMeasured
 from benchmarks.bench.slopes import growth
-from firstclick.report.rounding import MISSING, microseconds, whole
+from firstclick.rounding import MISSING, microseconds, whole
 
 FORMAT = "firstclick bench 1"
 MAIN_POLICY = "cascade-lin-ts"

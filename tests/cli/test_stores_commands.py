@@ -124,7 +124,7 @@ def test_reading_works_beside_a_server_and_writing_is_refused(run, shop: Path) -
         (["audit", "--store", "nowhere.db"], "no store nowhere.db; name the one of your server with --store"),
         (["audit", "other"], "no model 'other' in the store; there are: shop"),
         (["log", "shop", "--kind", "clicks"], "--kind must be one of created, feedback"),
-        (["export", "shop", "--out", "shop.db"], "is there already; name another file, or say --overwrite"),
+        (["export", "shop", "--out", "shop.db"], "is there already; name a new file, or say --overwrite"),
         (["log", "shop", "--out", "log.csv"], "must end in .jsonl or .parquet"),
         (["export", "shop", "--out", "."], "is a folder"),
         (["export", "shop", "--out", "no/folder/x"], "cannot be written"),

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from firstclick.experiments.results import Results
 from firstclick.report import results_table
-from firstclick.report.rounding import compact, microseconds, percent, with_error
+from firstclick.rounding import compact, microseconds, percent, with_error
 
 MakeResults = Callable[..., Results]
 

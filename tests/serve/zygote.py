@@ -28,7 +28,7 @@ from firstclick.serve.http import server
 from firstclick.serve.service import Service
 from firstclick.serve.startup import open_for
 from firstclick.serve.store import crash_points as steps
-from firstclick.serve.store import sqlite_errors, sqlite_file
+from firstclick.serve.store import sqlite_file
 
 MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts"}
 
@@ -68,8 +68,8 @@ def live(life: Life, listening: socket.socket) -> int:
     # What a server does now and then happens all the time here.
     caretaker.SELDOM = 0.05
     sqlite_file.CHECKPOINT_PAGES = life.checkpoint_pages
-    sqlite_file.BUSY_SECONDS = sqlite_errors.BUSY_SECONDS = life.busy_seconds
-    protocol.PatientForAWhile.arrive_within = life.patience
+    sqlite_file.BUSY_SECONDS = life.busy_seconds
+    protocol.GuardedConnection.arrive_within = life.patience
     server._bound = lambda host, port: listening
     for name in life.broken:
         mutants.ALL[name]()
@@ -80,7 +80,10 @@ def live(life: Life, listening: socket.socket) -> int:
     )
     service, _ = open_for(settings, lambda done, total: None)
     make_models(service)
-    return server.run(service, settings)
+    try:
+        return server.Server(service, settings).run()
+    finally:
+        service.close()
 
 
 def _warm_up() -> None:

@@ -132,8 +132,8 @@ def describe(
       firstclick data describe synthetic-yelp:seed=3
       firstclick data describe table:user=customer,item=film --data sales.csv
     """
-    chosen = source_with(source, data)
-    with bar("making data up" if chosen.synthetic else "reading", TaskProgressColumn()) as progress:
+    chosen = chosen_source(source, data)
+    with bar("making data up" if chosen.synthetic else "reading") as progress:
         loaded = chosen.load(data, progress)
     with talk.status("counting") if sys.stderr.isatty() else nullcontext():
         described = describe_interactions(keep_items(loaded, group_items(loaded, group)) if group else loaded)
@@ -150,8 +150,8 @@ def describe(
         out.print(block)
 
 
-def source_with(spec: str, data: Path | None) -> Source:
-    """The source, if it gets the data that it needs, and no other."""
+def chosen_source(spec: str, data: Path | None) -> Source:
+    """The source of this description; --data must be given where it reads files, and only there."""
     chosen = make_source(spec)
     if chosen.synthetic and data is not None:
         raise InvalidInput(f"{chosen.name} is made up from a seed; leave --data out")
@@ -161,9 +161,10 @@ def source_with(spec: str, data: Path | None) -> Source:
 
 
 @contextmanager
-def bar(doing: str, *amount: ProgressColumn) -> Iterator[Report]:
+def bar(doing: str, amount: ProgressColumn | None = None) -> Iterator[Report]:
     """A `progress(done, total)` drawn on stderr, if that is a terminal; nothing stays of it."""
-    columns = (TextColumn("{task.description}"), BarColumn(30), *amount, TimeRemainingColumn())
+    amount = amount or TaskProgressColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(30), amount, TimeRemainingColumn())
     with Progress(*columns, console=talk, transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)

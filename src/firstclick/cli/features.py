@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from firstclick.cli.columns import Above, Header, Separator, ValueColumn
 from firstclick.cli.console import print_json, progress_bar, talk
-from firstclick.cli.data import source_with
+from firstclick.cli.data import chosen_source
 from firstclick.cli.experiments import SECONDS_BETWEEN_LINES
 from firstclick.cli.options import count
 from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
@@ -152,7 +152,7 @@ def _loader(
     if given:
         raise InvalidInput("goes with --interactions", next(iter(given)))
     assert source is not None
-    chosen = source_with(source, data)
+    chosen = chosen_source(source, data)
     return lambda progress: chosen.load(data, progress), chosen.label
 
 

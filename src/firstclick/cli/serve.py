@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from rich.progress import TaskProgressColumn
 from typer import Exit, Option
 
 from firstclick.cli.console import talk
@@ -72,7 +71,7 @@ def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
-    with bar("starting", TaskProgressColumn()) as progress:
+    with bar("starting") as progress:
         service, notes = open_for(settings, progress, given)
     stack.callback(service.close)
     server = Server(service, settings)

@@ -9,13 +9,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.progress import TaskProgressColumn
 from typer import Argument, Option
 
 from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.data import bar
 from firstclick.cli.options import count
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
+from firstclick.files.reading import reading
 from firstclick.files.writing import write_whole
 from firstclick.registry import policy_classes
 
@@ -42,9 +42,9 @@ def opened(store: str, *, read_only: bool = True) -> Iterator["Store"]:
     """The store, which must be there to be read."""
     from firstclick.serve.store import open_store
 
-    if read_only and "://" not in store and not Path(store.removeprefix("sqlite:")).exists():
-        raise InvalidInput(f"no store {store}; name the one of your server with --store")
     new = "://" not in store and not Path(store.removeprefix("sqlite:")).exists()
+    if new and read_only:
+        raise InvalidInput(f"no store {store}; name the one of your server with --store")
     with open_store(store, read_only=read_only) as there:
         if new:
             talk.print(f"note: {store} is a new store")
@@ -79,21 +79,22 @@ def audit(
         wrong = there.check()
         audits = []
         for stored in [find_model(there, model)] if model else there.models():
-            with bar(f"folding {stored.name}", TaskProgressColumn()) as progress:
+            with bar(f"folding {stored.name}") as progress:
                 audits.append(audit_stored(there, stored, progress))
     if json:
         print_json({"storage": wrong, "models": [one._asdict() | {"equal": one.equal} for one in audits]})
     else:
         out = page()
         for one in audits:
-            found = "equal" if one.equal else "DIFFERS"
-            compared = f"{one.compared} snapshot{'s' * (one.compared != 1)}"
-            if one.equal and not one.compared:
-                found, compared = "folded", "no snapshot to compare with"
             if one.not_folded:
                 out.print(f"{one.name}: not folded, {one.seq:,} events: {one.not_folded}")
                 continue
-            out.print(f"{one.name}: {found} ({compared}), {one.seq:,} events, SHA-256 {one.digest}")
+            found = (
+                f"{'equal' if one.equal else 'DIFFERS'} ({one.compared} snapshot{'s' * (one.compared != 1)})"
+            )
+            if one.equal and not one.compared:
+                found = "folded (no snapshot to compare with)"
+            out.print(f"{one.name}: {found}, {one.seq:,} events, SHA-256 {one.digest}")
         out.print("storage: " + ("sound" if not wrong else "DAMAGED"))
     problems = [*wrong, *(f"{one.name}: {sentence}" for one in audits for sentence in one.differing)]
     if problems:
@@ -140,7 +141,7 @@ def import_(
     Example:
       firstclick import shop.model --store postgresql://user@host/shops
     """
-    from firstclick.files.reading import reading
+    from firstclick.serve.config import shown_store
     from firstclick.serve.model.export import exported_name, import_model
 
     with reading(file):
@@ -148,7 +149,7 @@ def import_(
     chosen = name or exported_name(content)
     with opened(store, read_only=False) as there:
         stored = import_model(there, chosen, content, relearn=relearn)
-    talk.print(f"{stored.name}: {stored.head:,} events are in {_without_password(store)}")
+    talk.print(f"{stored.name}: {stored.head:,} events are in {shown_store(store)}")
 
 
 def relearn(
@@ -273,10 +274,4 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     if path.is_dir():
         raise InvalidInput(f"--out {path} is a folder; name a file in it")
     if path.exists() and not overwrite:
-        raise InvalidInput(f"--out {path} is there already; name another file, or say --overwrite")
-
-
-def _without_password(store: str) -> str:
-    from firstclick.serve.config import shown_store
-
-    return shown_store(store)
+        raise InvalidInput(f"--out {path} is there already; name a new file, or say --overwrite")

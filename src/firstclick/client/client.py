@@ -14,27 +14,52 @@ the error of `firstclick.wire.errors` that it stands for, with the server's sent
 """
 
 import asyncio
+import inspect
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 
 import httpx
 
 from firstclick._version import __version__
-from firstclick.catalog.ids import ItemId
-from firstclick.catalog.item import Item
-from firstclick.client.encoding import encoded
-from firstclick.client.flow import JSON, Call, Dialogue, Heard, More, NothingHeard, Patience, Steps
+from firstclick.client.flow import JSON, Call, Flow, Heard, NothingHeard, Patience, Steps, encoded
 from firstclick.errors import InvalidInput
-from firstclick.online.feedback import NOT_GIVEN, NotGiven
-from firstclick.wire.errors import Refused
-from firstclick.wire.feedback import ClickReport, Entry, MoreClicks, Receipt, ServedSlate
 
 TIMEOUT = 10.0
 ATTEMPTS = 8
 PATIENCE = 30.0
 T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _waiting(said: Callable[Concatenate[Flow, P], Steps[T]]) -> "Callable[Concatenate[Client, P], T]":
+    """A method of `Client`, from the one of `Flow`."""
+
+    def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(said(self._flow, *args, **kwargs))
+
+    return _documented(method, said)
+
+
+def _awaited(
+    said: Callable[Concatenate[Flow, P], Steps[T]],
+) -> "Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]":
+    """A method of `AsyncClient`, from the one of `Flow`."""
+
+    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(said(self._flow, *args, **kwargs))
+
+    return _documented(method, said)
+
+
+def _documented(method: T, said: Callable[..., Any]) -> T:
+    """The method, with the docstring and the arguments of `said`, and what its steps come to."""
+    signature = inspect.signature(said)
+    result = get_args(signature.return_annotation)[-1]
+    update_wrapper(method, said)  # type: ignore[arg-type]
+    method.__signature__ = signature.replace(return_annotation=result)  # type: ignore[attr-defined]
+    return method
 
 
 class Client:
@@ -55,86 +80,31 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._dialogue = Dialogue(_checked(url), model, _patience(attempts, patience))
-        self._http = httpx.Client(
-            base_url=url, headers=_headers(key), timeout=_positive(timeout), transport=transport
-        )
+        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._http = httpx.Client(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Let go of the connections."""
         self._http.close()
 
-    def recommend(
-        self,
-        k: int | None = None,
-        candidates: Iterable[ItemId] | None = None,
-        exclude: Iterable[ItemId] = (),
-        pinned: Mapping[int, ItemId] | None = None,
-        request_id: str | None = None,
-        **more: Unpack[More],
-    ) -> ServedSlate:
-        """A slate, best first, and the token to send back. Feedback is counted once for a request id.
-
-        There may be more to ask for: see `More`.
-        """
-        return self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
-
-    def feedback(
-        self, slate: str | ServedSlate, click: int | NotGiven | None = NOT_GIVEN, **more: Unpack[MoreClicks]
-    ) -> Receipt:
-        """Durable and counted once when this returns: the position clicked first, from 0, or None.
-
-        `slate` is what `recommend` gave, or its token. Instead of `click` there may be `clicks`, and beside
-        them `examined`: see `ClickReport`. A `duplicate` was in the log already.
-        """
-        return self._run(self._dialogue.feedback(ClickReport(slate, click, **more)))
-
-    def feedback_batch(self, entries: Iterable[Entry]) -> list[Receipt | Refused]:
-        """What became of each entry, as many as you like; errors of single entries are not raised."""
-        return self._run(self._dialogue.feedback_batch(entries))
-
-    def put_items(self, items: Iterable[Item]) -> int:
-        """Add or change items; the place in the log. Equal features keep what was learned."""
-        return self._run(self._dialogue.put_items(items))
-
-    def withdraw_items(self, ids: Iterable[ItemId]) -> int:
-        """Show these items no longer; the place in the log."""
-        return self._run(self._dialogue.withdraw_items(ids))
-
-    def models(self) -> list[dict[str, Any]]:
-        """All models of the server, each as `describe` tells it."""
-        return self._run(self._dialogue.models())
-
-    def describe(self) -> dict[str, Any]:
-        """The model in words and numbers: policy, k, items, seq, slates, clicks."""
-        return self._run(self._dialogue.told(""))
-
-    def create(
-        self, *, policy: str, k: int, items: Iterable[Item], seed: int | None = None
-    ) -> dict[str, Any]:
-        """Make the model; Conflict if there is one of this name. Sent once."""
-        return self._run(self._dialogue.create(policy, k, items, seed))
-
-    def audit(self) -> dict[str, Any]:
-        """Have the server fold the log anew and compare; `equal` says how it went."""
-        return self._run(self._dialogue.told("/audit"))
-
-    def export(self) -> bytes:
-        """The model as a file that `firstclick import` reads."""
-        return self._run(self._dialogue.export())
-
-    def roll_back(self, seq: int) -> int:
-        """Have the model know again what it knew after event `seq`; the place in the log. Sent once."""
-        return self._run(self._dialogue.roll_back(seq))
+    recommend = _waiting(Flow.recommend)
+    feedback = _waiting(Flow.feedback)
+    feedback_batch = _waiting(Flow.feedback_batch)
+    put_items = _waiting(Flow.put_items)
+    withdraw_items = _waiting(Flow.withdraw_items)
+    models = _waiting(Flow.models)
+    describe = _waiting(Flow.describe)
+    create = _waiting(Flow.create)
+    audit = _waiting(Flow.audit)
+    export = _waiting(Flow.export)
+    roll_back = _waiting(Flow.roll_back)
 
     def _run(self, steps: Steps[T]) -> T:
         heard: Heard | NothingHeard | None = None
@@ -172,79 +142,31 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._dialogue = Dialogue(_checked(url), model, _patience(attempts, patience))
-        self._http = httpx.AsyncClient(
-            base_url=url, headers=_headers(key), timeout=_positive(timeout), transport=transport
-        )
+        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._http = httpx.AsyncClient(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exception: object) -> None:
         await self.close()
 
     async def close(self) -> None:
         """Let go of the connections."""
         await self._http.aclose()
 
-    async def recommend(
-        self,
-        k: int | None = None,
-        candidates: Iterable[ItemId] | None = None,
-        exclude: Iterable[ItemId] = (),
-        pinned: Mapping[int, ItemId] | None = None,
-        request_id: str | None = None,
-        **more: Unpack[More],
-    ) -> ServedSlate:
-        """As `Client.recommend`."""
-        return await self._run(self._dialogue.recommend(k, candidates, exclude, pinned, request_id, **more))
-
-    async def feedback(
-        self, slate: str | ServedSlate, click: int | NotGiven | None = NOT_GIVEN, **more: Unpack[MoreClicks]
-    ) -> Receipt:
-        """As `Client.feedback`."""
-        return await self._run(self._dialogue.feedback(ClickReport(slate, click, **more)))
-
-    async def feedback_batch(self, entries: Iterable[Entry]) -> list[Receipt | Refused]:
-        """As `Client.feedback_batch`."""
-        return await self._run(self._dialogue.feedback_batch(entries))
-
-    async def put_items(self, items: Iterable[Item]) -> int:
-        """As `Client.put_items`."""
-        return await self._run(self._dialogue.put_items(items))
-
-    async def withdraw_items(self, ids: Iterable[ItemId]) -> int:
-        """As `Client.withdraw_items`."""
-        return await self._run(self._dialogue.withdraw_items(ids))
-
-    async def models(self) -> list[dict[str, Any]]:
-        """As `Client.models`."""
-        return await self._run(self._dialogue.models())
-
-    async def describe(self) -> dict[str, Any]:
-        """As `Client.describe`."""
-        return await self._run(self._dialogue.told(""))
-
-    async def create(
-        self, *, policy: str, k: int, items: Iterable[Item], seed: int | None = None
-    ) -> dict[str, Any]:
-        """As `Client.create`."""
-        return await self._run(self._dialogue.create(policy, k, items, seed))
-
-    async def audit(self) -> dict[str, Any]:
-        """As `Client.audit`."""
-        return await self._run(self._dialogue.told("/audit"))
-
-    async def export(self) -> bytes:
-        """As `Client.export`."""
-        return await self._run(self._dialogue.export())
-
-    async def roll_back(self, seq: int) -> int:
-        """As `Client.roll_back`."""
-        return await self._run(self._dialogue.roll_back(seq))
+    recommend = _awaited(Flow.recommend)
+    feedback = _awaited(Flow.feedback)
+    feedback_batch = _awaited(Flow.feedback_batch)
+    put_items = _awaited(Flow.put_items)
+    withdraw_items = _awaited(Flow.withdraw_items)
+    models = _awaited(Flow.models)
+    describe = _awaited(Flow.describe)
+    create = _awaited(Flow.create)
+    audit = _awaited(Flow.audit)
+    export = _awaited(Flow.export)
+    roll_back = _awaited(Flow.roll_back)
 
     async def _run(self, steps: Steps[T]) -> T:
         heard: Heard | NothingHeard | None = None
@@ -267,35 +189,28 @@ class AsyncClient:
             return NothingHeard(_reason(error))
 
 
-def _checked(url: str) -> str:
+def _patience(attempts: int, patience: float | Patience) -> Patience:
+    return patience if isinstance(patience, Patience) else Patience(attempts=attempts, seconds=patience)
+
+
+def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
+    """The options of httpx, or InvalidInput."""
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL:
         parts = httpx.URL("")
     if parts.scheme not in ("http", "https") or not parts.host:
-        raise InvalidInput(
-            f"must be the address of a server, such as http://127.0.0.1:8000, got {url!r}", "url"
-        )
-    return str(parts)
-
-
-def _positive(timeout: float) -> float:
+        raise InvalidInput(f"url must be the address of a server, such as http://127.0.0.1:8000, got {url!r}")
     if not timeout > 0:
-        raise InvalidInput(f"must be above 0 seconds, got {timeout}", "timeout")
-    return timeout
-
-
-def _patience(attempts: int, patience: float | Patience) -> Patience:
-    return patience if isinstance(patience, Patience) else Patience(attempts=attempts, seconds=patience)
-
-
-def _headers(key: str | None) -> dict[str, str]:
+        raise InvalidInput(f"timeout must be above 0 seconds, got {timeout}")
     headers = {"User-Agent": f"firstclick/{__version__}"}
-    if key is None:
-        return headers
-    if not (key.isascii() and key.isprintable() and " " not in key):
-        raise InvalidInput("must be an API key as 'firstclick keys' makes it, fc_...; this one is not", "key")
-    return headers | {"Authorization": f"Bearer {key}"}
+    if key is not None:
+        if not (key.isascii() and key.isprintable() and " " not in key):
+            raise InvalidInput(
+                "key must be an API key as 'firstclick keys' makes it, fc_...; this one is not"
+            )
+        headers["Authorization"] = f"Bearer {key}"
+    return {"base_url": parts, "headers": headers, "timeout": timeout}
 
 
 def _content(call: Call) -> dict[str, Any]:

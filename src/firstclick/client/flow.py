@@ -1,30 +1,31 @@
 """What a client says to the server, when it says it again, and what the answers mean: written once.
 
-A conversation is a generator. It yields a `Call`, to be sent, or a number of seconds to wait, and is told
-what was heard: an answer, or the error in place of one. How to wait is for the client to know.
+Each method of `Flow` is a generator. It yields a `Call`, to be sent, or a number of seconds to wait, and is
+given what was heard: an answer, or the error in place of one. How to send and wait is up to the client.
 """
 
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
+import numpy as np
 from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
-from firstclick.online.feedback import NOT_GIVEN
+from firstclick.online.feedback import NOT_GIVEN, NotGiven
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
 from firstclick.wire import errors
-from firstclick.wire.errors import Overloaded, Refused, Unavailable
-from firstclick.wire.feedback import ACCEPTED, DUPLICATE, Entry, Receipt, ServedSlate, report_of
+from firstclick.wire.errors import Refused, TryLater, Unavailable
+from firstclick.wire.feedback import ACCEPTED, DUPLICATE, ClickReport, Entry, Receipt, ServedSlate, report_of
 from firstclick.wire.limits import MOST_ENTRIES
-from firstclick.wire.schemas import Changed, Models, Outcome, Outcomes, Recommended
+from firstclick.wire.schemas import Changed, ModelList, Outcome, Outcomes, Recommended
 
 JSON = "application/json"
 # What a proxy says for a server that it cannot reach is as good as not reaching it.
@@ -98,16 +99,8 @@ class Patience:
         return at_least + grown * (0.5 + 0.5 * self.chance())
 
 
-class More(TypedDict, total=False):
-    """What else `recommend` may ask for, as `Service.recommend` explains it."""
-
-    context: ArrayLike | None
-    at_most: int | Mapping[str, int] | None
-    features: ArrayLike | None
-
-
-class Dialogue:
-    """The conversations about one model of one server."""
+class Flow:
+    """What can be said to a server about one of its models. The methods of both clients are made of these."""
 
     def __init__(self, url: str, model: str | None, patience: Patience) -> None:
         self.url = url
@@ -120,45 +113,63 @@ class Dialogue:
             raise InvalidInput("this is about one model; say which: Client(url, model='...')")
         return f"/v1/models/{quote(self.model, safe='')}{rest}"
 
-    # Conversations
-
     def recommend(
         self,
-        k: int | None,
-        candidates: Iterable[ItemId] | None,
-        exclude: Iterable[ItemId],
-        pinned: Mapping[int, ItemId] | None,
-        request_id: str | None,
-        **more: Unpack[More],
+        k: int | None = None,
+        candidates: Iterable[ItemId] | None = None,
+        exclude: Iterable[ItemId] = (),
+        pinned: Mapping[int, ItemId] | None = None,
+        request_id: str | None = None,
+        *,
+        context: ArrayLike | None = None,
+        at_most: int | Mapping[str, int] | None = None,
+        features: ArrayLike | None = None,
     ) -> Steps[ServedSlate]:
-        asked = {"request_id": request_id, "k": k, **more}
+        """A slate, best first, and the token to send back. Feedback is counted once for a request id.
+
+        `Service.recommend` explains `context`, `at_most` and `features`.
+        """
+        asked = {
+            "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
+            "candidates": None if candidates is None else list(candidates),
+            "exclude": list(exclude) or None, "pinned": dict(pinned or {}) or None,
+        }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
-        if candidates is not None:
-            asked["candidates"] = list(candidates)
-        if excluded := list(exclude):
-            asked["exclude"] = excluded
-        if pinned:
-            asked["pinned"] = dict(pinned)
-        heard = yield from self._ask(Call("POST", self.path("/recommend"), asked))
-        told = _read(heard, Recommended)
+        told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
         return ServedSlate(told.items, told.scores, told.token, told.seq)
 
-    def feedback(self, entry: Entry) -> Steps[Receipt]:
-        heard = yield from self._ask(Call("POST", self.path("/feedback"), _body(entry)))
-        outcome = _outcome(_read(heard, Outcome))
+    def feedback(
+        self,
+        slate: str | ServedSlate,
+        click: int | NotGiven | None = NOT_GIVEN,
+        *,
+        clicks: Sequence[int] | None = None,
+        examined: int | None = None,
+    ) -> Steps[Receipt]:
+        """Durable and counted once when this returns: the position clicked first, from 0, or None.
+
+        `slate` is what `recommend` gave, or its token. Instead of `click` there may be `clicks`, and beside
+        them `examined`: see `ClickReport`. A `duplicate` was in the log already.
+        """
+        body = _body(ClickReport(slate, click, clicks, examined))
+        told = yield from self._read(Outcome, Call("POST", self.path("/feedback"), body))
+        outcome = _outcome(told)
         if isinstance(outcome, Refused):
             raise outcome
         return outcome
 
     def feedback_batch(self, entries: Iterable[Entry]) -> Steps[list[Receipt | Refused]]:
-        """Entries that the server could not take just then are sent again; those it refused are not."""
+        """What became of each entry, as many as you like; errors of single entries are not raised.
+
+        Entries that the server could not take just then are sent again; those it refused are not.
+        """
         bodies = [_body(entry) for entry in entries]
         outcomes: list[Receipt | Refused] = []
         for start in range(0, len(bodies), MOST_ENTRIES):
             part = bodies[start : start + MOST_ENTRIES]
             try:
                 outcomes += yield from self._part_of_batch(part)
-            except (Overloaded, Unavailable) as refusal:
+            except TryLater as refusal:
                 # What the parts before this one came to is known, and must not be lost.
                 return outcomes + [refusal] * (len(bodies) - start)
         return outcomes
@@ -173,53 +184,69 @@ class Dialogue:
             attempt += 1
             call = Call("POST", path, {"feedback": [entries[i] for i in waiting]})
             heard = yield from self._ask(call, began)
-            results = _read(heard, Outcomes).results
+            results = _decoded(heard, Outcomes).results
             if len(results) != len(waiting):
                 raise Unexpected(_quoted(heard))
             outcomes |= zip(waiting, map(_outcome, results), strict=True)
-            waiting = [i for i in waiting if isinstance(outcomes[i], Overloaded | Unavailable)]
+            waiting = [i for i in waiting if isinstance(outcomes[i], TryLater)]
             pause = self._pause_if_any_left(attempt, began, 0.0)
             if not waiting or pause is None:
                 return [outcomes[i] for i in range(len(entries))]
             yield pause
 
     def put_items(self, items: Iterable[Item]) -> Steps[int]:
+        """Add or change items; the place in the log. Equal features keep what was learned."""
         return self._change({"put": [as_json(item) for item in items]})
 
     def withdraw_items(self, ids: Iterable[ItemId]) -> Steps[int]:
+        """Show these items no longer; the place in the log."""
         return self._change({"withdraw": list(ids)})
 
     def _change(self, body: dict[str, Any]) -> Steps[int]:
-        heard = yield from self._ask(Call("POST", self.path("/items:bulk"), body))
-        return _read(heard, Changed).seq
-
-    def create(self, policy: str, k: int, items: Iterable[Item], seed: int | None) -> Steps[dict[str, Any]]:
-        self.path()
-        body = {"name": self.model, "policy": policy, "k": k, "items": [as_json(item) for item in items]}
-        call = Call("POST", "/v1/models", body if seed is None else body | {"seed": seed}, again=False)
-        # A learner that is new to the server is compiled first.
-        call = call._replace(timeout=CREATE_TIMEOUT)
-        heard = yield from self._ask(call)
-        return _read(heard, dict[str, Any])
-
-    def roll_back(self, seq: int) -> Steps[int]:
-        heard = yield from self._ask(Call("POST", self.path("/rollback"), {"seq": seq}, again=False))
-        return _read(heard, Changed).seq
+        told = yield from self._read(Changed, Call("POST", self.path("/items:bulk"), body))
+        return told.seq
 
     def models(self) -> Steps[list[dict[str, Any]]]:
-        heard = yield from self._ask(Call("GET", "/v1/models"))
-        return [msgspec.to_builtins(one) for one in _read(heard, Models).models]
+        """All models of the server, each as `describe` tells it."""
+        told = yield from self._read(ModelList, Call("GET", "/v1/models"))
+        return [msgspec.to_builtins(one) for one in told.models]
 
-    def told(self, rest: str) -> Steps[dict[str, Any]]:
-        """What there is to read at a path of the model."""
-        heard = yield from self._ask(Call("GET", self.path(rest)))
-        return _read(heard, dict[str, Any])
+    def describe(self) -> Steps[dict[str, Any]]:
+        """The model in words and numbers: policy, k, items, seq, slates, clicks."""
+        return self._read(dict[str, Any], Call("GET", self.path()))
+
+    def create(
+        self, *, policy: str, k: int, items: Iterable[Item], seed: int | None = None
+    ) -> Steps[dict[str, Any]]:
+        """Make the model; Conflict if there is one of this name. Sent once."""
+        self.path()  # there must be a name
+        body = {"name": self.model, "policy": policy, "k": k, "items": [as_json(item) for item in items]}
+        body = body if seed is None else body | {"seed": seed}
+        # A policy that is new to the server is compiled first.
+        call = Call("POST", "/v1/models", body, again=False, timeout=CREATE_TIMEOUT)
+        return self._read(dict[str, Any], call)
+
+    def audit(self) -> Steps[dict[str, Any]]:
+        """Have the server fold the log anew and compare; `equal` says how it went."""
+        return self._read(dict[str, Any], Call("GET", self.path("/audit")))
 
     def export(self) -> Steps[bytes]:
+        """The model as a file that `firstclick import` reads."""
         heard = yield from self._ask(Call("GET", self.path("/export")))
         return heard.content
 
+    def roll_back(self, seq: int) -> Steps[int]:
+        """Undo what was learned after event `seq`; the place in the log. Sent once."""
+        call = Call("POST", self.path("/rollback"), {"seq": seq}, again=False)
+        told = yield from self._read(Changed, call)
+        return told.seq
+
     # When to send again
+
+    def _read(self, kind: type[T], call: Call) -> Steps[T]:
+        """What a good answer says; a Refused otherwise."""
+        heard = yield from self._ask(call)
+        return _decoded(heard, kind)
 
     def _ask(self, call: Call, began: float | None = None) -> Steps[Heard]:
         """The answer, if it is a good one; a Refused otherwise."""
@@ -259,6 +286,32 @@ class Dialogue:
         )
 
 
+def encoded(body: object) -> bytes:
+    """The body as JSON, or InvalidInput; whether its values are right, the server says.
+
+    Ids, clicks and contexts may be NumPy's own numbers and arrays.
+    """
+    try:
+        return msgspec.json.encode(body, enc_hook=_plain)
+    except InvalidInput:
+        raise
+    except ValueError:  # Python writes 4,300 digits at most.
+        raise InvalidInput(
+            "a whole number must be at most 2^53 in size to be sent, got one of thousands of digits; if it "
+            "is an id, give a text"
+        ) from None
+
+
+def _plain(value: object) -> object:
+    # Of dates NumPy would make numbers, and of masked values null.
+    array = value if isinstance(value, np.generic | np.ndarray) and not np.ma.is_masked(value) else None
+    if array is not None and array.dtype.kind not in "mM":
+        return array.tolist()
+    raise InvalidInput(
+        f"{quoted(value)} is a {type(value).__name__}, which cannot be sent; give a number or a text"
+    )
+
+
 def as_json(item: Item) -> dict[str, Any]:
     """The item as a body holds it."""
     told: dict[str, Any] = {"id": item.id, "name": item.name, "group": item.group}
@@ -278,7 +331,7 @@ def _body(entry: Entry) -> dict[str, Any]:
     return told if said.examined is None else told | {"examined": said.examined}
 
 
-def _read(heard: Heard, kind: type[T]) -> T:
+def _decoded(heard: Heard, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(heard.content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -300,7 +353,7 @@ def _refusal(heard: Heard) -> Refused:
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
         proxy = heard.code in TRY_AGAIN
         return (Unavailable if proxy else Unexpected)(_quoted(heard))
-    if issubclass(kind, Overloaded | Unavailable):
+    if issubclass(kind, TryLater):
         return kind(message, retry_after=_seconds(heard.retry_after))
     refusal = kind(message)
     refusal.argument = field

@@ -1,8 +1,7 @@
 """From logs to a feedback matrix, its two halves, and item features."""
 
 from firstclick.data.cut import cut, keep_items
-from firstclick.data.features import truncated_svd
-from firstclick.data.features_file import read_features
+from firstclick.data.features import read_features, truncated_svd
 from firstclick.data.interactions import Interactions
 from firstclick.data.logs import interactions_from_frame, read_interactions
 from firstclick.data.matrix import feedback_matrix, most_attractive

@@ -1,6 +1,6 @@
 """The paper's experiment: features from one half of the users, clicks from the other."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -83,14 +83,15 @@ class FeedbackScenario:
 
     def _make(self, seed: int, run: int) -> Stage:
         items = self._items(seed, run)
-        train, test = self._halves.of(seed, run)
+        train, test, taught = self._halves.of(seed, run)
         features = None
         if self.rank is not None and self.cut_first:
             features = self._features(train[:, items])
         elif self.rank is not None:
             # Before the cut: what all items say about users helps to place the few that are kept.
-            every = self._halves.taught(seed, run, self.rank, self._features)
-            features = np.ascontiguousarray(every[items])
+            if self.rank not in taught:
+                taught[self.rank] = self._features(train)
+            features = np.ascontiguousarray(taught[self.rank][items])
         return Stage(MatrixWorld(test[:, items]), features, [self.item_names[item] for item in items])
 
     def _features(self, train: sparse.csr_matrix) -> Floats:
@@ -110,24 +111,15 @@ class FeedbackScenario:
 
 
 class _Halves:
-    """The two parts of the users, and the features the first part taught; only of the latest run."""
+    """The two parts of the users, and the features that the first part taught, by rank; of the latest run."""
 
     def __init__(self, matrix: sparse.csr_matrix, with_replacement: bool) -> None:
         self._matrix, self._with_replacement = matrix, with_replacement
         self._key: tuple[int, int] | None = None
-        self._parts: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
-        self._features: dict[int, Floats] = {}
+        self._found: tuple[sparse.csr_matrix, sparse.csr_matrix, dict[int, Floats]] | None = None
 
-    def of(self, seed: int, run: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-        if self._parts is None or self._key != (seed, run):
-            self._parts = split(self._matrix, seed, run=run, with_replacement=self._with_replacement)
-            self._key, self._features = (seed, run), {}
-        return self._parts
-
-    def taught(
-        self, seed: int, run: int, rank: int, features: Callable[[sparse.csr_matrix], Floats]
-    ) -> Floats:
-        train, _ = self.of(seed, run)
-        if rank not in self._features:
-            self._features[rank] = features(train)
-        return self._features[rank]
+    def of(self, seed: int, run: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix, dict[int, Floats]]:
+        if self._found is None or self._key != (seed, run):
+            train, test = split(self._matrix, seed, run=run, with_replacement=self._with_replacement)
+            self._key, self._found = (seed, run), (train, test, {})
+        return self._found

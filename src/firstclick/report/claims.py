@@ -4,20 +4,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal
 
 from firstclick.report.figures import check_choice
 from firstclick.report.tables import TableBlock
 
-Verdict = Literal["holds", "does not hold", "not testable with this data"]
-HOLDS: Verdict = "holds"
-FAILS: Verdict = "does not hold"
-UNTESTABLE: Verdict = "not testable with this data"
-
 # The section of a row that asks what the paper does not say: shown in the ledger, in no count of its claims.
 OURS = "ours"
 
-# A symbol and a class beside the colour, for grey print and for readers who see no red or green.
+# The words of a verdict, each with a symbol and a class beside the colour, for grey print and for readers who
+# see no red or green.
+HOLDS, FAILS, UNTESTABLE = "holds", "does not hold", "not testable with this data"
 SYMBOLS = {HOLDS: "✓", FAILS: "✗", UNTESTABLE: "○"}
 CLASSES = {HOLDS: "yes", FAILS: "no", UNTESTABLE: "open"}
 # One claim, and several.
@@ -42,7 +38,7 @@ class ClaimRow:
     sentence: str
     rule: str
     measured: tuple[str, ...]
-    verdict: Verdict
+    verdict: str
     reason: str = ""
 
     def __post_init__(self) -> None:

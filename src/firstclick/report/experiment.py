@@ -16,8 +16,8 @@ from firstclick.report.figures import FORMATS, save_figure
 from firstclick.report.grid import grid_figure
 from firstclick.report.headline import final_with_error
 from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
-from firstclick.report.rounding import percent, whole, with_error
 from firstclick.report.tables import TableBlock, setting_words, share_of_best
+from firstclick.rounding import percent, whole, with_error
 
 # The steps at which tables give regret, besides the last.
 TOLD = (1_000, 10_000)

@@ -15,7 +15,7 @@ from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.parameters import did_you_mean
 from firstclick.report.labels import FONT_SIZE
-from firstclick.report.rounding import compact
+from firstclick.rounding import compact
 
 FORMATS = ("svg", "png", "pdf")
 

@@ -5,8 +5,8 @@ import math
 from scipy.special import stdtrit
 
 from firstclick.experiments.results import PolicyResult, Results
-from firstclick.report.rounding import whole, with_error
 from firstclick.report.style import base_name
+from firstclick.rounding import whole, with_error
 
 CHANCE = 0.05
 

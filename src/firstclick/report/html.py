@@ -10,8 +10,8 @@ from firstclick.files.writing import write_whole
 from firstclick.report.comparisons import caption, regret_figure
 from firstclick.report.headline import final_with_error, headline, ranked
 from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
-from firstclick.report.rounding import whole
 from firstclick.report.tables import results_block
+from firstclick.rounding import whole
 
 FIGURES = (
     ("expected_regret", "linear", "Expected regret against step, linear axes. Total regret"),

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from firstclick.experiments.results import Shown
 from firstclick.report.claims import CLASSES, SYMBOLS, ClaimRow, claims_headline, grouped, tally
 from firstclick.report.figures import GRID, INK, figure_bytes
-from firstclick.report.rounding import percent
 from firstclick.report.style import LineStyle, dark_colors, line_styles
 from firstclick.report.tables import TableBlock
+from firstclick.rounding import percent
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from firstclick.report.figures import INK, dress
 from firstclick.report.labels import FONT_SIZE, LINE, broken, spread, text_width
-from firstclick.report.rounding import compact
 from firstclick.report.style import LineStyle, setting_style
+from firstclick.rounding import compact
 
 MEASURES = {
     "expected_regret": "Expected regret (clicks)",

@@ -11,7 +11,7 @@ from firstclick.data.describe import SLATE, Description, ItemShare
 from firstclick.experiments import Comparison
 from firstclick.experiments.results import PolicyResult, Results
 from firstclick.report.headline import final_with_error, leaders, ranked
-from firstclick.report.rounding import microseconds, percent, rounded, whole
+from firstclick.rounding import microseconds, percent, rounded, whole
 
 LARGEST_GROUPS = 15
 # What is left of 80 columns beside the numbers, for the name of an item or a group.

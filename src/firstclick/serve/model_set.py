@@ -16,7 +16,7 @@ log = logging.getLogger("firstclick.serve")
 Progress = Callable[[int, int], None]
 
 
-class Models:
+class ModelSet:
     """Models at work, and why others are not."""
 
     def __init__(self, store: Store, admitted: Callable[[Model], None]) -> None:

@@ -33,7 +33,7 @@ from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes
 from firstclick.serve.model.item_rules import items_as_learned, withdrawn_ids
 from firstclick.serve.model.model import Known, Model
 from firstclick.serve.model.replay import catch_up, known_after
-from firstclick.serve.model_set import Models
+from firstclick.serve.model_set import ModelSet
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.writer import Writer
@@ -67,7 +67,7 @@ class Service:
         self._counting = threading.Lock()
         # What a rollback goes back to, from when it is asked for until it is in the log.
         self._recalled: dict[tuple[int, int], Known] = {}
-        self.models = Models(store, self._admit)
+        self.models = ModelSet(store, self._admit)
         if not store.token_keys():
             store.add_token_key(secrets.token_bytes(SECRET_SIZE), time.time())
         self.keys = KeyRing(store.token_keys(), store.token_keys)

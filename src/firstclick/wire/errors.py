@@ -77,24 +77,24 @@ class TooLarge(Refused):
     status, code = "too-large", 413
 
 
-class Overloaded(Refused):
-    """Too much is waiting already; the same request may be sent again after `retry_after` seconds."""
+class TryLater(Refused):
+    """The same request may be sent again after `retry_after` seconds."""
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Overloaded(TryLater):
+    """Too much is waiting already."""
 
     status, code = "overloaded", 429
 
-    def __init__(self, message: str, retry_after: float = 1.0) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
-
-class Unavailable(Refused):
-    """The store cannot be reached or written now; nothing was acknowledged. Send the same again later."""
+class Unavailable(TryLater):
+    """The store cannot be reached or written now; nothing was acknowledged."""
 
     status, code = "unavailable", 503
-
-    def __init__(self, message: str, retry_after: float = 1.0) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
 
 
 class NotServed(Refused):

@@ -1,20 +1,22 @@
 """What is shown, what a page reports of it, and the receipt for that."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import Literal, NamedTuple
 
 from firstclick.catalog.ids import ItemId
 from firstclick.online.feedback import NOT_GIVEN, NotGiven
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed
 
-ACCEPTED, DUPLICATE = "accepted", "duplicate"
+Status = Literal["accepted", "duplicate"]
+ACCEPTED: Status = "accepted"
+DUPLICATE: Status = "duplicate"
 
 
 class Receipt(NamedTuple):
     """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there."""
 
-    status: str
+    status: Status
     seq: int
 
 
@@ -42,13 +44,6 @@ class ClickReport(NamedTuple):
         if not isinstance(token, str):
             raise Malformed(f"a slate, or its token, must be given with a click, got {quoted(token)}")
         return token
-
-
-class MoreClicks(TypedDict, total=False):
-    """What else `feedback` may say, as `ClickReport` explains it."""
-
-    clicks: Sequence[int] | None
-    examined: int | None
 
 
 # A slate, or its token, and the first click; or more.

@@ -16,60 +16,56 @@ from firstclick.wire.limits import (
 
 Number = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)]
 Count = Annotated[int, Meta(ge=0, le=LARGEST_ID)]
-ItemId = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)] | Annotated[str, Meta(max_length=LONGEST_ID)]
+ItemId = Number | Annotated[str, Meta(max_length=LONGEST_ID)]
 Words = Annotated[str, Meta(max_length=LONGEST_NAME)]
 Features = Annotated[list[float], Meta(max_length=MOST_FEATURES)]
 Role = Literal["read", "write", "admin"]
+Durability = Literal["full", "relaxed"]
+
+Places = Annotated[int, Meta(ge=1, le=MOST_ROWS, description="places to fill; all of the model's if absent")]
+Pinned = Annotated[
+    dict[int, ItemId],
+    Meta(
+        description="items that have their place: position, from 0, to item",
+        extra_json_schema={"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2})$"}},
+    ),
+]
+RequestId = Annotated[
+    str, Meta(min_length=1, max_length=256, description="feedback is counted once for one request id")
+]
+Context = Annotated[
+    list[float], Meta(max_length=MOST_CONTEXT, description="the user, if the policy asks for it")
+]
+OfEachGroup = Annotated[int, Meta(ge=0, le=LARGEST_ID, description="items of each group")]
+OfTheseGroups = Annotated[dict[str, Count], Meta(description="items of these groups: group to number")]
+OwnFeatures = Annotated[list[Features], Meta(description="of the candidates, in place of those they have")]
+
+Click = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID, description="first position clicked, from 0")]
+Clicks = Annotated[
+    list[Number], Meta(max_length=MOST_ROWS, description="all positions clicked, in any order")
+]
+Examined = Annotated[int, Meta(ge=0, le=LARGEST_ID, description="how many from the top the user saw")]
 
 
-class Request(Struct, forbid_unknown_fields=True):
-    """What a request may hold."""
+class Body(Struct, forbid_unknown_fields=True):
+    """The body of a request."""
 
 
-class Nothing(Request):
+class Nothing(Body):
     """An empty object."""
 
 
-class Recommend(Request):
+class Recommend(Body):
     """What to recommend; all of it may be left out."""
 
-    k: (
-        Annotated[int, Meta(ge=1, le=MOST_ROWS, description="places to fill; all of the model's if absent")]
-        | None
-    ) = None
+    k: Places | None = None
     candidates: Annotated[list[ItemId], Meta(description="choose among these only")] | None = None
     exclude: Annotated[list[ItemId], Meta(description="never these")] = []
-    pinned: Annotated[
-        dict[int, ItemId],
-        Meta(
-            description="items that have their place: position, from 0, to item",
-            extra_json_schema={"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2})$"}},
-        ),
-    ] = {}
-    request_id: (
-        Annotated[
-            str,
-            Meta(min_length=1, max_length=256, description="feedback is counted once for one request id"),
-        ]
-        | None
-    ) = None
-    context: (
-        Annotated[
-            list[float], Meta(max_length=MOST_CONTEXT, description="the user, if the policy asks for it")
-        ]
-        | None
-    ) = None
-    at_most: (
-        Annotated[int, Meta(ge=0, le=LARGEST_ID, description="items of each group")]
-        | Annotated[
-            dict[str, Annotated[int, Meta(ge=0, le=LARGEST_ID)]],
-            Meta(description="items of these groups: group to number"),
-        ]
-        | None
-    ) = None
-    features: (
-        Annotated[list[Features], Meta(description="of the candidates, in place of those they have")] | None
-    ) = None
+    pinned: Pinned = {}
+    request_id: RequestId | None = None
+    context: Context | None = None
+    at_most: OfEachGroup | OfTheseGroups | None = None
+    features: OwnFeatures | None = None
 
 
 class Recommended(Struct):
@@ -81,25 +77,13 @@ class Recommended(Struct):
     seq: int
 
 
-class Feedback(Request):
+class Feedback(Body):
     """What was clicked: `click` or `clicks`, and how far the user looked if the page knows."""
 
     token: str
-    click: (
-        Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID, description="first position clicked, from 0")]
-        | UnsetType
-        | None
-    ) = UNSET
-    clicks: (
-        Annotated[list[Number], Meta(max_length=MOST_ROWS, description="all positions clicked, in any order")]
-        | UnsetType
-    ) = UNSET
-    examined: (
-        Annotated[int, Meta(ge=0, le=LARGEST_ID, description="how many from the top the user saw")] | None
-    ) = None
-
-
-Durability = Literal["full", "relaxed"]
+    click: Click | UnsetType | None = UNSET
+    clicks: Clicks | UnsetType = UNSET
+    examined: Examined | None = None
 
 
 class Receipt(Struct, omit_defaults=True):
@@ -110,7 +94,7 @@ class Receipt(Struct, omit_defaults=True):
     durability: Durability = "full"
 
 
-class FeedbackBatch(Request):
+class FeedbackBatch(Body):
     """Many pieces of feedback, each with its own outcome."""
 
     feedback: Annotated[list[Feedback], Meta(extra_json_schema={"maxItems": MOST_ENTRIES})]
@@ -131,7 +115,7 @@ class Outcomes(Struct):
     results: list[Outcome]
 
 
-class ItemFacts(Request):
+class ItemFacts(Body):
     """An item whose id is in the path."""
 
     name: Words = ""
@@ -139,16 +123,13 @@ class ItemFacts(Request):
     features: Features | None = None
 
 
-class NewItem(Request):
+class NewItem(ItemFacts, kw_only=True):
     """An item."""
 
     id: ItemId
-    name: Words = ""
-    group: Words = ""
-    features: Features | None = None
 
 
-class ItemChanges(Request):
+class ItemChanges(Body):
     """Items to put, and items to withdraw."""
 
     put: list[NewItem] = []
@@ -177,11 +158,11 @@ class ListedItems(Struct):
     next: int | None
 
 
-class NewModel(Request):
+class NewModel(Body):
     """A model to create."""
 
     name: str
-    policy: Annotated[str, Meta(description="learner, NAME[:param=value,...]")]
+    policy: Annotated[str, Meta(description="policy, NAME[:param=value,...]")]
     k: Annotated[int, Meta(ge=1, le=MOST_ROWS)]
     items: list[NewItem]
     seed: Count | None = None
@@ -202,14 +183,14 @@ class ModelFacts(Struct):
     clicks: int
 
 
-class Models(Struct):
+class ModelList(Struct):
     """All models."""
 
     models: list[ModelFacts]
 
 
-class Rollback(Request):
-    """The event after which things shall stand again."""
+class Rollback(Body):
+    """The event to roll back to."""
 
     seq: Count
 
@@ -225,7 +206,7 @@ class AuditAnswer(Struct):
     seconds: float
 
 
-class NewKey(Request):
+class NewKey(Body):
     """An API key to make."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -254,7 +235,7 @@ class Keys(Struct):
 
 
 class Live(Struct):
-    """The process turns."""
+    """The process is alive."""
 
     status: Literal["live"]
 

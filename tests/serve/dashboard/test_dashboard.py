@@ -19,7 +19,7 @@ from firstclick.catalog.item import Item
 from firstclick.serve.config import Settings
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.server import Server
-from firstclick.serve.http.static import pages
+from firstclick.serve.http.static import static_files
 from firstclick.serve.service import Service, open_service
 
 # Long enough for any machine; no test waits for it unless it fails.
@@ -168,7 +168,7 @@ def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(
     paths = {urlsplit(url).path for url in visitor.requests if not url.startswith("data:")}
     assert {url for url in visitor.requests if not url.startswith((server.address, "data:"))} == set()
     # No file is missing, and none lies about that no page asks for.
-    assert {path for path in paths if not path.startswith("/v1/")} == set(pages())
+    assert {path for path in paths if not path.startswith("/v1/")} == set(static_files())
 
 
 def test_numbers_grow_in_place_while_clicks_arrive(
@@ -241,7 +241,7 @@ def test_names_are_text_whatever_is_in_them(
     ways = shown.evaluate_all("nodes => nodes.map(node => getComputedStyle(node).unicodeBidi)")
     assert set(ways) == {"isolate"}
     assert page.evaluate(SIDEWAYS) <= 0
-    known = {*pages(), "/v1/models"}
+    known = {*static_files(), "/v1/models"}
     strange = [url for url in visitor.requests if urlsplit(url).path not in known]
     assert all(url.startswith((f"{server.address}/v1/models/hostile/", "data:")) for url in strange), strange
 

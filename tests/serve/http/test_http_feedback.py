@@ -9,7 +9,7 @@ import httpx
 import pytest
 from serving import Exchange, Site, a_server, a_site
 
-from firstclick.serve.http.loop_inbox import Mailbox
+from firstclick.serve.http.messages import LoopInbox
 from firstclick.serve.log.token import Token, new_nonce
 from firstclick.wire.errors import StoreBroken, Unavailable
 
@@ -190,13 +190,13 @@ def test_answers_from_another_thread_wake_the_loop_once_for_many() -> None:
             return real(call, *arguments)
 
         loop.call_soon_threadsafe = counted  # type: ignore[method-assign]
-        mailbox = Mailbox()
+        inbox = LoopInbox()
         futures = [loop.create_future() for _ in range(50)]
         for number, future in enumerate(futures):
-            mailbox.post(future, number)
+            inbox.post(future, number)
         told = await asyncio.gather(*futures)
         late = loop.create_future()
-        mailbox.post(late, 50)
+        inbox.post(late, 50)
         return [*told, await late], len(woken)
 
     assert asyncio.run(wait()) == (list(range(51)), 2)
@@ -206,6 +206,6 @@ def test_a_closed_loop_does_not_stop_the_one_who_answers() -> None:
     loop = asyncio.new_event_loop()
     future = loop.create_future()
     loop.close()
-    mailbox = Mailbox()
-    mailbox.post(future, 1)
-    mailbox.post(future, 2)
+    inbox = LoopInbox()
+    inbox.post(future, 1)
+    inbox.post(future, 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from serving import Exchange, Site, a_site
 
-from firstclick.serve.http.rate_limit import MOST_CALLERS, RateLimit, caller_of
+from firstclick.serve.http.auth import MOST_CALLERS, RateLimit, caller_of
 from firstclick.wire.errors import Overloaded
 
 RECOMMEND = "/v1/models/shop/recommend"

@@ -19,7 +19,7 @@ from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings
 from firstclick.serve.http import server as server_module
 from firstclick.serve.http.auth import new_key
-from firstclick.serve.http.connection import MOST_HEAD, PatientForAWhile
+from firstclick.serve.http.connection import MOST_HEAD, GuardedConnection
 from firstclick.serve.http.server import STOPPED, STORE_BROKEN, Server
 from firstclick.wire.errors import StoreBroken
 
@@ -29,7 +29,7 @@ AT_LAST = 30.0
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(PatientForAWhile, "arrive_within", 0.3)
+    monkeypatch.setattr(GuardedConnection, "arrive_within", 0.3)
     monkeypatch.setattr(server_module, "KEEP_ALIVE", 0.3)
     with a_server(tmp_path) as server:
         yield server
@@ -206,13 +206,10 @@ from firstclick.serve.config import Settings
 from firstclick.serve.http import server
 from firstclick.serve.service import open_service
 service = open_service(sys.argv[1])
-bound = server.Server
-class Told(bound):
-    def __init__(self, *given):
-        super().__init__(*given)
-        print(self.address, flush=True)
-server.Server = Told
-code = server.run(service, Settings(port=0))
+bound = server.Server(service, Settings(port=0))
+print(bound.address, flush=True)
+code = bound.run()
+service.close()
 print("closed" if service.store._file._closed else "open", flush=True)
 sys.exit(code)
 """

@@ -18,7 +18,7 @@ from test_stores import at_once
 from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import NewEvent
 from firstclick.serve.store import open_store, postgresql_link
-from firstclick.serve.store import postgresql as module
+from firstclick.serve.store import store as module
 from firstclick.serve.store.postgresql import PostgresStore
 from firstclick.serve.store.store import Appended
 from firstclick.wire.errors import StoreBroken, Unavailable

@@ -12,7 +12,7 @@ from stores import feedback, log_of, raised
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import Event, Kind, NewEvent
-from firstclick.serve.store import open_store, postgresql, sqlite
+from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store
 from firstclick.wire.errors import Conflict, Unavailable, Unknown
 
@@ -185,9 +185,8 @@ def test_events_without_feedback(store: Store) -> None:
 
 
 def test_chunks_are_bounded_in_events_and_in_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    for kind in (sqlite, postgresql):
-        monkeypatch.setattr(kind, "CHUNK_EVENTS", 4)
-        monkeypatch.setattr(kind, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(Store, "chunk_events", 4)
+    monkeypatch.setattr(Store, "chunk_bytes", 100)
     small, large = [feedback(n, b"x") for n in range(1, 7)], [feedback(n, b"x" * 60) for n in range(7, 12)]
     shop = store.create("shop", [*small, *large]).id
     chunks = [[event.seq for event in chunk] for chunk in store.events(shop, 0)]

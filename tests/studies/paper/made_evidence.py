@@ -1,14 +1,12 @@
-"""Evidence made by hand, for the tests of the ledger."""
+"""Evidence made by hand, for the tests of claims and verdicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from firstclick.studies.paper import thresholds as words
-from firstclick.studies.paper.checks import Cell
-from firstclick.studies.paper.thresholds import GROUPS
+from firstclick.studies.paper.claims import GROUPS, SIGMAS, WIDTHS
+from firstclick.studies.paper.evidence import Case, Evidence
 
 UCB1, LIN_TS, LIN_UCB, RANKED = "cascade-ucb1", "cascade-lin-ts", "cascade-lin-ucb", "ranked-lin-ts"
 
@@ -20,9 +18,9 @@ OTHER = np.roll(SPREAD, 3)
 
 @dataclass(frozen=True)
 class Made:
-    """Evidence made by hand: a mean regret per cell, with noise that cells share and noise of their own."""
+    """A mean regret per case, with noise that cases share and noise of their own."""
 
-    regrets: Mapping[Cell, float]
+    regrets: Mapping[Case, float]
     best: Mapping[int, float] = field(default_factory=lambda: {4: 0.8, 8: 0.9, 12: 0.95})
     noise: float = 0.01
     n_runs: int = 11
@@ -32,45 +30,33 @@ class Made:
     facts: Mapping[str, int] = field(default_factory=dict)
     group_sizes: Mapping[str, int] = field(default_factory=dict)
     group: str = ""
-    stuck: Mapping[Cell, float] = field(default_factory=dict)  # how much more its first run loses
+    stuck: Mapping[Case, float] = field(default_factory=dict)  # how much more its first run loses
 
-    def runs(
-        self, policy: str, *, items: int | str = 256, rank: int = 20, k: int = 4, group: bool = False,
-        measure: str = "expected_regret", step: int | None = None,
-    ) -> NDArray[np.float64] | None:  # fmt: skip
-        cell = Cell(policy, items, rank, k, group)
-        if cell not in self.regrets:
-            return None
-        own = np.roll(OTHER, len(str(cell)))
-        regret = self.regrets[cell] * (1 + self.noise * (SPREAD + own))
-        regret[0] += self.stuck.get(cell, 0.0)
-        if step is not None:
-            assert step == self.steps // 10
-            return (self.at_first * regret)[: self.n_runs]
-        if measure == "reward":
-            regret = self.best[k] * self.steps - regret
-        return regret[: self.n_runs]
-
-    def optimal(
-        self, *, items: int | str = 256, rank: int = 20, k: int = 4, group: bool = False
-    ) -> NDArray[np.float64] | None:
-        return np.full(self.n_runs, self.best[k])
+    def evidence(self) -> Evidence:
+        made = Evidence(self.synthetic, self.steps, self.facts, self.group_sizes, self.group)
+        for case, mean in self.regrets.items():
+            own = np.roll(OTHER, len(str(case)))
+            regret = mean * (1 + self.noise * (SPREAD + own))
+            regret[0] += self.stuck.get(case, 0.0)
+            made.regret[case] = regret[: self.n_runs]
+            made.early_regret[case] = self.at_first * made.regret[case]
+            made.best[case] = np.full(self.n_runs, self.best[case.k] * self.steps)
+            made.reward[case] = made.best[case] - made.regret[case]
+        return made
 
 
 def as_the_paper_says(dataset: str) -> Made:
     """Evidence on which every testable sentence about a data set holds."""
-    regrets: dict[Cell, float] = {}
+    regrets: dict[Case, float] = {}
     ranked = {"yelp": (1.4, 2.0, 2.75), "million-song": (0.9, 1.2, 1.0), "movielens": (1.3, 1.5, 1.1)}
     for size, ucb1, times in zip((16, 256, "all"), (1.9, 15.0, 150.0), ranked[dataset], strict=True):
-        regrets |= {Cell(UCB1, size): 700 * ucb1, Cell(LIN_TS, size): 700.0, Cell(RANKED, size): 700 * times}
+        regrets |= {Case(UCB1, size): 700 * ucb1, Case(LIN_TS, size): 700.0, Case(RANKED, size): 700 * times}
     by_rank = {"yelp": (0.5, 1.9), "million-song": (0.8, 1.3), "movielens": (1.3, 1.2)}[dataset]
     for rank, times in zip((10, 20, 40), (by_rank[0], 1.0, by_rank[1]), strict=True):
-        regrets |= {Cell(rank=rank): 700 * times, Cell(rank=rank, group=True): 500 * times}
-    regrets |= {Cell(k=8): 900.0, Cell(k=12): 1_000.0}
-    regrets |= {
-        Cell(f"{policy}:sigma={sigma:g}"): 800 for policy in (LIN_TS, LIN_UCB) for sigma in words.SIGMAS
-    }
-    regrets |= {Cell(f"{LIN_UCB}:c={c:g}"): 800 for c in words.WIDTHS} | {Cell(LIN_UCB): 800}
+        regrets |= {Case(rank=rank): 700 * times, Case(rank=rank, group=True): 500 * times}
+    regrets |= {Case(k=8): 900.0, Case(k=12): 1_000.0}
+    regrets |= {Case(f"{policy}:sigma={sigma:g}"): 800 for policy in (LIN_TS, LIN_UCB) for sigma in SIGMAS}
+    regrets |= {Case(f"{LIN_UCB}:c={c:g}"): 800 for c in WIDTHS} | {Case(LIN_UCB): 800}
     facts = {
         "yelp": {
             "businesses": 77_900, "restaurants": 11_200, "reviews": 2_200_500, "users": 552_000,

@@ -3,29 +3,38 @@
 import itertools
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
 import pytest
 from made_evidence import DATASETS, LIN_TS, PAPER, RANKED, UCB1, Made
-from numpy.typing import NDArray
 
 from firstclick.errors import UnknownName
 from firstclick.registry import make_policy
-from firstclick.report.claims import FAILS, HOLDS, OURS, UNTESTABLE
-from firstclick.studies.paper import thresholds as words
-from firstclick.studies.paper.checks import Cell
-from firstclick.studies.paper.claim import CLAIMS, METHOD, as_json, judge
+from firstclick.report import reproduction
+from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS, WORDS, Claim
+from firstclick.studies.paper.evidence import LEARNING_PARTS, Case
+from firstclick.studies.paper.judge import METHOD, as_json, judge
+from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, Finding
 
 NEVER = {"yelp-parts", "yelp-k-others", "yelp-k-cause", "million-song-k-cause", "movielens-joined"}
 
 
-def verdicts(evidence: Mapping[str, Made]) -> dict[str, str]:
-    return {row.claim.id: row.finding.verdict for row in judge(evidence)}
+def judged(made: Mapping[str, Made]) -> list[tuple[Claim, Finding]]:
+    return judge({dataset: one.evidence() for dataset, one in made.items()})
+
+
+def findings(made: Mapping[str, Made]) -> dict[str, Finding]:
+    return {claim.id: finding for claim, finding in judged(made)}
+
+
+def verdicts(made: Mapping[str, Made]) -> dict[str, str]:
+    return {name: finding.verdict for name, finding in findings(made).items()}
 
 
 def test_on_evidence_as_the_paper_says_every_testable_claim_holds() -> None:
@@ -38,14 +47,18 @@ def upside_down(made: Made) -> Made:
     regrets |= {cell: 200.0 for cell in regrets if cell.policy == UCB1}
     regrets |= {cell: 9_000.0 for cell in regrets if cell.policy == LIN_TS and cell.items == 16}
     regrets |= {cell: 60_000.0 for cell in regrets if cell.policy == RANKED and cell.items == 16}
-    regrets |= {Cell(RANKED, "all"): 400.0}
+    regrets |= {Case(RANKED, "all"): 400.0}
     best = {4: 0.95, 8: 0.9, 12: 0.8}
     return replace(made, regrets=regrets, best=best, group_sizes={"American": 4, "Thai": 5}, at_first=0.02)
 
 
 def test_on_evidence_turned_upside_down_every_testable_claim_fails() -> None:
     given = {dataset: upside_down(made) for dataset, made in PAPER.items()}
-    counts = {claim.id for claim in CLAIMS if "printed" in claim.check(PAPER[claim.dataset]).figures}
+    counts = {
+        claim.id
+        for claim in CLAIMS
+        if "printed" in claim.criterion.find(PAPER[claim.dataset].evidence()).figures
+    }
     assert verdicts(given) == {
         claim.id: UNTESTABLE if claim.id in NEVER else HOLDS if claim.id in counts else FAILS
         for claim in CLAIMS
@@ -58,24 +71,21 @@ def test_other_data_than_the_papers_has_counts_that_fail_and_experiments_without
 ) -> None:
     made = PAPER[dataset]
     tenfold = replace(made, facts={fact: 10 * count for fact, count in made.facts.items()})
-    for row in judge({dataset: tenfold}):
-        if row.claim.dataset != dataset or row.claim.id in NEVER:
+    for claim, finding in judged({dataset: tenfold}):
+        if claim.dataset != dataset or claim.id in NEVER:
             continue
-        if row.claim.experiment == "data":
-            assert row.finding.verdict == (HOLDS if "largest" in row.claim.id else FAILS)
+        if claim.criterion.experiment == "data":
+            assert finding.verdict == (HOLDS if "largest" in claim.id else FAILS)
         else:
-            assert row.finding.verdict == UNTESTABLE
-            assert row.finding.reason.startswith("this is other data than the paper’s: ")
-            assert "the rule alone would say: holds" in row.finding.reason
-            assert row.finding.measured
+            assert finding.verdict == UNTESTABLE
+            assert finding.reason.startswith("this is other data than the paper’s: ")
+            assert "the rule alone would say: holds" in finding.reason
+            assert finding.measured
 
 
 def test_one_count_that_differs_makes_it_other_data_and_a_missing_one_does_not() -> None:
     made = PAPER["movielens"]
-    rows = {
-        row.claim.id: row.finding
-        for row in judge({"movielens": replace(made, facts={**made.facts, "users": 200})})
-    }
+    rows = findings({"movielens": replace(made, facts={**made.facts, "users": 200})})
     assert rows["movielens-ratings"].verdict == HOLDS
     assert rows["movielens-users"].verdict == FAILS
     assert rows["movielens-similar-16"].reason.startswith(
@@ -87,16 +97,16 @@ def test_one_count_that_differs_makes_it_other_data_and_a_missing_one_does_not()
 
 def test_an_undecided_comparison_on_other_data_does_not_ask_for_more_runs_first() -> None:
     made = PAPER["movielens"]
-    regrets = {**made.regrets, Cell(k=8): 700.0}
+    regrets = {**made.regrets, Case(k=8): 700.0}
     other = replace(made, regrets=regrets, facts={**made.facts, "users": 200})
-    rows = {row.claim.id: row.finding for row in judge({"movielens": other})}
+    rows = findings({"movielens": other})
     assert re.match(
         r"this is other data .* the rule alone would say: undecided with 11 runs: ",
         rows["movielens-k-regret"].reason,
     )
 
 
-ON_THE_GROUP = {claim.id for claim in CLAIMS if claim.experiment == "experiment 3"}
+ON_THE_GROUP = {claim.id for claim in CLAIMS if claim.criterion.experiment == "experiment 3"}
 
 
 @pytest.mark.parametrize(
@@ -107,24 +117,24 @@ def test_another_group_than_the_papers_decides_nothing_about_it(
     dataset: str, played: str, paper: str
 ) -> None:
     given = {dataset: replace(PAPER[dataset], group=played)}
-    for row in judge(given):
-        if row.claim.dataset != dataset or row.claim.id in NEVER:
+    for claim, finding in judged(given):
+        if claim.dataset != dataset or claim.id in NEVER:
             continue
-        if row.claim.id in ON_THE_GROUP:
-            assert row.finding.verdict == UNTESTABLE
-            assert row.finding.reason.startswith(
+        if claim.id in ON_THE_GROUP:
+            assert finding.verdict == UNTESTABLE
+            assert finding.reason.startswith(
                 f"{played} was played, not {paper}; the rule alone would say: holds"
             )
-            assert row.finding.measured[0] == f"the group is {played}"
+            assert finding.measured[0] == f"the group is {played}"
         else:
-            assert row.finding.verdict == HOLDS
+            assert finding.verdict == HOLDS
 
 
 def test_the_papers_group_has_its_other_names_and_is_named_with_its_size() -> None:
     for dataset, played in (("million-song", "Pop_Rock"), ("yelp", "American (New)")):
         given = verdicts({dataset: replace(PAPER[dataset], group=played)})
         assert {given[name] for name in ON_THE_GROUP if name.startswith(dataset)} == {HOLDS}
-    rows = {row.claim.id: row.finding for row in judge(PAPER)}
+    rows = findings(PAPER)
     finding = rows["movielens-group-d-well"]
     assert finding.measured[0] == "the group is Adventure, 283 items"
     assert finding.figures["group"] == "Adventure"
@@ -134,28 +144,36 @@ def test_the_groups_that_are_declared_are_the_papers() -> None:
     def read(name: str) -> dict[str, Any]:
         return tomllib.loads(files("firstclick.studies.paper").joinpath(name).read_text("utf-8"))
 
-    assert read("experiment-3.toml")["group"] == {name: group[0] for name, group in words.GROUPS.items()}
+    assert read("experiment-3.toml")["group"] == {name: group[0] for name, group in GROUPS.items()}
     for mode in read("modes.toml").values():
         for dataset, group in mode.get("group", {}).items():
-            assert group in words.GROUPS[dataset]
+            assert group in GROUPS[dataset]
+
+
+def test_on_yelp_regret_has_to_increase_from_4_to_8_shown_and_elsewhere_to_12_too() -> None:
+    for dataset, verdict in (("yelp", HOLDS), ("million-song", FAILS), ("movielens", FAILS)):
+        made = PAPER[dataset]
+        found = verdicts({dataset: replace(made, regrets={**made.regrets, Case(k=12): 800.0})})
+        assert (found[f"{dataset}-k-regret"], found[f"{dataset}-k-best"]) == (verdict, verdict)
+        assert found[f"{dataset}-k-reward"] == HOLDS
 
 
 def test_made_up_data_has_figures_and_no_verdict() -> None:
-    rows = judge({**PAPER, "yelp": replace(PAPER["yelp"], synthetic=True)})
-    for row in rows:
-        if row.claim.dataset == "yelp" and row.claim.id not in NEVER:
-            assert row.finding.verdict == UNTESTABLE
-            assert row.finding.reason.startswith(
+    rows = judged({**PAPER, "yelp": replace(PAPER["yelp"], synthetic=True)})
+    for claim, finding in rows:
+        if claim.dataset == "yelp" and claim.id not in NEVER:
+            assert finding.verdict == UNTESTABLE
+            assert finding.reason.startswith(
                 "the data is synthetic, and made-up data says nothing about Yelp"
             )
-            assert "the rule alone would say: holds" in row.finding.reason
-            assert row.finding.measured
-    assert {row.finding.verdict for row in rows if row.claim.dataset == "movielens"} == {HOLDS, UNTESTABLE}
+            assert "the rule alone would say: holds" in finding.reason
+            assert finding.measured
+    assert {finding.verdict for claim, finding in rows if claim.dataset == "movielens"} == {HOLDS, UNTESTABLE}
 
 
 def test_runs_of_another_length_decide_only_what_the_data_itself_says() -> None:
     short = {"movielens": replace(PAPER["movielens"], steps=20_000, best={4: 0.8, 8: 0.9, 12: 0.95})}
-    rows = {row.claim.id: row.finding for row in judge(short)}
+    rows = findings(short)
     assert rows["movielens-users"].verdict == HOLDS
     finding = rows["movielens-similar-16"]
     assert finding.verdict == UNTESTABLE
@@ -167,7 +185,7 @@ def test_runs_of_another_length_decide_only_what_the_data_itself_says() -> None:
 def test_what_was_not_played_is_said() -> None:
     made = PAPER["movielens"]
     without_ranks = {cell: regret for cell, regret in made.regrets.items() if cell.rank == 20}
-    rows = {row.claim.id: row.finding for row in judge({"movielens": replace(made, regrets=without_ranks)})}
+    rows = findings({"movielens": replace(made, regrets=without_ranks)})
     assert rows["movielens-similar-16"].verdict == HOLDS
     assert rows["movielens-d-lowest"].verdict == UNTESTABLE
     assert rows["movielens-d-lowest"].reason.startswith(
@@ -180,7 +198,7 @@ def test_an_unknown_data_set_is_refused() -> None:
     with pytest.raises(
         UnknownName, match=r"^no claim is about data set 'netflix'; the paper has yelp, million-song"
     ):
-        judge({"netflix": PAPER["yelp"]})
+        judged({"netflix": PAPER["yelp"]})
 
 
 def test_every_claim_has_its_own_id_a_place_a_sentence_and_a_rule() -> None:
@@ -190,9 +208,9 @@ def test_every_claim_has_its_own_id_a_place_a_sentence_and_a_rule() -> None:
         assert claim.id.startswith(f"{claim.dataset}-")
         assert claim.section in (section[claim.dataset], "3.1", "ours")
         assert claim.sentence.endswith(".")
-        assert claim.rule.endswith(".")
-        assert claim.rule.startswith("No rule") == (claim.id in NEVER)
-    assert {claim.experiment for claim in CLAIMS} == {
+        assert claim.criterion.rule.endswith(".")
+        assert claim.criterion.rule.startswith("No rule") == (claim.id in NEVER)
+    assert {claim.criterion.experiment for claim in CLAIMS} == {
         "data", "experiment 1", "experiment 2", "experiment 3", "experiment 4", "sweep of sigma",
         "sweep of c",
     }  # fmt: skip
@@ -202,19 +220,19 @@ NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?[kM]?")
 
 
 def test_every_number_in_a_rule_comes_from_the_words_or_from_the_sentence() -> None:
-    given = {f"{limit:.3g}" for word in words.WORDS for limit in (word.low, word.high)}
-    given |= {f"{value:g}" for value in (1, words.LEARNING_PARTS, min(words.WIDTHS), max(words.WIDTHS))}
-    given |= {f"{value**2:g}" for value in (min(words.SIGMAS), max(words.SIGMAS))} | {"95"}
+    given = {f"{limit:.3g}" for word in WORDS for limit in (word.low, word.high)}
+    given |= {f"{value:g}" for value in (1, LEARNING_PARTS, min(WIDTHS), max(WIDTHS))}
+    given |= {f"{value**2:g}" for value in (min(SIGMAS), max(SIGMAS))} | {"95"}
     for claim in CLAIMS:
-        printed = [number for number in NUMBER.findall(claim.rule) if number[-1] in "kM"]
-        rounded = {
-            f"{end:,}" for number in printed for end in (*words.rounds_to(number), words.number_of(number))
-        }
-        numbers = {number for number in NUMBER.findall(claim.rule) if number[-1] not in "kM"}
-        assert numbers <= given | rounded, claim.id
+        numbers = set(NUMBER.findall(claim.criterion.rule))
+        figures = claim.criterion.find(PAPER[claim.dataset].evidence()).figures
+        if "printed" in figures:
+            assert figures["printed"] in numbers
+            numbers -= {figures["printed"], *(f"{limit:,}" for limit in figures["limits"])}
+        assert numbers <= given, claim.id
 
 
-def declared(name: str) -> set[Cell]:
+def declared(name: str) -> set[Case]:
     """What an experiment's file plays, its extra curves left out."""
     content = tomllib.loads(
         files("firstclick.studies.paper").joinpath(f"experiment-{name}.toml").read_text("utf-8")
@@ -223,7 +241,7 @@ def declared(name: str) -> set[Cell]:
     axes = [
         value if isinstance(value, list) else [value] for value in map(content.get, ("items", "rank", "k"))
     ]
-    return {Cell(*setting, "group" in content) for setting in itertools.product(policies, *axes)}
+    return {Case(*setting, "group" in content) for setting in itertools.product(policies, *axes)}
 
 
 @pytest.mark.parametrize("name", ["1", "2", "3", "4", "sigma", "c"])
@@ -233,16 +251,17 @@ def test_the_claims_of_an_experiment_look_at_what_it_plays_and_at_nothing_else(
 ) -> None:
     asked = set()
 
-    class Listening(Made):
-        def runs(self, policy: str, **setting: Any) -> NDArray[np.float64] | None:
-            names = ("items", "rank", "k", "group")
-            asked.add(Cell(policy, *(setting[name] for name in names)))
-            return super().runs(policy, **setting)
+    class Listening(dict[Case, Any]):
+        def __getitem__(self, case: Case) -> Any:
+            asked.add(case)
+            return super().__getitem__(case)
 
+    evidence = PAPER[dataset].evidence()
+    evidence = replace(evidence, regret=Listening(evidence.regret), reward=Listening(evidence.reward))
     experiment = f"sweep of {name}" if name in ("sigma", "c") else f"experiment {name}"
     for claim in CLAIMS:
-        if (claim.dataset, claim.experiment) == (dataset, experiment):
-            claim.check(Listening(PAPER[dataset].regrets))
+        if (claim.dataset, claim.criterion.experiment) == (dataset, experiment):
+            claim.criterion.find(evidence)
     assert asked == declared(name)
 
 
@@ -251,20 +270,20 @@ PLAYED = {"movielens": {"title": "MovieLens", "sha256": "0f", "synthetic": False
 
 
 def test_the_ledger_is_plain_json_in_the_same_order_each_time() -> None:
-    content = as_json(judge({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
-    again = as_json(judge({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
+    content = as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
+    again = as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
     assert json.dumps(content, allow_nan=False) == json.dumps(again, allow_nan=False)
     assert [row["id"] for row in content["claims"]] == [claim.id for claim in CLAIMS]
     assert set(content["claims"][0]) == {
         "id", "section", "dataset", "experiment", "sentence", "rule", "verdict", "measured", "figures",
         "reason",
     }  # fmt: skip
-    assert [word["phrase"] for word in content["words"]] == [word.phrase for word in words.WORDS]
+    assert [word["phrase"] for word in content["words"]] == [word.phrase for word in WORDS]
     assert "95%" in " ".join(METHOD)
 
 
 def test_the_ledger_says_what_it_is_about_and_counts_the_papers_claims_on_what_was_played() -> None:
-    content = as_json(judge({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
+    content = as_json(judged({"movielens": PAPER["movielens"]}), ABOUT, PLAYED)
     assert {name: content[name] for name in ABOUT} == ABOUT
     assert content["data"] == PLAYED
     of_the_paper = [
@@ -275,3 +294,15 @@ def test_the_ledger_says_what_it_is_about_and_counts_the_papers_claims_on_what_w
     assert len(of_the_paper) == 16
     assert content["verdicts"] == {"movielens": {HOLDS: 15, FAILS: 0, UNTESTABLE: 1}}
     assert content["verdicts"]["movielens"][HOLDS] == of_the_paper.count(HOLDS)
+
+
+def test_judging_imports_neither_the_report_nor_matplotlib() -> None:
+    code = "import sys, firstclick.studies.paper.judge; "
+    code += "print(sorted({'matplotlib', 'firstclick.report'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_the_page_knows_the_words_of_the_verdicts() -> None:
+    assert tuple(reproduction.SYMBOLS) == (HOLDS, FAILS, UNTESTABLE)
+    assert reproduction.OURS == OURS

@@ -3,53 +3,72 @@
 from pathlib import Path
 
 import pytest
-from made_evidence import DATASETS, PAPER, Made
+from made_evidence import DATASETS, PAPER
 
 from firstclick.data.sources import make_source
-from firstclick.report.claims import FAILS, HOLDS, UNTESTABLE
-from firstclick.studies.paper.checks import counted, largest_group
-from firstclick.studies.paper.claim import CLAIMS
+from firstclick.studies.paper.claims import CLAIMS
+from firstclick.studies.paper.evidence import Evidence
+from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, counted, largest_group
+
+
+def data(facts: dict[str, int] | None = None, group_sizes: dict[str, int] | None = None) -> Evidence:
+    return Evidence(False, 100_000, facts or {}, group_sizes or {}, "")
 
 
 @pytest.mark.parametrize(
-    ("printed", "low", "high"),
+    ("claim", "printed", "low", "high"),
     [
-        ("78k", 77_500, 78_500),
-        ("2.2M", 2_150_000, 2_250_000),
-        ("550k", 545_000, 555_000),
-        ("4k", 3_500, 4_500),
-        ("1M", 500_000, 1_500_000),
-        ("10k", 5_000, 15_000),
+        ("yelp-businesses", "78k", 77_500, 78_500),
+        ("yelp-restaurants", "11k", 10_500, 11_500),
+        ("yelp-reviews", "2.2M", 2_150_000, 2_250_000),
+        ("yelp-users", "550k", 545_000, 555_000),
+        ("million-song-tracks", "1M", 500_000, 1_500_000),
+        ("movielens-ratings", "1M", 500_000, 1_500_000),
+        ("movielens-movies", "4k", 3_500, 4_500),
+        ("movielens-users", "6k", 5_500, 6_500),
     ],
 )
-def test_a_count_holds_if_it_rounds_to_what_is_printed(printed: str, low: int, high: int) -> None:
+def test_a_count_holds_if_it_rounds_to_what_is_printed(claim: str, printed: str, low: int, high: int) -> None:
+    (criterion,) = [one.criterion for one in CLAIMS if one.id == claim]
+    fact = claim.rpartition("-")[2]
+
     def verdict(count: int) -> str:
-        return counted("songs", printed).check(Made({}, facts={"songs": count, "users": 3})).verdict
+        return criterion.find(data({fact: count, "others": 3})).verdict
 
     assert [verdict(count) for count in (low - 1, low, high - 1, high)] == [FAILS, HOLDS, HOLDS, FAILS]
-    finding = counted("plays", printed).check(Made({}, facts={"songs": low}))
-    assert (finding.verdict, finding.reason) == (UNTESTABLE, "the source did not count plays")
+    finding = criterion.find(data({fact: low - 1}))
+    assert finding.reason == f"{low - 1:,} does not round to {printed}"
+    # Zeros at the end are taken for rounding: half a unit of the last other digit, either way.
+    digits = printed[:-1].rstrip("0") if "." not in printed else printed[:-1]
+    unit = {"k": 10**3, "M": 10**6}[printed[-1]]
+    last = 10 ** (len(printed[:-1]) - len(digits)) if "." not in printed else 0.1
+    assert (low, high) == tuple(round((float(printed[:-1]) + half * last) * unit) for half in (-0.5, 0.5))
+    finding = criterion.find(data({"others": low}))
+    assert (finding.verdict, finding.reason) == (UNTESTABLE, f"the source did not count {fact}")
 
 
 @pytest.mark.parametrize(("printed", "number"), [("3k", 3_000), ("400k", 400_000)])
 def test_a_number_that_is_chosen_must_be_itself(printed: str, number: int) -> None:
-    rule = counted("kept users", printed, exactly=True)
-    found = [rule.check(Made({}, facts={"kept users": number + more})) for more in (-1, 0, 1)]
+    criterion = counted("kept users", printed, number)
+    found = [criterion.find(data({"kept users": number + more})) for more in (-1, 0, 1)]
     assert [finding.verdict for finding in found] == [FAILS, HOLDS, FAILS]
     assert found[2].reason == f"{number + 1:,} is not {printed}"
     for claim in CLAIMS:
         if "-kept-" in claim.id:
-            assert "as this is chosen" in claim.rule, claim.id
+            limits = claim.criterion.find(PAPER[claim.dataset].evidence()).figures["limits"]
+            kept = int(claim.sentence.split()[1].removesuffix("k")) * 1_000
+            assert limits == [kept, kept + 1], claim.id
+            assert "as this is chosen" in claim.criterion.rule, claim.id
 
 
 def test_the_largest_group_is_larger_than_all_but_its_own_parts() -> None:
-    rule = largest_group("American", ("American (New)", "American (Traditional)"))
+    criterion = largest_group("American", ("American (New)", "American (Traditional)"))
     sizes = {"Nightlife": 300, "American (New)": 420, "American": 420, "Mexican": 419}
-    assert rule.check(Made({}, group_sizes=sizes)).verdict == HOLDS
-    finding = rule.check(Made({}, group_sizes={**sizes, "Mexican": 420}))
+    assert criterion.find(data(group_sizes=sizes)).verdict == HOLDS
+    finding = criterion.find(data(group_sizes={**sizes, "Mexican": 420}))
     assert finding.verdict == FAILS
     assert finding.measured == ("American: 420 items", "Mexican: 420 items")
-    assert rule.check(Made({}, group_sizes={"Mexican": 4})).verdict == UNTESTABLE
+    assert criterion.find(data(group_sizes={"Mexican": 4})).verdict == UNTESTABLE
 
 
 SMALL_FILES = {
@@ -70,11 +89,11 @@ def test_every_count_that_a_claim_asks_for_is_given_by_the_source(dataset: str, 
     for name, text in SMALL_FILES[dataset].items():
         (tmp_path / name).write_text(text)
     given = make_source(dataset).load(tmp_path).facts
-    kept = {"kept users", "kept items"}
+    kept, evidence = {"kept users", "kept items"}, PAPER[dataset].evidence()
     asked = {
         finding.figures["fact"]
         for claim in CLAIMS
-        if claim.dataset == dataset and "fact" in (finding := claim.check(PAPER[dataset])).figures
+        if claim.dataset == dataset and "fact" in (finding := claim.criterion.find(evidence)).figures
     }
     assert asked
     assert asked <= set(given) | kept

@@ -1,4 +1,4 @@
-"""What the claims see of comparisons: the runs they ask for, at steps that were recorded, and the group."""
+"""What the claims see of comparisons: the sums of each run, at the end and at a tenth, and the group."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -6,45 +6,74 @@ from typing import Any
 import numpy as np
 import pytest
 
-from firstclick.errors import InvalidInput
-from firstclick.studies.paper.evidence import Measured
+from firstclick.experiments.cells import recorded_steps
+from firstclick.studies.paper.evidence import Case, Evidence, evidence_of
 from firstclick.studies.paper.experiments import mode_named
 
-STEP = np.array([1, 7, 30, 45])
 
-
-def comparison(group: str = "", n_items: int = 256) -> Any:
-    regrets = np.arange(12.0).reshape(3, 4) + n_items
+def comparison(
+    group: str = "", n_items: int = 256, policy: str = "cascade-lin-ts", steps: int = 300, more: float = 0.0
+) -> Any:
+    step = recorded_steps(steps)
+    regrets = np.array([[1.0], [2.0], [4.0]]) * step + more
     return SimpleNamespace(
-        dataset=SimpleNamespace(matrix=np.empty((5, 290))),
-        setting=SimpleNamespace(group=group, rank=20, k=4, n_items=n_items, steps=45),
-        results=SimpleNamespace(
-            step=STEP, results=[SimpleNamespace(policy="cascade-lin-ts", expected_regret=regrets)]
+        dataset=SimpleNamespace(
+            matrix=np.empty((5, 290)),
+            source=SimpleNamespace(synthetic=False),
+            interactions=SimpleNamespace(facts={"users": 7}, groups=lambda: {"Drama": [1, 2, 3]}),
         ),
+        setting=SimpleNamespace(group=group, rank=20, k=4, n_items=n_items, steps=steps),
+        results=SimpleNamespace(
+            step=step,
+            results=[SimpleNamespace(policy=policy, expected_regret=regrets, reward=-regrets)],
+        ),
+        optimal_rewards=np.array([0.5, 0.25, 0.75]),
     )
 
 
-def measured(*comparisons: Any) -> Measured:
-    return Measured(comparisons, mode_named("paper"))
+def evidence(*comparisons: Any, mode: str = "paper") -> Evidence:
+    return evidence_of(comparisons, mode_named(mode))
 
 
-def test_runs_are_those_at_the_step_or_at_the_last() -> None:
-    evidence = measured(comparison(), comparison(n_items=290))
-    np.testing.assert_array_equal(evidence.runs("cascade-lin-ts", step=30), [258, 262, 266])
-    np.testing.assert_array_equal(evidence.runs("cascade-lin-ts"), [259, 263, 267])
-    np.testing.assert_array_equal(evidence.runs("cascade-lin-ts", items="all", step=1), [290, 294, 298])
-    assert evidence.runs("cascade-ucb1") is None
-    assert evidence.runs("cascade-lin-ts", group=True) is None
+@pytest.mark.parametrize("steps", [10, 19, 60, 2_001, 100_000])
+def test_sums_are_those_at_the_last_step_and_at_a_tenth(steps: int) -> None:
+    found = evidence(comparison(steps=steps))
+    case = Case("cascade-lin-ts")
+    np.testing.assert_array_equal(found.regret[case], [steps, 2 * steps, 4 * steps])
+    np.testing.assert_array_equal(found.reward[case], -found.regret[case])
+    np.testing.assert_array_equal(found.early_regret[case], np.array([1, 2, 4]) * (steps // 10))
+    np.testing.assert_array_equal(found.best[case], np.array([0.5, 0.25, 0.75]) * steps)
+    assert set(found.regret) == {case}
 
 
-@pytest.mark.parametrize(("step", "nearest"), [(4, "1, 7"), (31, "30, 45"), (46, "45"), (0, "1")])
-def test_a_step_that_was_not_recorded_is_refused(step: int, nearest: str) -> None:
-    with pytest.raises(
-        InvalidInput, match=rf"^step {step} must be one of those recorded; nearest: {nearest}$"
-    ):
-        measured(comparison()).runs("cascade-lin-ts", step=step)
+def test_runs_shorter_than_ten_steps_have_no_early_regret() -> None:
+    found = evidence(comparison(steps=9))
+    assert found.regret
+    assert not found.early_regret
+
+
+def test_all_items_go_by_their_number_too_and_a_group_is_a_case_of_its_own() -> None:
+    found = evidence(comparison(n_items=290), comparison("Drama"))
+    assert set(found.regret) == {Case(items=290), Case(items="all"), Case(group=True)}
+
+
+def test_the_first_of_two_equal_cases_counts() -> None:
+    found = evidence(comparison(), comparison(more=3.0))
+    np.testing.assert_array_equal(found.regret[Case()], [300, 600, 1_200])
+
+
+def test_what_a_mode_plays_in_the_place_of_a_policy_goes_by_its_name() -> None:
+    played = comparison(policy="cascade-ucb1:start=pessimistic")
+    assert set(evidence(played, mode="authors").regret) == {Case("cascade-ucb1")}
+    assert set(evidence(played).regret) == {Case("cascade-ucb1:start=pessimistic")}
+
+
+def test_counts_are_those_of_the_source_and_of_the_matrix() -> None:
+    found = evidence(comparison())
+    assert found.facts == {"users": 7, "kept users": 5, "kept items": 290}
+    assert found.group_sizes == {"Drama": 3}
 
 
 def test_the_group_is_the_one_that_was_played() -> None:
-    assert measured(comparison(), comparison("Drama")).group == "Drama"
-    assert measured(comparison()).group == ""
+    assert evidence(comparison(), comparison("Drama")).group == "Drama"
+    assert evidence(comparison()).group == ""

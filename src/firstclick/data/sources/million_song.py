@@ -45,13 +45,15 @@ class MillionSong(Source):
     name = "million-song"
     title = "Million Song"
     folders: ClassVar[tuple[str, ...]] = ("million-song", "million_song", "MillionSong", "msd")
+    forms: ClassVar[tuple[dict[str, str], ...]] = (
+        {"triplets": "train_triplets.txt", "tracks": "unique_tracks.txt"},
+    )
     n_items: int = param(10000, "songs kept, the most played", at_least=1)
     n_users: int = param(400000, "users kept, those who played most", at_least=1)
     minority: str = param("no", "count minority labels as genres of a track, too", words=("no", "yes"))
 
     def files_in(self, folder: Path) -> dict[str, Path]:
-        files = {"triplets": folder / "train_triplets.txt", "tracks": folder / "unique_tracks.txt"}
-        if not all(path.is_file() for path in files.values()):
+        if not (files := super().files_in(folder)):
             return {}
         more_tracks = folder / "taste_profile_song_to_tracks.txt"
         if more_tracks.is_file():
@@ -63,9 +65,7 @@ class MillionSong(Source):
         return files
 
     def wanted(self) -> str:
-        return (
-            f"train_triplets.txt and unique_tracks.txt, and for groups a genre file such as {GENRE_FILES[0]}"
-        )
+        return f"{super().wanted()}, and for groups a genre file such as {GENRE_FILES[0]}"
 
     def load(self, path: Path | None, progress: Progress = silent) -> Interactions:
         """The most played songs, the most active users, and every triplet of theirs."""
@@ -83,10 +83,11 @@ class MillionSong(Source):
         kept_users = new_users[user_codes]
         kept_songs = new_songs[song_codes]
         both = (kept_users >= 0) & (kept_songs >= 0)
-        names, tracks, facts["tracks"] = _read_tracks(lines["tracks"], song_ids)
+        codes = {song: code for code, song in enumerate(song_ids)}
+        names, tracks, facts["tracks"] = _read_tracks(lines["tracks"], codes)
         refuse_cut_short(files["tracks"])
         if "more tracks" in lines:
-            _read_more_tracks(lines["more tracks"], song_ids, tracks)
+            _read_more_tracks(lines["more tracks"], codes, tracks)
             refuse_cut_short(files["more tracks"])
         groups: tuple[tuple[str, ...], ...] = ()
         if "genres" in lines:
@@ -169,10 +170,9 @@ def _problem(line: bytes) -> str:
     return f"a play count must be a whole number from 1 to {MOST_PLAYS}, got {count!r}"
 
 
-def _read_tracks(lines: Lines, song_ids: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, int], int]:
+def _read_tracks(lines: Lines, codes: dict[str, int]) -> tuple[tuple[str, ...], dict[str, int], int]:
     """What each song is called, the song of every track that has one, and how many tracks are listed."""
     number = 0
-    codes = {song: code for code, song in enumerate(song_ids)}
     names: dict[int, str] = {}
     tracks: dict[str, int] = {}
     for number, line in lines:
@@ -188,14 +188,13 @@ def _read_tracks(lines: Lines, song_ids: tuple[str, ...]) -> tuple[tuple[str, ..
             names.setdefault(codes[song], f"{artist} – {title}")
     if not names:
         raise InvalidInput(
-            f"{lines.name} has none of the {len(song_ids)} most played songs; do the files belong together?"
+            f"{lines.name} has none of the {len(codes)} most played songs; do the files belong together?"
         )
-    return tuple(names.get(code, song) for code, song in enumerate(song_ids)), tracks, number
+    return tuple(names.get(code, song) for song, code in codes.items()), tracks, number
 
 
-def _read_more_tracks(lines: Lines, song_ids: tuple[str, ...], tracks: dict[str, int]) -> None:
+def _read_more_tracks(lines: Lines, codes: dict[str, int], tracks: dict[str, int]) -> None:
     """Tracks that only the Taste Profile's own list has are added; a song may have none there."""
-    codes = {song: code for code, song in enumerate(song_ids)}
     for number, line in lines:
         song, *its_tracks = line.split("\t")
         if not song.startswith(SONG):

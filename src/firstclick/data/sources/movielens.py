@@ -15,12 +15,6 @@ from firstclick.files.delimited import WrongEncoding, read_lines, read_rows, ref
 from firstclick.files.reading import reading
 from firstclick.parameters import param
 
-# The files of 1M and 10M; of 20M, 25M, 32M and latest; of 100K.
-FORMS = (
-    {"ratings": "ratings.dat", "movies": "movies.dat"},
-    {"ratings": "ratings.csv", "movies": "movies.csv"},
-    {"ratings": "u.data", "movies": "u.item", "genres": "u.genre"},
-)
 # How the files of ratings are read, by their endings.
 RATINGS: dict[str, dict[str, Any]] = {
     ".dat": {"separator": "::", "user_column": 0, "item_column": 1, "value_column": 2},
@@ -52,17 +46,13 @@ class MovieLens(Source):
         "ml-1m", "movielens", "ml-10M100K", "ml-20m", "ml-25m", "ml-32m", "ml-latest", "ml-latest-small",
         "ml-100k",
     )  # fmt: skip
+    # Of 1M and 10M; of 20M, 25M, 32M and latest; of 100K.
+    forms: ClassVar[tuple[dict[str, str], ...]] = (
+        {"ratings": "ratings.dat", "movies": "movies.dat"},
+        {"ratings": "ratings.csv", "movies": "movies.csv"},
+        {"ratings": "u.data", "movies": "u.item", "genres": "u.genre"},
+    )
     above: float = param(3.0, "a rating attracts if it has more stars than this", at_least=0, below=5)
-
-    def files_in(self, folder: Path) -> dict[str, Path]:
-        for form in FORMS:
-            files = {kind: folder / name for kind, name in form.items()}
-            if all(file.is_file() for file in files.values()):
-                return files
-        return {}
-
-    def wanted(self) -> str:
-        return ", or ".join(" and ".join(form.values()) for form in FORMS)
 
     def load(self, path: Path | None, progress: Progress = silent) -> Interactions:
         files = self.find(path)

@@ -21,6 +21,8 @@ class Source(Declared, ABC):
     synthetic: ClassVar[bool] = False
     # Folders that the files usually lie in, below the one that is given.
     folders: ClassVar[tuple[str, ...]] = ()
+    # The names of its files by what they hold, in each form that the data comes in.
+    forms: ClassVar[tuple[dict[str, str], ...]] = ()
 
     def find(self, path: Path | None) -> dict[str, Path]:
         """The files by what they hold, in `path` or in one of the usual folders there; else InvalidInput."""
@@ -36,11 +38,15 @@ class Source(Declared, ABC):
 
     def files_in(self, folder: Path) -> dict[str, Path]:
         """The files that `load` reads, by what they hold, if they are all in this folder; else nothing."""
+        for form in self.forms:
+            files = {what: folder / name for what, name in form.items()}
+            if all(file.is_file() for file in files.values()):
+                return files
         return {}
 
     def wanted(self) -> str:
         """The files that `find` looks for, in words."""
-        return "nothing"
+        return ", or ".join(" and ".join(form.values()) for form in self.forms) or "nothing"
 
     @abstractmethod
     def load(self, path: Path | None, progress: Progress = silent) -> Interactions:

@@ -3,7 +3,6 @@
 import json
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,83 +43,56 @@ class Yelp(Source):
     name = "yelp"
     title = "Yelp"
     folders: ClassVar[tuple[str, ...]] = ("yelp", "yelp_dataset", "yelp_dataset_challenge_academic_dataset")
+    forms: ClassVar[tuple[dict[str, str], ...]] = (
+        {"business": "yelp_academic_dataset_business.json", "review": "yelp_academic_dataset_review.json"},
+        {"business": "business.json", "review": "review.json"},
+    )
     n_items: int = param(3000, "restaurants kept, the most reviewed", at_least=1)
     n_users: int = param(20000, "users kept", at_least=1)
     users_by: str = param(
         "reviews", "keep who reviewed most restaurants, or who is met first", words=("reviews", "first-met")
     )
 
-    def files_in(self, folder: Path) -> dict[str, Path]:
-        for prefix in ("yelp_academic_dataset_", ""):
-            files = {what: folder / f"{prefix}{what}.json" for what in ("business", "review")}
-            if all(path.is_file() for path in files.values()):
-                return files
-        return {}
-
-    def wanted(self) -> str:
-        return (
-            "yelp_academic_dataset_business.json and yelp_academic_dataset_review.json "
-            "(or business.json and review.json)"
-        )
-
     def load(self, path: Path | None, progress: Progress = silent) -> Interactions:
         """The most reviewed restaurants, the chosen users, and every pair of them with a review, once."""
         lines = lines_of(self.find(path), progress)
-        restaurants = _read_restaurants(lines["business"])
-        reviews = _read_reviews(lines["review"], restaurants)
-        users, items = _first_reviews(reviews, len(restaurants.ids))
-        ranking = _most_frequent(items, restaurants.ids)
-        rank = places(ranking, len(restaurants.ids))
+        n_businesses, restaurants = _read_restaurants(lines["business"])
+        item_ids = list(restaurants)
+        n_reviews, user_ids, users, items = _read_reviews(lines["review"], item_ids)
+        ranking = _most_frequent(items, item_ids)
+        rank = places(ranking, len(item_ids))
         if self.users_by == "reviews":
-            chosen = _most_frequent(users, reviews.user_ids)
+            chosen = _most_frequent(users, user_ids)
         else:
             chosen = _first_met(users, rank[items])
-        kept_users = sorted(chosen[: self.n_users].tolist(), key=reviews.user_ids.__getitem__)
-        kept_items = sorted(ranking[: self.n_items].tolist(), key=restaurants.ids.__getitem__)
-        new_users = places(kept_users, len(reviews.user_ids))[users]
-        new_items = places(kept_items, len(restaurants.ids))[items]
+        kept_users = sorted(chosen[: self.n_users].tolist(), key=user_ids.__getitem__)
+        kept_items = sorted(ranking[: self.n_items].tolist(), key=item_ids.__getitem__)
+        new_users = places(kept_users, len(user_ids))[users]
+        new_items = places(kept_items, len(item_ids))[items]
         both = (new_users >= 0) & (new_items >= 0)
+        kept_ids = tuple(item_ids[code] for code in kept_items)
         return Interactions(
             users=new_users[both],
             items=new_items[both],
             attracted=np.ones(np.count_nonzero(both), np.bool_),
-            user_ids=tuple(reviews.user_ids[code] for code in kept_users),
-            item_ids=tuple(restaurants.ids[code] for code in kept_items),
-            item_names=tuple(restaurants.names[code] for code in kept_items),
-            item_groups=tuple(restaurants.groups[code] for code in kept_items),
+            user_ids=tuple(user_ids[code] for code in kept_users),
+            item_ids=kept_ids,
+            item_names=tuple(restaurants[item][0] for item in kept_ids),
+            item_groups=tuple(restaurants[item][1] for item in kept_ids),
             item_ranks=rank[kept_items].astype(np.int64),
             facts={
-                "businesses": restaurants.n_businesses,
-                "restaurants": len(restaurants.ids),
-                "reviews": reviews.n_reviews,
-                "users": len(reviews.user_ids),
+                "businesses": n_businesses,
+                "restaurants": len(item_ids),
+                "reviews": n_reviews,
+                "users": len(user_ids),
             },
         )
 
 
-@dataclass
-class _Restaurants:
-    """What the business file says; `codes` has the position of each id in the lists."""
-
-    n_businesses: int = 0
-    codes: dict[str, int] = field(default_factory=dict)
-    ids: list[str] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    groups: list[tuple[str, ...]] = field(default_factory=list)
-
-
-@dataclass
-class _Reviews:
-    """What the review file says: user and restaurant of every review of a restaurant, as codes."""
-
-    n_reviews: int
-    user_ids: list[str]
-    users: Codes
-    restaurants: Codes
-
-
-def _read_restaurants(lines: Lines) -> _Restaurants:
-    read = _Restaurants()
+def _read_restaurants(lines: Lines) -> tuple[int, dict[str, tuple[str, tuple[str, ...]]]]:
+    """How many businesses there are, and the name and groups of each restaurant by its id."""
+    n_businesses = 0
+    restaurants: dict[str, tuple[str, tuple[str, ...]]] = {}
     for number, record in _records(lines):
         if "user_id" in record:
             raise lines.error(
@@ -128,25 +100,28 @@ def _read_restaurants(lines: Lines) -> _Restaurants:
             )
         business = _text(lines, number, record, "business_id")
         categories = _categories(lines, number, record)
-        read.n_businesses += 1
+        n_businesses += 1
         if RESTAURANTS not in categories:
             continue
-        if business in read.codes:
+        if business in restaurants:
             raise lines.error(number, f"business_id {business!r} is already on an earlier line")
-        read.codes[business] = len(read.ids)
-        read.ids.append(business)
         # The name is for people only: a restaurant without one is no reason to refuse the file.
         unnamed = _value(lines, number, record, "name") in (None, "")
-        read.names.append(business if unnamed else _text(lines, number, record, "name"))
-        read.groups.append(_groups(categories))
-    if not read.ids:
+        name = business if unnamed else _text(lines, number, record, "name")
+        restaurants[business] = name, _groups(categories)
+    if not restaurants:
         raise InvalidInput(
-            f"{lines.name} has {read.n_businesses} businesses, but none in the category {RESTAURANTS!r}"
+            f"{lines.name} has {n_businesses} businesses, but none in the category {RESTAURANTS!r}"
         )
-    return read
+    return n_businesses, restaurants
 
 
-def _read_reviews(lines: Lines, restaurants: _Restaurants) -> _Reviews:
+def _read_reviews(lines: Lines, restaurants: list[str]) -> tuple[int, list[str], Codes, Codes]:
+    """How many reviews there are, the ids of users, and user and restaurant of every pair with a review.
+
+    Pairs are codes, each there once, in the order in which the file has them first.
+    """
+    item_codes = {restaurant: code for code, restaurant in enumerate(restaurants)}
     user_codes: dict[str, int] = {}
     users, items = array("i"), array("i")
     n_reviews = 0
@@ -158,20 +133,17 @@ def _read_reviews(lines: Lines, restaurants: _Restaurants) -> _Reviews:
         business = _text(lines, number, record, "business_id")
         user = user_codes.setdefault(_text(lines, number, record, "user_id"), len(user_codes))
         n_reviews += 1
-        if business in restaurants.codes:
+        if business in item_codes:
             users.append(user)
-            items.append(restaurants.codes[business])
+            items.append(item_codes[business])
     if not users:
         raise InvalidInput(
             f"{lines.name} has {n_reviews} reviews, but none of a restaurant in the business file; "
             "are both files of one edition?"
         )
-    return _Reviews(
-        n_reviews,
-        list(user_codes),
-        np.frombuffer(users, np.intc).astype(np.int64),
-        np.frombuffer(items, np.intc).astype(np.int64),
-    )
+    pairs = np.frombuffer(users, np.intc) * np.int64(len(restaurants)) + np.frombuffer(items, np.intc)
+    _, first = np.unique(pairs, return_index=True)
+    return n_reviews, list(user_codes), *np.divmod(pairs[np.sort(first)], len(restaurants))
 
 
 def _records(lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -214,13 +186,6 @@ def _groups(categories: list[str]) -> tuple[str, ...]:
     if not AMERICAN_KINDS.isdisjoint(groups):
         groups.append(AMERICAN)
     return tuple(dict.fromkeys(groups))
-
-
-def _first_reviews(reviews: _Reviews, n_restaurants: int) -> tuple[Codes, Codes]:
-    """User and restaurant of every pair with a review, in the order in which the file has them first."""
-    _, first = np.unique(reviews.users * n_restaurants + reviews.restaurants, return_index=True)
-    first.sort()
-    return reviews.users[first], reviews.restaurants[first]
 
 
 def _most_frequent(codes: Codes, ids: list[str]) -> Codes:

@@ -55,7 +55,7 @@ class Estimate(Struct):
     examined: int | None
 
 
-class Slate(Struct):
+class BestSlate(Struct):
     """The slate that would be shown if nothing were left to explore."""
 
     items: list[Estimate]
@@ -117,7 +117,7 @@ class View(Struct):
     start: Counted | None
     lately: Counted | None
     positions: list[int]
-    best: Slate | None  # None where it depends on who asks, or on the other items of the slate
+    best: BestSlate | None  # None where it depends on who asks, or on the other items of the slate
     recent: list[Answered]
     estimates: list[Estimate]
     exploring: ExploringShare | None
@@ -230,10 +230,10 @@ def compared(stats: ClickStats, spans: list[Bucket], now: float) -> tuple[Counte
     return start, Counted(f"last {slates:,} slates", slates, clicks) if slates >= ENOUGH else None
 
 
-def _best(model: Model, estimates: list[Estimate]) -> Slate | None:
+def _best(model: Model, estimates: list[Estimate]) -> BestSlate | None:
     if not model.engine.policy.best_by_estimates:
         return None
-    return Slate([one for one in estimates[: model.k] if one.mean is not None])
+    return BestSlate([one for one in estimates[: model.k] if one.mean is not None])
 
 
 def _estimates(model: Model, rows: NDArray[np.int64]) -> list[Estimate]:

@@ -14,17 +14,14 @@ import msgspec
 from firstclick.errors import FirstclickError
 from firstclick.serve.config import Settings
 from firstclick.serve.dashboard.data import OUTCOMES, Views
-from firstclick.serve.http.auth import Gate, Role, is_loopback
+from firstclick.serve.http.auth import Gate, RateLimit, Role, caller_of, is_loopback
 from firstclick.serve.http.decoding import decode
 from firstclick.serve.http.errors import Failed, Headers, UnsupportedMedia, as_answer
-from firstclick.serve.http.loop_inbox import Mailbox
-from firstclick.serve.http.messages import JSON, Answer, Asked, Site
+from firstclick.serve.http.messages import JSON, Answer, Asked, LoopInbox, Site
 from firstclick.serve.http.metrics import Durations, Metrics
 from firstclick.serve.http.openapi import document
-from firstclick.serve.http.rate_limit import RateLimit, caller_of
 from firstclick.serve.http.routes import ROUTES, Matcher, Route
 from firstclick.serve.service import Service
-from firstclick.serve.store.store import ApiKey
 from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge
 
 log = logging.getLogger("firstclick.serve")
@@ -54,7 +51,7 @@ class App:
         self.site = Site(
             service,
             settings,
-            Mailbox(),
+            LoopInbox(),
             Metrics(service),
             Views(service, settings.durability),
             msgspec.json.encode(document()),
@@ -65,9 +62,7 @@ class App:
         self._matcher = Matcher(ROUTES)
         self._gate = Gate(bound_to_loopback=is_loopback(settings.host))
         self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
-        self._most_running = settings.max_requests
-        self._body_most = settings.max_body
-        self._bulk_body_most = settings.max_bulk_body
+        self._settings = settings
         self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
         self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
         self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
@@ -85,6 +80,7 @@ class App:
             raise ValueError(f"only HTTP is served here, got {scope['type']!r}")
         headers: dict[bytes, bytes] = dict(scope["headers"])
         method: str = scope["method"]
+        raw_path: str = scope["raw_path"].decode("latin-1")  # as it was sent, escapes and all
         route: Route | None = None
         path: tuple[str, ...] = ()
         extra: Headers = self._cross_origin(headers) if self._origins else []
@@ -92,9 +88,9 @@ class App:
         self._metrics.running += 1
         try:
             if method == "OPTIONS" and self._is_preflight(headers):
-                answer = self._preflight(scope)
+                answer = self._preflight(raw_path)
             else:
-                route, path = self._matcher.match(method, _raw_path(scope))
+                route, path = self._matcher.match(method, raw_path)
                 answer = await self._answer(route, path, scope, headers, receive)
         except Gone:
             return
@@ -135,10 +131,10 @@ class App:
         headers: dict[bytes, bytes],
         receive: Receive,
     ) -> Answer:
-        key = self._let_in(route, scope, headers)
-        asked = Asked(self.site, path, key=key)
+        self._let_in(route, scope, headers)
+        asked = Asked(self.site, path)
         if route.body is not None:
-            most = self._bulk_body_most if route.bulk else self._body_most
+            most = self._settings.max_bulk_body if route.bulk else self._settings.max_body
             _check_media(headers, OCTETS if route.body is bytes else JSON)
             body = await _read(headers, receive, most)
             if route.bulk and route.in_pool:
@@ -160,14 +156,14 @@ class App:
         pool = self._long_pool if route.long else self._pool
         return await asyncio.get_running_loop().run_in_executor(pool, work)
 
-    def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> ApiKey | None:
-        """The key that was sent, if any; a Refused for those who may not come in, or not now."""
+    def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """A Refused for those who may not come in, or not now."""
         keys = self._caretaker.api_keys
         if not keys:
             self._gate.check_host(headers.get(b"host"))
-        if not route.always and self._metrics.running > self._most_running:
+        if not route.always and self._metrics.running > self._settings.max_requests:
             raise Overloaded(
-                f"{self._most_running} requests are being answered, and no more are taken; "
+                f"{self._settings.max_requests} requests are being answered, and no more are taken; "
                 "send the same again after a while"
             )
         authorization = headers.get(b"authorization")
@@ -177,7 +173,6 @@ class App:
             self._rate.take(key.id if key else caller_of(client[0] if client else None))
         if route.role is not Role.OPEN:
             self._gate.check_role(route.role, key, authorization is not None, keys)
-        return key
 
     def _refused(self, refusal: Refused, route: Route | None, path: tuple[str, ...]) -> Answer:
         counts = route is not None and route.counts and path[0] in self._service.outcomes
@@ -202,8 +197,8 @@ class App:
     def _is_preflight(self, headers: dict[bytes, bytes]) -> bool:
         return headers.get(b"origin") in self._origins and b"access-control-request-method" in headers
 
-    def _preflight(self, scope: Scope) -> Answer:
-        methods, _ = self._matcher.methods(_raw_path(scope))
+    def _preflight(self, raw_path: str) -> Answer:
+        methods, _ = self._matcher.methods(raw_path)
         return Answer(
             b"",
             204,
@@ -217,12 +212,6 @@ class App:
 
 def _decoded(route: Route, body: bytes) -> Any:
     return body if route.decoder is None else decode(route.decoder, body)
-
-
-def _raw_path(scope: Scope) -> str:
-    """The path as it was sent, escapes and all."""
-    raw: bytes = scope["raw_path"]
-    return raw.decode("latin-1")
 
 
 def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
@@ -248,39 +237,35 @@ async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> byt
     length = headers.get(b"content-length", b"")
     if length.isdigit() and int(length[:20]) > most:
         raise _too_large(most)
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise Gone
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body", False) and len(body) <= most:
-        return body
-    parts = bytearray(body)
-    while message.get("more_body", False) and len(parts) <= most:
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Gone
-        parts += message.get("body", b"")
-    if len(parts) > most:
-        raise _too_large(most)
-    return bytes(parts)
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+        if size > most:
+            raise _too_large(most)
+    return b"".join(parts)
 
 
 def _too_large(most: int) -> TooLarge:
     return TooLarge(f"the body may have {most} bytes; send less at once")
 
 
-def _query(route: Route, raw: bytes) -> dict[str, str]:
-    """The parameters behind the question mark, each once and known."""
+def _query(route: Route, raw: bytes) -> dict[str, int]:
+    """The parameters behind the question mark, each once and known; defaults for the others."""
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20)
     except ValueError:
         raise Malformed("what is behind the ? cannot be read; write it as name=value&name=value") from None
-    found: dict[str, str] = {}
-    for name, value in pairs:
+    found: dict[str, int] = {}
+    for name, text in pairs:
         if name not in route.query:
             known = ", ".join(route.query)
             raise Malformed(f"there is no parameter {name[:60]!r}; there are {known}")
         if name in found:
             raise Malformed(f"parameter {name} is given twice; give it once")
-        found[name] = value
-    return found
+        found[name] = route.query[name].read(name, text)
+    return {name: query.default for name, query in route.query.items()} | found

@@ -27,7 +27,7 @@ class HeadTooLarge(Refused):
     status, code = "too-large", 431
 
 
-class PatientForAWhile(HttpToolsProtocol):
+class GuardedConnection(HttpToolsProtocol):
     """One connection. A request has to arrive in time, an answer has to be taken, silence ends."""
 
     arrive_within = ARRIVE_WITHIN

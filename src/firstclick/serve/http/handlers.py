@@ -16,13 +16,12 @@ from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
-from firstclick.serve.http.static import HEADERS as PAGE_HEADERS
-from firstclick.serve.http.static import pages
+from firstclick.serve.http.static import static_files
 from firstclick.serve.model.model import Model
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
 from firstclick.wire.feedback import ACCEPTED, ClickReport, Receipt
-from firstclick.wire.limits import MOST_ENTRIES, MOST_ITEMS_LISTED
+from firstclick.wire.limits import MOST_ENTRIES
 
 FILE = b"application/octet-stream"
 # The oldest age of the store's last answer that goes without saying.
@@ -39,18 +38,8 @@ def empty(asked: Asked) -> Answer:
 
 
 def recommend(asked: Asked) -> Answer:
-    body: schemas.Recommend = asked.body
-    shown = asked.service.recommend(
-        asked.path[0],
-        k=body.k,
-        candidates=body.candidates,
-        exclude=body.exclude,
-        pinned=body.pinned,
-        request_id=body.request_id,
-        context=body.context,
-        at_most=body.at_most,
-        features=body.features,
-    )
+    # The fields of the body are the arguments of the service.
+    shown = asked.service.recommend(asked.path[0], **msgspec.structs.asdict(asked.body))
     headers = [(b"firstclick-seq", b"%d" % shown.seq)]
     if (age := asked.service.caretaker.silence()) > LATELY:
         headers.append((b"firstclick-age", b"%.1f" % age))
@@ -70,7 +59,7 @@ async def _outcomes(asked: Asked, entries: Sequence[schemas.Feedback]) -> list[R
             )
             for entry in entries
         ],
-        partial(asked.site.mailbox.post, future),
+        partial(asked.site.inbox.post, future),
     )
     return await future
 
@@ -81,10 +70,8 @@ async def feedback(asked: Asked) -> Answer:
         # Not raised: what is raised is counted at the door, and the service has counted this one.
         code, content, headers = as_answer(outcome)
         return Answer(content, code, headers)
-    durability = _durability(asked)
-    if outcome.status == ACCEPTED:
-        return Answer(encode(schemas.Receipt("accepted", outcome.seq, durability)), 201)
-    return Answer(encode(schemas.Receipt("duplicate", outcome.seq, durability)))
+    receipt = schemas.Receipt(outcome.status, outcome.seq, _durability(asked))
+    return Answer(encode(receipt), 201 if outcome.status == ACCEPTED else 200)
 
 
 async def feedback_batch(asked: Asked) -> schemas.Outcomes:
@@ -134,8 +121,7 @@ def change_items(asked: Asked) -> schemas.Changed:
 
 def list_items(asked: Asked) -> schemas.ListedItems:
     model = asked.service.model(asked.path[0])
-    after = _whole(asked, "after", -1, at_least=-1)
-    limit = _whole(asked, "limit", 100, at_least=1, at_most=MOST_ITEMS_LISTED)
+    after, limit = asked.query["after"], asked.query["limit"]
     with model.lock:
         catalog, state = model.catalog, model.items
         rows = np.flatnonzero(catalog.hidden[after + 1 :] == 0)[: limit + 1] + after + 1
@@ -168,24 +154,12 @@ def _items(given: Sequence[schemas.NewItem]) -> list[Item]:
     return [Item(item.id, item.name, item.group, _row(item.features)) for item in given]
 
 
-def _whole(asked: Asked, name: str, default: int, *, at_least: int, at_most: int = 2**53) -> int:
-    """A whole number of the query."""
-    text = asked.query.get(name)
-    if text is None:
-        return default
-    digits = text.removeprefix("-")
-    value = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
-    if value is None or not at_least <= value <= at_most:
-        raise Malformed(f"{name} must be a whole number from {at_least} to {at_most}, got {text[:60]!r}")
-    return value
-
-
 # Models
 
 
-def list_models(asked: Asked) -> schemas.Models:
+def list_models(asked: Asked) -> schemas.ModelList:
     service = asked.service
-    return schemas.Models([_facts(service.model(name)) for name in service.names()])
+    return schemas.ModelList([_facts(service.model(name)) for name in service.names()])
 
 
 def create_model(asked: Asked) -> Answer:
@@ -306,6 +280,5 @@ def openapi(asked: Asked) -> Answer:
     return Answer(asked.site.openapi)
 
 
-def page(path: str, asked: Asked) -> Answer:
-    content, media = pages()[path]
-    return Answer(content, 200, PAGE_HEADERS, media)
+def static_file(path: str, asked: Asked) -> Answer:
+    return static_files()[path]

@@ -1,19 +1,45 @@
 """What a handler is given, and what it gives back."""
 
+import asyncio
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from firstclick.serve.config import Settings
+from firstclick.serve.dashboard.data import Views
+from firstclick.serve.http.metrics import Metrics
 from firstclick.serve.service import Service
-from firstclick.serve.store.store import ApiKey
-
-if TYPE_CHECKING:
-    from firstclick.serve.dashboard.data import Views
-    from firstclick.serve.http.loop_inbox import Mailbox
-    from firstclick.serve.http.metrics import Metrics
 
 JSON = b"application/json"
+
+
+class LoopInbox:
+    """Results from the writer's thread for the event loop. Waking it is slow: it is woken once for many."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[asyncio.Future[Any], Any]] = deque()
+        self._woken = False
+
+    def post(self, future: "asyncio.Future[Any]", result: Any) -> None:
+        """Have the future's loop set this result; from any thread."""
+        self._waiting.append((future, result))
+        # No lock: the result is in the queue before the flag is read, and `_empty` clears the flag before it
+        # reads the queue. Either it sees the result, or we see the cleared flag and wake it again.
+        if not self._woken:
+            self._woken = True
+            try:
+                future.get_loop().call_soon_threadsafe(self._empty)
+            except RuntimeError:
+                # The loop is closed, and with it everyone who waited. The writer has to go on.
+                self._woken = False
+
+    def _empty(self) -> None:
+        self._woken = False
+        while self._waiting:
+            future, result = self._waiting.popleft()
+            if not future.done():
+                future.set_result(result)
 
 
 @dataclass(slots=True)
@@ -22,21 +48,20 @@ class Site:
 
     service: Service
     settings: Settings
-    mailbox: "Mailbox"
-    metrics: "Metrics"
-    views: "Views"
+    inbox: LoopInbox
+    metrics: Metrics
+    views: Views
     openapi: bytes
 
 
 @dataclass(slots=True)
 class Asked:
-    """A request that was let in: its parameters, its body (a Struct, or bytes of a file), its key if any."""
+    """A request that was let in: its parameters, and its body (a Struct, or bytes of a file)."""
 
     site: Site
     path: tuple[str, ...]
     body: Any = None
-    query: Mapping[str, str] = field(default_factory=dict)
-    key: ApiKey | None = None
+    query: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def service(self) -> Service:

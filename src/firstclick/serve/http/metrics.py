@@ -3,14 +3,13 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.core import CounterMetricFamily as Counts
+from prometheus_client.core import GaugeMetricFamily as Gauge
+from prometheus_client.core import HistogramMetricFamily as Histogram
+from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
@@ -34,12 +33,8 @@ class Durations:
 
     def buckets(self) -> list[tuple[str, float]]:
         """Edge and how many took at most that long."""
-        total = 0
-        told = []
-        for edge, count in zip([*map(str, EDGES), "+Inf"], list(self.counts), strict=True):
-            total += count
-            told.append((edge, float(total)))
-        return told
+        totals = map(float, accumulate(list(self.counts)))
+        return list(zip([*map(str, EDGES), "+Inf"], totals, strict=True))
 
 
 class Metrics(Collector):
@@ -63,33 +58,20 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._of_requests()
         yield from self._of_models()
-        writer = self._service.writer
-        yield GaugeMetricFamily(
-            "firstclick_waiting_events", "Events that wait for a commit", value=writer.n_waiting
-        )
-        yield CounterMetricFamily("firstclick_commits", "Commits to the store", value=writer.commits)
-        yield CounterMetricFamily(
-            "firstclick_committed_events",
-            "Events in those commits, duplicates too; by commits: the mean size of a batch",
-            value=writer.events,
-        )
-        yield GaugeMetricFamily(
-            "firstclick_commit_seconds", "How long a commit took lately", value=writer.seconds
-        )
-        yield GaugeMetricFamily(
-            "firstclick_store_silence_seconds",
-            "How long the store has not answered",
-            value=self._service.caretaker.silence(),
-        )
+        writer, silence = self._service.writer, self._service.caretaker.silence()
+        yield Gauge("firstclick_waiting_events", "Events that wait for a commit", writer.n_waiting)
+        yield Counts("firstclick_commits", "Commits to the store", writer.commits)
+        sizes = "Events in those commits, duplicates too; by commits: the mean size of a batch"
+        yield Counts("firstclick_committed_events", sizes, writer.events)
+        yield Gauge("firstclick_commit_seconds", "How long a commit took lately", writer.seconds)
+        yield Gauge("firstclick_store_silence_seconds", "How long the store has not answered", silence)
 
     def _of_requests(self) -> Iterator[Metric]:
-        requests = CounterMetricFamily(
-            "firstclick_requests", "Requests answered", labels=["method", "route", "code"]
-        )
+        requests = Counts("firstclick_requests", "Requests answered", labels=["method", "route", "code"])
         for (method, route, code), n in sorted(self.requests.copy().items()):
             requests.add_metric([method, route, str(code)], n)
         yield requests
-        durations = HistogramMetricFamily(
+        durations = Histogram(
             "firstclick_request_seconds",
             "How long requests took, from their body to their answer",
             labels=["route"],
@@ -97,41 +79,31 @@ class Metrics(Collector):
         for route, found in sorted(self.durations.items()):
             durations.add_metric([route], found.buckets(), found.sum)
         yield durations
-        yield GaugeMetricFamily("firstclick_requests_running", "Requests being answered", value=self.running)
+        yield Gauge("firstclick_requests_running", "Requests being answered", self.running)
 
     def _of_models(self) -> Iterator[Metric]:
-        service = self._service
-        feedback = CounterMetricFamily(
-            "firstclick_feedback", "Feedback by what became of it", labels=["model", "outcome"]
-        )
-        recommended = CounterMetricFamily("firstclick_recommended", "Slates recommended", labels=["model"])
-        told = {
-            "seq": GaugeMetricFamily(
-                "firstclick_seq", "The last event that the model knows", labels=["model"]
-            ),
-            "lag": GaugeMetricFamily(
-                "firstclick_lag_seconds", "How long the log has had events that the model does not know",
-                labels=["model"],
-            ),
-            "snapshot": GaugeMetricFamily(
-                "firstclick_snapshot_seq", "The last event of the newest snapshot made here", labels=["model"]
-            ),
-            "items": GaugeMetricFamily("firstclick_items", "Items that can be shown", labels=["model"]),
-            "exploring": GaugeMetricFamily(
-                "firstclick_exploring_share", "Share of the last slates that differed from the best one",
-                labels=["model"],
-            ),
-        }  # fmt: skip
+        service, caretaker = self._service, self._service.caretaker
+        labels = ["model"]
+        feedback = Counts("firstclick_feedback", "Feedback by what became of it", labels=["model", "outcome"])
+        recommended = Counts("firstclick_recommended", "Slates recommended", labels=labels)
+        seq = Gauge("firstclick_seq", "The last event that the model knows", labels=labels)
+        behind = "How long the log has had events that the model does not know"
+        lag = Gauge("firstclick_lag_seconds", behind, labels=labels)
+        newest = "The last event of the newest snapshot made here"
+        snapshot = Gauge("firstclick_snapshot_seq", newest, labels=labels)
+        items = Gauge("firstclick_items", "Items that can be shown", labels=labels)
+        differing = "Share of the last slates that differed from the best one"
+        exploring = Gauge("firstclick_exploring_share", differing, labels=labels)
         for name in service.names():
             model = service.model(name)
             counts = dict(service.outcomes[name])
             for outcome in OUTCOMES:
                 feedback.add_metric([name, outcome], counts.get(outcome, 0))
             recommended.add_metric([name], service.recommended[name])
-            told["seq"].add_metric([name], model.seq)
-            told["lag"].add_metric([name], service.caretaker.lag(name))
-            told["snapshot"].add_metric([name], service.caretaker.snapshot_seq(name))
-            told["items"].add_metric([name], len(model.catalog))
+            seq.add_metric([name], model.seq)
+            lag.add_metric([name], caretaker.lag(name))
+            snapshot.add_metric([name], caretaker.snapshot_seq(name))
+            items.add_metric([name], len(model.catalog))
             if (share := service.exploring[name].share()) is not None:
-                told["exploring"].add_metric([name], share[0])
-        yield from (feedback, recommended, *told.values())
+                exploring.add_metric([name], share[0])
+        yield from (feedback, recommended, seq, lag, snapshot, items, exploring)

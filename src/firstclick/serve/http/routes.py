@@ -13,23 +13,34 @@ from firstclick.serve.dashboard.data import View
 from firstclick.serve.http import handlers
 from firstclick.serve.http.auth import Role
 from firstclick.serve.http.errors import NoSuchPath, WrongMethod
-from firstclick.serve.http.static import pages
+from firstclick.serve.http.static import static_files
 from firstclick.wire import limits, schemas
+from firstclick.wire.errors import Malformed
 
 PLACE = None  # the key under which a tree of paths holds whatever stands for a parameter
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A parameter behind the question mark."""
+    """A parameter behind the question mark: a whole number."""
 
     summary: str
     at_least: int
     at_most: int
     default: int
 
+    def read(self, name: str, text: str) -> int:
+        """The number that was sent, or Malformed."""
+        digits = text.removeprefix("-")
+        value = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
+        if value is None or not self.at_least <= value <= self.at_most:
+            raise Malformed(
+                f"{name} must be a whole number from {self.at_least} to {self.at_most}, got {text[:60]!r}"
+            )
+        return value
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(eq=False)
 class Route:
     """What can be asked, by whom, in which form, and what can come of it."""
 
@@ -56,13 +67,10 @@ class Route:
     def __post_init__(self) -> None:
         if not isinstance(self.role, Role):
             raise TypeError(f"{self.method} {self.path}: say which role may do this, got {self.role!r}")
-        awaited = asyncio.iscoroutinefunction(self.handler)
-        object.__setattr__(self, "awaited", awaited)
-        decoder = None if self.body in (None, bytes) else msgspec.json.Decoder(self.body)
-        object.__setattr__(self, "decoder", decoder)
-
-    awaited: bool = field(init=False)
-    decoder: "msgspec.json.Decoder[Any] | None" = field(init=False)
+        self.awaited = asyncio.iscoroutinefunction(self.handler)
+        self.decoder: msgspec.json.Decoder[Any] | None = None
+        if self.body not in (None, bytes):
+            self.decoder = msgspec.json.Decoder(self.body)
 
     @property
     def parameters(self) -> list[str]:
@@ -123,7 +131,7 @@ ROUTES: list[Route] = [
             "limit": Query(summary="at most", at_least=1, at_most=limits.MOST_ITEMS_LISTED, default=100),
         },
     ),
-    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=schemas.Models),
+    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=schemas.ModelList),
     Route(
         "POST", "/v1/models", ADMIN, handlers.create_model,
         "A new model.",
@@ -155,7 +163,7 @@ ROUTES: list[Route] = [
     ),
     Route(
         "POST", f"{MODEL}/rollback", ADMIN, handlers.roll_back,
-        "Know again what was known after event `seq`. The log keeps all that came since.",
+        "Roll the model back to event `seq`. The log keeps all that came since.",
         body=schemas.Rollback, answer=schemas.Changed, refused=(404, 503), in_pool=True, long=True,
         example={"seq": 1},
     ),
@@ -176,9 +184,9 @@ ROUTES: list[Route] = [
         "Answers nothing, for measuring: what a request costs before anything is done.",
         body=schemas.Nothing, answer=schemas.Nothing, example={},
     ),
-    Route("GET", "/health/live", OPEN, handlers.live, "The process turns.", answer=schemas.Live, always=True),
+    Route("GET", "/health/live", OPEN, handlers.live, "Liveness probe.", answer=schemas.Live, always=True),
     Route(
-        "GET", "/health/ready", OPEN, handlers.ready, "Requests can be sent here.",
+        "GET", "/health/ready", OPEN, handlers.ready, "Readiness probe: requests can be sent here.",
         answer=schemas.Ready, refused=(503,), always=True,
     ),
     Route(
@@ -187,8 +195,11 @@ ROUTES: list[Route] = [
     ),
     Route("GET", "/openapi.json", READ, handlers.openapi, "This document.", answer=dict[str, Any]),
     *(
-        Route("GET", path, OPEN, partial(handlers.page, path), f"The dashboard: {path}", in_document=False)
-        for path in pages()
+        Route(
+            "GET", path, OPEN, partial(handlers.static_file, path), f"The dashboard: {path}",
+            in_document=False,
+        )
+        for path in static_files()
     ),
 ]  # fmt: skip
 

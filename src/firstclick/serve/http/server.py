@@ -8,8 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Coroutine
-from types import FrameType, TracebackType
+from types import FrameType
 
 import uvicorn
 
@@ -17,7 +16,7 @@ from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings, shown_store
 from firstclick.serve.http.app import App
 from firstclick.serve.http.auth import is_loopback
-from firstclick.serve.http.connection import MOST_CONNECTIONS, PatientForAWhile
+from firstclick.serve.http.connection import MOST_CONNECTIONS, GuardedConnection
 from firstclick.serve.service import Service
 
 log = logging.getLogger("firstclick.serve")
@@ -90,7 +89,9 @@ class Server:
         gc.collect()
         gc.freeze()
         try:
-            _run_in_loop(self._serve(), self._uvicorn)
+            # On uvloop where there is one.
+            with asyncio.Runner(loop_factory=self._uvicorn.config.get_loop_factory()) as runner:
+                runner.run(self._serve())
         finally:
             sys.setswitchinterval(usual)
             gc.unfreeze()
@@ -121,27 +122,10 @@ class Server:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop()
         assert self._thread is not None
         self._thread.join()
-
-
-def run(service: Service, settings: Settings) -> int:
-    """Serve until asked to stop, then close the service; the exit code of the process."""
-    try:
-        return Server(service, settings).run()
-    finally:
-        service.close()
-
-
-def _run_in_loop(serving: Coroutine[None, None, None], server: uvicorn.Server) -> None:
-    """On uvloop where there is one."""
-    factory = server.config.get_loop_factory()
-    with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(serving)
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -158,12 +142,12 @@ def _bound(host: str, port: int) -> socket.socket:
         raise InvalidInput(f"cannot listen at {host}, port {port}: {reason}") from None
 
 
-def _protocol() -> type[PatientForAWhile]:
+def _protocol() -> type[GuardedConnection]:
     """Connections up to what the system lets this process open."""
     try:
         import resource
     except ImportError:  # Windows
-        return PatientForAWhile
+        return GuardedConnection
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     most = MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, files - OTHER_FILES)
-    return type("Protocol", (PatientForAWhile,), {"most_connections": most})
+    return type("Protocol", (GuardedConnection,), {"most_connections": most})

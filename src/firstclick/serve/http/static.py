@@ -2,7 +2,8 @@
 
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+
+from firstclick.serve.http.messages import Answer
 
 TYPES = {
     ".html": b"text/html; charset=utf-8",
@@ -19,20 +20,13 @@ POLICY = (
 HEADERS = [(b"content-security-policy", POLICY), (b"referrer-policy", b"no-referrer")]
 
 
-class Page(NamedTuple):
-    """A file as it is sent."""
-
-    content: bytes
-    media: bytes
-
-
 @cache
-def pages() -> dict[str, Page]:
-    """Path to page, of all files of the dashboard."""
-    found: dict[str, Page] = {}
+def static_files() -> dict[str, Answer]:
+    """Path to answer, of all files of the dashboard."""
+    found: dict[str, Answer] = {}
     for file in files("firstclick.serve").joinpath("dashboard").iterdir():
         suffix = "." + file.name.rpartition(".")[2]
         if suffix in TYPES and file.is_file():
             path = "/" if file.name == START_PAGE else f"/ui/{file.name}"
-            found[path] = Page(file.read_bytes(), TYPES[suffix])
+            found[path] = Answer(file.read_bytes(), 200, HEADERS, TYPES[suffix])
     return dict(sorted(found.items()))

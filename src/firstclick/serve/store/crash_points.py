@@ -6,7 +6,6 @@
 
 import os
 import signal
-from collections.abc import Mapping
 
 STEPS = (
     "before begin",
@@ -23,29 +22,21 @@ STEPS = (
 )
 
 
-class _Fuse:
-    """How many more times a step may be passed."""
+class _Kill:
+    """The step at which the process ends, and how many more times it is passed before."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        name, _, times = environment.get("FIRSTCLICK_KILL_AT", "").partition(":")
-        self.name = name
-        self.left = int(times or 1)
-
-    def burn(self) -> None:
-        self.left -= 1
-        if self.left <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-_fuse = _Fuse(os.environ)
+    step, _, _times = os.environ.get("FIRSTCLICK_KILL_AT", "").partition(":")
+    left = int(_times or 1)
 
 
 def step(name: str) -> None:
     """The process is here now."""
-    if name == _fuse.name:
-        _fuse.burn()
+    if name == _Kill.step:
+        _Kill.left -= 1
+        if _Kill.left <= 0:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def kill_at(name: str, times: int) -> None:
     """As the variable does, for a process that was forked from a running one."""
-    _fuse.name, _fuse.left = name, times
+    _Kill.step, _Kill.left = name, times

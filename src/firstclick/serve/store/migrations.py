@@ -75,19 +75,27 @@ class Migrated(Protocol):
         """Step `number` and its number, in one transaction; nothing when another process was faster."""
 
 
-def check_known(name: str, schema: int, known: int) -> None:
-    """Refuse a database that a newer version made: what its tables mean cannot be known here."""
-    if schema > known:
+def migrate(name: str, database: Migrated, steps: Sequence[Sequence[str]]) -> None:
+    """Bring the database to the newest schema."""
+    for number in range(_known(name, database, steps) + 1, len(steps) + 1):
+        database.apply(number, steps[number - 1])
+        step("after migration step")
+
+
+def check_current(name: str, database: Migrated, steps: Sequence[Sequence[str]]) -> None:
+    """Refuse a database that has another schema than this version's."""
+    if (schema := _known(name, database, steps)) < len(steps):
         raise InvalidInput(
-            f"{name} was made by a newer firstclick (schema {schema}, this one knows {known}); install that "
-            "version, or name another store"
+            f"{name} was made by an older firstclick (schema {schema}, this one reads {len(steps)}), or is "
+            "empty; start a server on it once, which brings it up to date"
         )
 
 
-def migrate(name: str, database: Migrated, steps: Sequence[Sequence[str]]) -> None:
-    """Bring the database to the newest schema."""
-    schema = database.number()
-    check_known(name, schema, len(steps))
-    for number in range(schema + 1, len(steps) + 1):
-        database.apply(number, steps[number - 1])
-        step("after migration step")
+def _known(name: str, database: Migrated, steps: Sequence[Sequence[str]]) -> int:
+    """The schema's number; a newer version's is refused, because what its tables mean is not known here."""
+    if (schema := database.number()) > len(steps):
+        raise InvalidInput(
+            f"{name} was made by a newer firstclick (schema {schema}, this one knows {len(steps)}); install "
+            "that version, or name another store"
+        )
+    return schema

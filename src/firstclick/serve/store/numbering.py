@@ -1,10 +1,10 @@
 """Which events of a batch are new, and the numbers they get: the same for every kind of store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import NewEvent
-from firstclick.serve.store.store import Appended
 from firstclick.wire.errors import Unknown
 
 Batch = Sequence[tuple[int, NewEvent]]
@@ -12,6 +12,14 @@ Batch = Sequence[tuple[int, NewEvent]]
 Known = Mapping[tuple[int, bytes], tuple[int, bytes]]
 # model, seq, kind, nonce, payload, received
 Row = tuple[int, int, int, bytes, bytes, float]
+
+
+class Appended(NamedTuple):
+    """Where an event stands in the log, and what stands there: of two with one nonce, the first."""
+
+    seq: int
+    new: bool
+    payload: bytes
 
 
 def numbered(batch: Batch, heads: Mapping[int, int], known: Known) -> tuple[list[Row], list[Appended]]:
@@ -50,12 +58,3 @@ def first_rows(model: int, name: str, events: Sequence[NewEvent]) -> list[Row]:
                 f"events {answer.seq} and {place + 1} of model {name!r} have one nonce; each has its own"
             )
     return rows
-
-
-def gaps(counted: Iterable[tuple[int, str, int, int, int | None, int | None]]) -> list[str]:
-    """What is wrong with the numbers of logs, given id, name, head, how many events, first and last seq."""
-    return [
-        f"the log of model {name!r} should hold events 1 to {head}, and holds {n} from {first} to {last}"
-        for _, name, head, n, first, last in counted
-        if n != head or (n and (first, last) != (1, head))
-    ]

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -25,13 +25,17 @@ PATIENT_SECONDS = 3600.0
 # Any number, the same in all versions: who holds this lock changes the tables.
 MIGRATION_LOCK = 0x66697273
 T = TypeVar("T")
-Parameters = Sequence[object] | Mapping[str, object]
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that does not wait for an answer for ever."""
+    """A connection that does not wait for an answer for ever, and reads `?` as `%s`."""
 
     patience = ANSWER_SECONDS
+
+    def execute(  # type: ignore[override]
+        self, query: str, params: Sequence[object] | None = None, *, binary: bool = False
+    ) -> psycopg.Cursor[tuple[Any, ...]]:
+        return super().execute(query.replace("?", "%s").encode(), params, binary=binary)
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **options: Any) -> T:
         return super().wait(_limited(gen, time.monotonic() + self.patience), *args, **options)
@@ -97,14 +101,14 @@ class Link:
         )
         # An administrator may ask for more than `on` (remote_apply), not for less.
         connection.execute(
-            "SELECT set_config('synchronous_commit', CASE WHEN %s THEN 'off' WHEN "
+            "SELECT set_config('synchronous_commit', CASE WHEN ? THEN 'off' WHEN "
             "current_setting('synchronous_commit') IN ('off', 'local') THEN 'on' "
             "ELSE current_setting('synchronous_commit') END, false), "
             # Others commit while we wait for a row; what they did must be seen then.
             "set_config('default_transaction_isolation', 'read committed', false), "
-            "set_config('default_transaction_read_only', %s, false), "
-            "set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false), "
-            "set_config('idle_in_transaction_session_timeout', %s, false)",
+            "set_config('default_transaction_read_only', ?, false), "
+            "set_config('statement_timeout', ?, false), set_config('lock_timeout', ?, false), "
+            "set_config('idle_in_transaction_session_timeout', ?, false)",
             (
                 self._relaxed,
                 "on" if self._read_only else "off",
@@ -127,24 +131,24 @@ class Link:
                 self._drop_idle()  # They were lost with this one.
             raise in_words(error, self.name) from error
 
-    def rows(self, statement: str, parameters: Parameters = ()) -> list[Any]:
+    def rows(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """The answer to one statement, which may be asked twice: an idle connection can have been lost."""
         old = bool(self._idle)
         try:
-            return self._rows(statement, parameters)
+            return self._rows(statement, values)
         except Unavailable as error:
             if not old or getattr(error.__cause__, "sqlstate", "") not in LOST:
                 raise
-        return self._rows(statement, parameters)
+        return self._rows(statement, values)
 
-    def _rows(self, statement: str, parameters: Parameters) -> list[Any]:
+    def _rows(self, statement: str, values: Sequence[object]) -> list[Any]:
         connection: Connection | None = None
         with self._told():
             with suppress(IndexError):
                 connection = self._idle.pop()
             connection = connection or self._connect()
             try:
-                found = connection.execute(statement.encode(), parameters, binary=True).fetchall()
+                found = connection.execute(statement, values, binary=True).fetchall()
             except BaseException:
                 connection.close()
                 raise
@@ -237,13 +241,13 @@ class Schema:
     def apply(self, number: int, statements: Sequence[str]) -> None:
         """One step and its number, in one transaction; nothing when another process was faster."""
         with self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
+            self._connection.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATION_LOCK,))
             if self.number() >= number:
                 return
             for statement in statements:
-                self._connection.execute(statement.encode())
+                self._connection.execute(statement)
             self._connection.execute(
-                "INSERT INTO firstclick_meta VALUES ('schema', %s) ON CONFLICT (key) DO UPDATE SET value = "
+                "INSERT INTO firstclick_meta VALUES ('schema', ?) ON CONFLICT (key) DO UPDATE SET value = "
                 "excluded.value",
                 (str(number),),
             )

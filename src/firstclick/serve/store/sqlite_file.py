@@ -1,4 +1,4 @@
-"""A SQLite file that one process writes: its lock and its connections.
+"""A SQLite file that one process writes: its lock, its connections, and its errors in words.
 
 One connection writes and checkpoints, under a lock; readers have connections of their own that cannot write.
 So the race of SQLite before 3.51.3, in which two connections reset the write-ahead log at once and damage the
@@ -10,17 +10,17 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from firstclick.errors import InvalidInput
+from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.serve.store import migrations
 from firstclick.serve.store.crash_points import step
-from firstclick.serve.store.sqlite_errors import BUSY_SECONDS, in_words
 from firstclick.wire.errors import StoreBroken, Unavailable
 
 OLDEST_SQLITE = (3, 25, 0)
+BUSY_SECONDS = 2.0
 # About how many pages the write-ahead log gets before they are carried over to the file: 8 MB.
 CHECKPOINT_PAGES = 2000
 WAL_BYTES_KEPT = 64_000_000
@@ -135,17 +135,9 @@ class SqliteFile:
         migrations.migrate(str(self.path), Schema(connection, self.path), migrations.SQLITE_STEPS)
 
     def _check_readable(self) -> None:
-        connection = self._connect("ro")
-        try:
-            schema, known = Schema(connection, self.path).number(), len(migrations.SQLITE_STEPS)
-        finally:
-            connection.close()
-        migrations.check_known(str(self.path), schema, known)
-        if schema < known:
-            raise InvalidInput(
-                f"{self.path} was made by an older firstclick (schema {schema}, this one reads {known}); "
-                "start a server on it once, which brings it up to date"
-            )
+        with closing(self._connect("ro")) as connection:
+            schema = Schema(connection, self.path)
+            migrations.check_current(str(self.path), schema, migrations.SQLITE_STEPS)
 
     # -- reading
 
@@ -170,10 +162,10 @@ class SqliteFile:
         if self._closed:
             self.close()
 
-    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Any]:
+    def rows(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
         """The answer to a query."""
         with self.reading() as connection:
-            return connection.execute(statement, parameters).fetchall()
+            return connection.execute(statement, values).fetchall()
 
     # -- writing
 
@@ -258,6 +250,43 @@ class Schema:
             self._connection.execute(statement)
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?)", (str(number),))
         self._connection.execute("COMMIT")
+
+
+def in_words(error: sqlite3.Error, path: Path, *, opening: bool = False) -> FirstclickError | sqlite3.Error:
+    """What an error of SQLite means for the caller; errors of our own making stay as they are."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return error
+    match code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return Unavailable(
+                f"{path} was locked by another program for {BUSY_SECONDS:g} s; send the same again when it "
+                "is done"
+            )
+        case sqlite3.SQLITE_FULL:
+            return Unavailable(f"the disk of {path} is full; make room and send the same again")
+        case sqlite3.SQLITE_IOERR if code == sqlite3.SQLITE_IOERR_WRITE:
+            # Refused before it was on its way to the disk, as by a quota: what was there is not touched.
+            return Unavailable(
+                f"{path} cannot be written now (a quota, or a limit of file sizes); send the same again"
+            )
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
+            if opening:
+                return InvalidInput(f"{path} cannot be opened to be written ({error}); see its permissions")
+            return Unavailable(f"{path} cannot be opened or written now ({error}); send the same again later")
+        case sqlite3.SQLITE_NOTADB:
+            return StoreBroken(f"{path} is not a SQLite database; name another file, or restore this one")
+        case sqlite3.SQLITE_CORRUPT:
+            return StoreBroken(f"{path} is damaged ({error}); restore a copy of it")
+        case sqlite3.SQLITE_CONSTRAINT if code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY:
+            # A seq that was free by the model's head.
+            return StoreBroken(f"{path} contradicts itself ({error}); audit it")
+        case sqlite3.SQLITE_CONSTRAINT:
+            return InvalidInput(f"a value breaks a rule of the store ({error}); nothing was written")
+    return StoreBroken(
+        f"{path}: {error} ({error.sqlite_errorname}); what was not acknowledged may be lost, and nothing "
+        "more is written until a restart"
+    )
 
 
 def _check_path(path: Path, *, read_only: bool) -> None:

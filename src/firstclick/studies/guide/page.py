@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from firstclick.registry import is_research
-from firstclick.report.rounding import MISSING, with_error
 from firstclick.report.tables import TableBlock, terminal_table
+from firstclick.rounding import MISSING, with_error
 from firstclick.studies.guide.families import FLOOR, class_of, family_of, in_order
 from firstclick.studies.guide.standings import Line, worlds_in
 from firstclick.studies.guide.stock import StockWorld

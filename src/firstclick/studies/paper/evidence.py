@@ -1,78 +1,79 @@
-"""What the claims of the paper look at: the comparisons of one data set."""
+"""What was measured on one data set, as plain numbers: all that the claims of the paper look at."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from firstclick.errors import InvalidInput
 from firstclick.experiments.comparison import Comparison
 from firstclick.experiments.file import ALL
 from firstclick.studies.paper.experiments import Mode
+from firstclick.studies.paper.statistics import Runs
+
+# The first of so many equal parts of a run is where a policy starts to learn.
+LEARNING_PARTS = 10
+
+
+@dataclass(frozen=True)
+class Case:
+    """One policy in one setting. What is not given is the setting that all experiments share."""
+
+    policy: str = "cascade-lin-ts"
+    items: int | str = 256
+    rank: int | None = 20
+    k: int = 4
+    group: bool = False
+
+    def __str__(self) -> str:
+        words = [self.policy]
+        words += [f"{self.items} items"] if self.items != Case.items else []
+        words += [f"{self.rank} features"] if self.rank != Case.rank else []
+        words += [f"{self.k} shown"] if self.k != Case.k else []
+        words += ["in the group"] if self.group else []
+        return ", ".join(words)
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
-    """The evidence of one data set: `claims.Evidence` as the comparisons give it."""
+class Evidence:
+    """The counts of a data set and the sums of its runs. Run i of every case meets the same users."""
 
-    comparisons: Sequence[Comparison]
-    mode: Mode
-
-    @property
-    def synthetic(self) -> bool:
-        return self.comparisons[0].dataset.source.synthetic
-
-    @property
-    def steps(self) -> int:
-        return self.comparisons[0].setting.steps
-
-    @property
-    def facts(self) -> Mapping[str, int]:
-        dataset = self.comparisons[0].dataset
-        users, items = dataset.matrix.shape
-        return {**dataset.interactions.facts, "kept users": users, "kept items": items}
-
-    @property
-    def group_sizes(self) -> Mapping[str, int]:
-        groups = self.comparisons[0].dataset.interactions.groups()
-        return {group: len(items) for group, items in groups.items()}
-
-    @property
-    def group(self) -> str:
-        return next((one.setting.group for one in self.comparisons if one.setting.group), "")
-
-    def runs(
-        self, policy: str, *, items: int | str = 256, rank: int = 20, k: int = 4, group: bool = False,
-        measure: str = "expected_regret", step: int | None = None,
-    ) -> NDArray[np.float64] | None:  # fmt: skip
-        label = self.mode.replaced.get(policy, policy)
-        for comparison in self._at(items, rank, k, group):
-            for result in comparison.results.results:
-                if result.policy == label:
-                    at = -1 if step is None else _place_of(step, comparison.results.step)
-                    return np.asarray(getattr(result, measure)[:, at])
-        return None
-
-    def optimal(
-        self, *, items: int | str = 256, rank: int = 20, k: int = 4, group: bool = False
-    ) -> NDArray[np.float64] | None:
-        for comparison in self._at(items, rank, k, group):
-            return comparison.optimal_rewards
-        return None
-
-    def _at(self, items: int | str, rank: int, k: int, group: bool) -> list[Comparison]:
-        return [
-            one
-            for one in self.comparisons
-            if (one.setting.rank, one.setting.k, bool(one.setting.group)) == (rank, k, group)
-            and one.setting.n_items == (one.dataset.matrix.shape[1] if items == ALL else items)
-        ]
+    synthetic: bool
+    steps: int  # of each run
+    facts: Mapping[str, int]  # what the source counted; 'kept users' and 'kept items' are of the matrix
+    group_sizes: Mapping[str, int]  # kept items in each group
+    group: str  # the group of experiment 3, '' if it was not played
+    # One sum per run. A case that was not played is missing.
+    regret: dict[Case, Runs] = field(default_factory=dict)  # expected
+    early_regret: dict[Case, Runs] = field(default_factory=dict)  # in the first tenth of the steps
+    reward: dict[Case, Runs] = field(default_factory=dict)  # clicks
+    best: dict[Case, Runs] = field(default_factory=dict)  # clicks that the greedy best slate would get
 
 
-def _place_of(step: int, recorded: NDArray[np.int64]) -> int:
-    place = int(np.searchsorted(recorded, step))
-    if place == len(recorded) or recorded[place] != step:
-        near = ", ".join(str(one) for one in recorded[max(place - 1, 0) : place + 1])
-        raise InvalidInput(f"step {step} must be one of those recorded; nearest: {near}")
-    return place
+def evidence_of(comparisons: Sequence[Comparison], mode: Mode) -> Evidence:
+    """The evidence in the comparisons of one data set. Policies go by their names in the paper's mode."""
+    dataset, steps = comparisons[0].dataset, comparisons[0].setting.steps
+    users, items = dataset.matrix.shape
+    evidence = Evidence(
+        synthetic=dataset.source.synthetic,
+        steps=steps,
+        facts={**dataset.interactions.facts, "kept users": users, "kept items": items},
+        group_sizes={group: len(members) for group, members in dataset.interactions.groups().items()},
+        group=next((one.setting.group for one in comparisons if one.setting.group), ""),
+    )
+    names = {played: name for name, played in mode.replaced.items()}
+    for comparison in comparisons:
+        setting, recorded = comparison.setting, comparison.results.step
+        for result in comparison.results.results:
+            policy = names.get(result.policy, result.policy)
+            sizes: list[int | str] = [setting.n_items, *([ALL] if setting.n_items == items else [])]
+            for size in sizes:
+                case = Case(policy, size, setting.rank, setting.k, bool(setting.group))
+                if case in evidence.regret:
+                    continue
+                evidence.regret[case] = result.expected_regret[:, -1]
+                evidence.reward[case] = result.reward[:, -1]
+                evidence.best[case] = comparison.optimal_rewards * steps
+                if steps >= LEARNING_PARTS:
+                    (early,) = np.flatnonzero(recorded == steps // LEARNING_PARTS)
+                    evidence.early_regret[case] = result.expected_regret[:, early]
+    return evidence

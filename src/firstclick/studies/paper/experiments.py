@@ -16,7 +16,7 @@ from firstclick.registry import make_policy
 EXPERIMENTS = ("1", "2", "3", "4", "sigma", "c")
 DATASETS = ("yelp", "million-song", "movielens")
 MODES = ("paper", "authors")
-# Where learners are compared: the experiment that others may join.
+# Where policies are compared: the experiment that others may join.
 BESIDE = "1"
 SYNTHETIC = "synthetic-"
 

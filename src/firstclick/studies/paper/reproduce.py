@@ -16,7 +16,7 @@ from firstclick.experiments.results import installed_versions
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.policies.base import Policy
-from firstclick.report.claims import FAILS, ClaimRow, claims_headline
+from firstclick.report.claims import ClaimRow, claims_headline
 from firstclick.report.comparisons import plots_of, sweep_plot
 from firstclick.report.experiment import (
     CURVES,
@@ -33,8 +33,8 @@ from firstclick.report.grid import grid_figure
 from firstclick.report.page import FigureBlock, Page, html_page
 from firstclick.report.panel import Plot
 from firstclick.report.style import base_name
-from firstclick.studies.paper.claim import METHOD, PAPER_STEPS, TITLES, WORDS, Judged, as_json, judge
-from firstclick.studies.paper.evidence import Measured
+from firstclick.studies.paper.claims import TITLES, WORDS
+from firstclick.studies.paper.evidence import evidence_of
 from firstclick.studies.paper.experiments import (
     BESIDE,
     EXPERIMENTS,
@@ -43,6 +43,9 @@ from firstclick.studies.paper.experiments import (
     experiments_of,
     mode_named,
 )
+from firstclick.studies.paper.judge import METHOD, PAPER_STEPS, as_json, judge
+from firstclick.studies.paper.statistics import CHANCE, fewest_runs
+from firstclick.studies.paper.verdicts import FAILS
 
 # Figure 2 of the paper, column by column: the experiment, what is drawn, and what it is called.
 FIGURE_2 = (
@@ -51,8 +54,6 @@ FIGURE_2 = (
     ("4", "expected_regret", "(c) regret by K"),
     ("4", "reward", "(d) reward by K"),
 )
-# Below this a sign test cannot reject anything.
-FEWEST_RUNS = 6
 SWEPT = {"sigma": "learning rate sigma", "c": "width c of CascadeLinUCB"}
 
 
@@ -94,8 +95,7 @@ def reproduce(
         experiments, mode, [dataset.source for dataset in datasets], groups=groups, steps=steps, runs=runs,
         seed=seed,
     )  # fmt: skip
-    if extras:
-        declared = [one.with_extras() for one in declared]
+    declared = [one.with_extras() if extras else one for one in declared]
     declared = [
         replace(one, policies=(*one.policies, *policies)) if one.name == BESIDE else one for one in declared
     ]
@@ -104,33 +104,25 @@ def reproduce(
 
     # Real data last, so that it counts where its stand-in is played beside it.
     ordered = sorted(datasets, key=lambda dataset: not dataset.source.synthetic)
-    judged = judge(
-        {
-            dataset_name(dataset.source): Measured(
-                [one for one in comparisons if one.dataset is dataset], mode
-            )
-            for dataset in ordered
-        }
-    )
-    claims = as_json(
-        judged,
-        about={"mode": mode.name, "steps": steps, "runs": runs, "seed": seed},
-        data={
-            dataset_name(dataset.source): {
-                "title": dataset.title,
-                "synthetic": dataset.source.synthetic,
-                "sha256": dataset.digest,
-            }
-            for dataset in ordered
-        },
-    )
+    evidence, data = {}, {}
+    for dataset in ordered:
+        name, synthetic = dataset_name(dataset.source), dataset.source.synthetic
+        evidence[name] = evidence_of([one for one in comparisons if one.dataset is dataset], mode)
+        data[name] = {"title": dataset.title, "synthetic": synthetic, "sha256": dataset.digest}
+    judged = judge(evidence)
+    claims = as_json(judged, {"mode": mode.name, "steps": steps, "runs": runs, "seed": seed}, data)
     write_whole(folder / "claims.json", (json.dumps(claims, indent=1, ensure_ascii=False) + "\n").encode())
     figures = _figures(comparisons, datasets)
     for stem, block in figures:
         save_all(block.figure, folder / stem)
-    # Claims about data that was not played are in claims.json alone.
-    played = {dataset_name(dataset.source) for dataset in datasets}
-    rows = tuple(_row(one) for one in judged if one.claim.dataset in played)
+    rows = tuple(
+        ClaimRow(
+            claim.id, claim.section, TITLES[claim.dataset], claim.sentence, claim.criterion.rule,
+            finding.measured, finding.verdict, finding.reason,
+        )
+        for claim, finding in judged
+        if claim.dataset in evidence  # Claims about data that was not played are in claims.json alone.
+    )  # fmt: skip
     page = Page(
         title="Cascading Bandits for Large-Scale Recommendation Problems, reproduced",
         subtitle=" · ".join(dataset.title for dataset in datasets),
@@ -142,7 +134,9 @@ def reproduce(
         method=METHOD,
         words={word.phrase: f"{word.of} is {word.limits}: {word.reason}" for word in WORDS},
         tables=tuple(
-            regret_table(_heading(name, mine), mine)
+            regret_table(
+                f"{'Sweep' if name in SWEPT else 'Experiment'} {name}: {mine[0].experiment.title}", mine
+            )
             for name in experiments
             if (mine := [one for one in comparisons if one.experiment.name == name])
         ),
@@ -201,10 +195,10 @@ def _titled(comparisons: Sequence[Comparison], measure: str, title: str) -> Plot
 def _told(comparisons: Sequence[Comparison], datasets: Sequence[Dataset], mode: Mode) -> tuple[str, ...]:
     """What was run, in two or three sentences."""
     played = list(dict.fromkeys(one.experiment.name for one in comparisons))
-    learners = dict.fromkeys(base_name(one.policy) for each in comparisons for one in each.results.results)
+    policies = dict.fromkeys(base_name(one.policy) for each in comparisons for one in each.results.results)
     titles = ", ".join(one.title for one in datasets)
     sentences = [
-        f"{_listed(played)} on {titles}, with {', '.join(learners)}. "
+        f"{_listed(played)} on {titles}, with {', '.join(policies)}. "
         "Regret is counted in clicks against the greedy best slate of each split."
     ]
     if mode.training.one_split:
@@ -217,33 +211,12 @@ def _told(comparisons: Sequence[Comparison], datasets: Sequence[Dataset], mode: 
 
 def _listed(played: Sequence[str]) -> str:
     """'Experiments 1, 2 of Zong et al. 2016, and sweep of sigma for what it leaves open'."""
-    paper = [name for name in played if name not in SWEPT]
-    swept = [name for name in played if name in SWEPT]
-    parts = [f"experiment{'s' * (len(paper) > 1)} {', '.join(paper)} of Zong et al. 2016"] if paper else []
-    parts += (
-        [f"sweep{'s' * (len(swept) > 1)} of {' and '.join(swept)} for what it leaves open"] if swept else []
-    )
+    paper = ", ".join(name for name in played if name not in SWEPT)
+    swept = " and ".join(name for name in played if name in SWEPT)
+    parts = [f"experiment{'s' * (',' in paper)} {paper} of Zong et al. 2016"] if paper else []
+    parts += [f"sweep{'s' * (' ' in swept)} of {swept} for what it leaves open"] if swept else []
     text = ", and ".join(parts)
     return text[0].upper() + text[1:]
-
-
-def _heading(name: str, comparisons: Sequence[Comparison]) -> str:
-    kind = "Sweep" if name in SWEPT else "Experiment"
-    return f"{kind} {name}: {comparisons[0].experiment.title}"
-
-
-def _row(judged: Judged) -> ClaimRow:
-    claim, finding = judged.claim, judged.finding
-    return ClaimRow(
-        id=claim.id,
-        section=claim.section,
-        dataset=TITLES[claim.dataset],
-        sentence=claim.sentence,
-        rule=claim.rule,
-        measured=finding.measured,
-        verdict=finding.verdict,
-        reason=finding.reason,
-    )
 
 
 def _of_made_up(datasets: Sequence[Dataset]) -> tuple[str, ...]:
@@ -259,10 +232,9 @@ def _of_made_up(datasets: Sequence[Dataset]) -> tuple[str, ...]:
 def _summary(rows: tuple[ClaimRow, ...], steps: int, runs: int) -> str:
     """The verdicts counted, the claims that do not hold, and what verdicts need if it was not given."""
     lines = [claims_headline(rows)]
-    if steps != PAPER_STEPS or runs < FEWEST_RUNS:
-        lines.append(
-            f"Verdicts need {PAPER_STEPS:,} steps, as in the paper, and at least {FEWEST_RUNS} runs."
-        )
+    fewest = fewest_runs(CHANCE / 2)
+    if steps != PAPER_STEPS or runs < fewest:
+        lines.append(f"Verdicts need {PAPER_STEPS:,} steps, as in the paper, and at least {fewest} runs.")
     lines += [
         f"  {row.verdict}: {row.dataset}: {row.sentence}"
         for row in rows

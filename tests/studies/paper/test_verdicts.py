@@ -1,4 +1,4 @@
-"""Comparisons of paired runs: made-up evidence in which each kind holds, fails and cannot be told."""
+"""Verdicts on paired runs: made-up evidence in which each comparison holds, fails and cannot be told."""
 
 import math
 import re
@@ -9,32 +9,22 @@ import numpy as np
 import pytest
 from made_evidence import LIN_TS, RANKED, UCB1, Made
 
-from firstclick.report.claims import FAILS, HOLDS, UNTESTABLE
-from firstclick.studies.paper import thresholds as words
-from firstclick.studies.paper.checks import Cell, Finding, Rule
-from firstclick.studies.paper.paired_tests import (
-    Part,
-    best_outgrows,
-    every,
-    learns,
-    more,
-    performs_well,
-    ratio,
-    rising,
-    wider_gap,
-)
+from firstclick.studies.paper import claims as words
+from firstclick.studies.paper.claims import best_gains_more, can_learn, gap_increases, performs_well, regrets
+from firstclick.studies.paper.evidence import Case, Evidence
+from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, Criterion, Finding, Word
+
+NINE = "experiment 9"
 
 
-def found(parts: Rule | Part | list[Part] | tuple[Part, ...], **evidence: Any) -> Finding:
-    if not isinstance(parts, Rule):
-        parts = every("experiment 9", *([parts] if isinstance(parts, Part) else parts))
-    return parts.check(Made(**evidence))
+def found(criterion: Criterion, regrets: dict[Case, float], **more: Any) -> Finding:
+    return criterion.find(Made(regrets, **more).evidence())
 
 
-def pair(word: words.Word, value: float, **more_of_it: Any) -> Finding:
+def pair(word: Word, value: float, **more: Any) -> Finding:
     """What is found when UCB1 has `value` times the regret of LinTS, at 16 items."""
-    above, below = Cell(UCB1, 16), Cell(LIN_TS, 16)
-    return found(ratio(word, above, below), regrets={above: 700 * value, below: 700.0}, **more_of_it)
+    above, below = Case(UCB1, 16), Case(LIN_TS, 16)
+    return found(regrets(NINE, word, (above, below)), {above: 700 * value, below: 700.0}, **more)
 
 
 RATIO_WORDS = [
@@ -44,7 +34,7 @@ RATIO_WORDS = [
 
 @pytest.mark.parametrize("word", RATIO_WORDS, ids=lambda word: word.phrase)
 def test_a_ratio_holds_between_its_limits_fails_beyond_them_and_is_undecided_at_them(
-    word: words.Word,
+    word: Word,
 ) -> None:
     limits = [limit for limit in (word.low, word.high) if math.isfinite(limit)]
     inside = math.sqrt(word.low * word.high) if len(limits) == 2 else 1.3 * limits[0]
@@ -89,106 +79,116 @@ def test_figures_carry_the_ratio_its_interval_its_limits_and_the_order_of_magnit
         finding.measured[0],
     )
     assert finding.reason == "not above 100"
+    (other,) = pair(words.SIMILAR, 2.0).figures["parts"]
+    assert "orders_of_magnitude" not in other
 
 
-A, B = Cell(RANKED, 16), Cell(LIN_TS, 16)
-BY_K = [Cell(k=k) for k in (4, 8, 12)]
+A, B = Case(RANKED, 16), Case(LIN_TS, 16)
+BY_K = [Case(k=k) for k in (4, 8, 12)]
+RISING = [(BY_K[1], BY_K[0]), (BY_K[2], BY_K[1])]
+
+
+def by_k(*values: float) -> dict[Case, float]:
+    return dict(zip(BY_K, values, strict=False))
+
+
+def by_items(ranked: tuple[float, float, float], lin_ts: tuple[float, float, float]) -> dict[Case, float]:
+    policies = (words.RANKED, ranked), (words.LIN_TS, lin_ts)
+    return {
+        case: value for cases, values in policies for case, value in zip(cases.values(), values, strict=True)
+    }
 
 
 @pytest.mark.parametrize(
-    ("parts", "holds", "fails", "undecided"),
+    ("criterion", "holds", "fails", "undecided"),
     [
-        (more(words.LOWER, A, B), {A: 900, B: 800}, {A: 800, B: 900}, {A: 800, B: 801}),
+        (regrets(NINE, words.LOWER, (A, B)), {A: 900, B: 800}, {A: 800, B: 900}, {A: 800, B: 801}),
         (
-            rising(BY_K),
-            dict(zip(BY_K, (700, 800, 900), strict=True)),
-            dict(zip(BY_K, (700, 900, 800), strict=True)),
-            dict(zip(BY_K, (700, 900, 901), strict=True)),
+            regrets(NINE, words.INCREASES, *RISING),
+            by_k(700, 800, 900),
+            by_k(700, 900, 800),
+            by_k(700, 900, 901),
         ),
         (
-            wider_gap(RANKED, LIN_TS, 16, 256),
-            {A: 900, B: 800, Cell(RANKED): 1300, Cell(): 1000},
-            {A: 900, B: 500, Cell(RANKED): 1300, Cell(): 1200},
-            {A: 900, B: 800, Cell(RANKED): 1300, Cell(): 1200},
+            gap_increases((words.RANKED, words.LIN_TS)),
+            by_items((900, 1300, 2000), (800, 1000, 1400)),
+            by_items((900, 1300, 2000), (500, 1200, 1400)),
+            by_items((900, 1300, 2000), (800, 1200, 1400)),
         ),
         # The best slate gains 10,000 clicks from 4 to 8: a regret that rises was gained less.
-        (
-            best_outgrows("experiment 9", BY_K[:2]),
-            {BY_K[0]: 700, BY_K[1]: 900},
-            {BY_K[0]: 900, BY_K[1]: 700},
-            {BY_K[0]: 900, BY_K[1]: 901},
-        ),
-        (performs_well(Cell()), {Cell(): 7_000}, {Cell(): 9_000}, {Cell(): 8_000}),
-        (performs_well(Cell()), {Cell(): -500}, {Cell(): 40_000}, {Cell(): 8_010}),
+        (best_gains_more(RISING[0]), by_k(700, 900), by_k(900, 700), by_k(900, 901)),
+        (performs_well(NINE, [Case()]), {Case(): 7_000}, {Case(): 9_000}, {Case(): 8_000}),
+        (performs_well(NINE, [Case()]), {Case(): -500}, {Case(): 40_000}, {Case(): 8_010}),
     ],
-    ids=["lower", "rising", "wider gap", "best outgrows", "performs well", "performs well, negative regret"],
+    ids=["lower", "rising", "wider gap", "best gains", "performs well", "performs well, negative regret"],
 )
 def test_a_comparison_holds_fails_and_is_undecided(
-    parts: Any, holds: dict[Cell, float], fails: dict[Cell, float], undecided: dict[Cell, float]
+    criterion: Criterion, holds: dict[Case, float], fails: dict[Case, float], undecided: dict[Case, float]
 ) -> None:
-    assert found(parts, regrets=holds).verdict == HOLDS
-    assert found(parts, regrets=fails).verdict == FAILS
-    finding = found(parts, regrets=undecided)
+    assert found(criterion, holds).verdict == HOLDS
+    assert found(criterion, fails).verdict == FAILS
+    finding = found(criterion, undecided)
     assert finding.verdict == UNTESTABLE
     assert "undecided with 11 runs" in finding.reason
 
 
 def test_the_reward_rises_where_the_best_slate_gains_more_than_the_regret_grows() -> None:
-    regrets = dict(zip(BY_K, (700.0, 2_000.0, 4_000.0), strict=True))
-    assert found(rising(BY_K, "reward"), regrets=regrets).verdict == HOLDS
-    regrets[BY_K[2]] = 9_000.0
-    assert found(rising(BY_K, "reward"), regrets=regrets).verdict == FAILS
+    criterion = regrets(NINE, words.INCREASES, *RISING, measure="reward")
+    assert found(criterion, by_k(700, 2_000, 4_000)).verdict == HOLDS
+    assert found(criterion, by_k(700, 2_000, 9_000)).verdict == FAILS
 
 
-def test_the_best_slate_outgrows_the_learner_exactly_where_regret_rises() -> None:
-    regrets = dict(zip(BY_K, (700.0, 701.0, 900.0), strict=True))
-    by_reward = found(best_outgrows("experiment 9", BY_K), regrets=regrets)
-    by_regret = found(rising(BY_K), regrets=regrets)
+def test_the_best_slate_outgrows_the_policy_exactly_where_regret_rises() -> None:
+    by_reward = found(best_gains_more(*RISING), by_k(700, 701, 900))
+    by_regret = found(regrets(NINE, words.INCREASES, *RISING), by_k(700, 701, 900))
     assert by_reward.verdict == by_regret.verdict
     kept = ("estimate", "low", "high", "means", "runs_inside")
     for one, other in zip(by_reward.figures["parts"], by_regret.figures["parts"], strict=True):
         assert [one[name] for name in kept] == [other[name] for name in kept]
-    assert "this is the test of the row on regret" in best_outgrows("experiment 9", BY_K).text
+    assert "this is the test of the row on regret" in best_gains_more(*RISING).rule
 
 
 @pytest.mark.parametrize(("at_first", "verdict"), [(0.3, HOLDS), (0.05, FAILS)])
-def test_a_learner_learns_if_it_loses_less_per_step_later_than_at_first(
-    at_first: float, verdict: str
-) -> None:
-    finding = found(learns(Cell()), regrets={Cell(): 700.0}, at_first=at_first)
+def test_a_policy_learns_if_it_loses_less_per_step_later_than_at_first(at_first: float, verdict: str) -> None:
+    finding = found(can_learn(NINE, [Case()]), {Case(): 700.0}, at_first=at_first)
     assert finding.verdict == verdict
     (part,) = finding.figures["parts"]
     assert part["estimate"] == pytest.approx((1 - at_first) / 9 / at_first)
 
 
+def test_where_regret_falls_in_some_runs_only_learning_is_undecided() -> None:
+    evidence = Made({Case(): 700.0}).evidence()
+    evidence.early_regret[Case()] *= np.array([1.0, 0.1] * 5 + [0.333])
+    finding = can_learn(NINE, [Case()]).find(evidence)
+    assert finding.verdict == UNTESTABLE
+    assert "crosses the limit 1; more runs would tell" in finding.reason
+
+
 def test_runs_shorter_than_ten_steps_show_no_learning() -> None:
-    assert found(learns(Cell()), regrets={Cell(): 7.0}, steps=9).verdict == UNTESTABLE
+    finding = found(can_learn(NINE, [Case()]), {Case(): 7.0}, steps=9)
+    assert finding.verdict == UNTESTABLE
+    assert finding.reason == "experiment 9 was not played: there is no run of 10 steps"
 
 
 def test_equal_regrets_are_not_lower() -> None:
-    assert found(more(words.LOWER, A, A), regrets={A: 900.0}).verdict == FAILS
+    assert found(regrets(NINE, words.LOWER, (A, A)), {A: 900.0}).verdict == FAILS
 
 
-def test_one_part_outside_refutes_what_the_others_support_and_whatever_was_not_played() -> None:
-    parts = [
-        ratio(words.SIMILAR, A, B),
-        ratio(words.SIMILAR, Cell(RANKED), Cell()),
-        ratio(words.SIMILAR, A, Cell(k=8)),
-    ]
-    regrets = {A: 900.0, B: 800.0, Cell(RANKED): 4_000.0, Cell(): 1_000.0}
-    finding = found(parts, regrets=regrets)
+def test_one_pair_outside_refutes_what_the_others_support_and_whatever_was_not_played() -> None:
+    criterion = regrets(NINE, words.SIMILAR, (A, B), (Case(RANKED), Case()), (A, Case(k=8)))
+    regret = {A: 900.0, B: 800.0, Case(RANKED): 4_000.0, Case(): 1_000.0}
+    finding = found(criterion, regret)
     assert finding.verdict == FAILS
     assert finding.reason == "not between 0.4 and 2.5: ranked-lin-ts / cascade-lin-ts"
     assert len(finding.measured) == len(finding.figures["parts"]) == 2
-    regrets[Cell(RANKED)] = 2_000.0
-    finding = found(parts, regrets=regrets)
+    finding = found(criterion, {**regret, Case(RANKED): 2_000.0})
     assert finding.verdict == UNTESTABLE
     assert finding.reason == "experiment 9 was not played: there is no cascade-lin-ts, 8 shown"
 
 
 @pytest.mark.parametrize("regret", [0.0, -300.0])
 def test_no_ratio_is_formed_with_a_regret_that_is_not_above_zero(regret: float) -> None:
-    finding = found(ratio(words.SIMILAR, A, B), regrets={A: 900.0, B: regret})
+    finding = found(regrets(NINE, words.SIMILAR, (A, B)), {A: 900.0, B: regret})
     assert finding.verdict == UNTESTABLE
     assert finding.reason.startswith("no ratio can be formed with 11 runs: ranked-lin-ts / cascade-lin")
     assert finding.measured
@@ -205,44 +205,43 @@ def test_fewer_than_six_runs_decide_nothing_however_clear_they_are() -> None:
     assert (finding.verdict, finding.reason) == (UNTESTABLE, "5 runs decide nothing: play at least 6")
     assert re.search(r" = 0\.99\d \(", finding.measured[0])
     assert pair(words.SIMILAR, 1.0, n_runs=6).verdict == HOLDS
-    # To refute one of five parts the chance of an error is five times smaller.
-    inside, outside = ratio(words.SIMILAR, B, B), ratio(words.SIMILAR, A, B)
-    regrets = {A: 4_000.0, B: 800.0}
-    finding = found([outside, *[inside] * 4], regrets=regrets, n_runs=6)
+    # To refute one of five pairs the chance of an error is five times smaller.
+    beside = [Case(LIN_TS, 16, rank) for rank in range(1, 5)]
+    criterion = regrets(NINE, words.SIMILAR, (A, B), *((case, B) for case in beside))
+    regret = {A: 4_000.0, B: 800.0, **dict.fromkeys(beside, 800.0)}
+    finding = found(criterion, regret, n_runs=6)
     assert (finding.verdict, finding.reason) == (UNTESTABLE, "6 runs decide nothing: play at least 8")
-    assert found([outside, *[inside] * 4], regrets=regrets, n_runs=8).verdict == FAILS
+    assert found(criterion, regret, n_runs=8).verdict == FAILS
 
 
-class ByRun(Made):
-    """Evidence in which every cell has the runs it is given."""
-
-    def runs(self, policy: str, **setting: Any) -> Any:
-        return np.array(self.regrets[Cell(policy, setting["items"])])
+def run_by_run(criterion: Criterion, runs: dict[Case, list[float]]) -> Finding:
+    """What is found when every case has the regrets it is given, one per run."""
+    regret = {case: np.array(values) for case, values in runs.items()}
+    return criterion.find(Evidence(False, 100_000, {}, {}, "", regret))
 
 
 def differing(values: list[float], beside: int = 0) -> Finding:
-    """What is found on "lower" when the runs of A exceed those of B by these, and so many parts are true."""
-    c = Cell(UCB1, 16)
-    runs: Any = {A: [1_000.0 + value for value in values], B: [1_000.0] * len(values)}
-    runs[c] = [3_000.0] * len(values)
-    parts = [more(words.LOWER, A, B), *[more(words.LOWER, c, B)] * beside]
-    return every("experiment 9", *parts).check(ByRun(runs))
+    """What is found on "lower" when the runs of A exceed those of B by these, and so many pairs are true."""
+    others = [Case(UCB1, 16, rank) for rank in range(beside)]
+    runs = {A: [1_000.0 + value for value in values], B: [1_000.0] * len(values)}
+    runs |= {other: [3_000.0] * len(values) for other in others}
+    return run_by_run(regrets(NINE, words.LOWER, (A, B), *((other, B) for other in others)), runs)
 
 
-def test_one_of_many_parts_must_be_further_outside_to_refute() -> None:
+def test_one_of_many_pairs_must_be_further_outside_to_refute() -> None:
     # Just outside with 95 % confidence, and not with 99.5 %.
     just = [100.0] * 10 + [700.0]
     assert differing([-value for value in just]).verdict == FAILS
     finding = differing([-value for value in just], beside=9)
     assert finding.verdict == UNTESTABLE
     assert "the 99.5% interval" in finding.reason
-    # Ten of eleven are enough for one part, and not for one of ten.
+    # Ten of eleven are enough for one pair, and not for one of ten.
     nearly = [-300.0] * 10 + [10.0]
     assert differing(nearly).verdict == FAILS
     finding = differing(nearly, beside=9)
     assert finding.verdict == UNTESTABLE
     assert "only in 10 of the runs" in finding.reason
-    # To hold, every part has to pass its own test and no more.
+    # To hold, every pair has to pass its own test and no more.
     assert differing(just).verdict == differing(just, beside=9).verdict == HOLDS
 
 
@@ -268,15 +267,22 @@ def test_runs_must_be_between_both_limits_of_a_word() -> None:
     def verdict(low: int, high: int) -> str:
         """Of eleven ratios so many are just below 0.4, so many just above 2.5, and the others are 1.4."""
         above = [300.0] * low + [2_600.0] * high + [1_400.0] * (11 - low - high)
-        runs: Any = {A: above, B: [1_000.0] * 11}
-        return every("experiment 9", ratio(words.SIMILAR, A, B)).check(ByRun(runs)).verdict
+        return run_by_run(regrets(NINE, words.SIMILAR, (A, B)), {A: above, B: [1_000.0] * 11}).verdict
 
     assert [verdict(1, 0), verdict(0, 1), verdict(1, 1)] == [HOLDS] * 3
     assert [verdict(2, 0), verdict(0, 2)] == [UNTESTABLE] * 2
 
 
+@pytest.mark.parametrize("limit", [400.0, 2_500.0])
+def test_a_run_at_a_limit_is_not_inside(limit: float) -> None:
+    runs = {A: [limit] * 2 + [1_400.0] * 9, B: [1_000.0] * 11}
+    (part,) = run_by_run(regrets(NINE, words.SIMILAR, (A, B)), runs).figures["parts"]
+    assert part["runs_inside"] == 9
+
+
 def test_the_largest_of_very_uneven_runs_is_shown_beside_the_mean() -> None:
-    finding = found(performs_well(Cell()), regrets={Cell(): 700.0}, stuck={Cell(): 8_000.0})
+    criterion = performs_well(NINE, [Case()])
+    finding = found(criterion, {Case(): 700.0}, stuck={Case(): 8_000.0})
     (part,) = finding.figures["parts"]
     (uneven,) = part["uneven"]
     assert uneven["largest"] > 8_600
@@ -284,16 +290,14 @@ def test_the_largest_of_very_uneven_runs_is_shown_beside_the_mean() -> None:
     assert re.search(
         r"; 1,42\d is a mean of uneven runs: median \d{3}, largest 8,[67]\d\d$", finding.measured[0]
     )
-    even = found(performs_well(Cell()), regrets={Cell(): 700.0}, stuck={Cell(): 1_300.0})
+    even = found(criterion, {Case(): 700.0}, stuck={Case(): 1_300.0})
     assert "uneven" not in even.figures["parts"][0]
     assert "uneven" not in even.measured[0]
 
 
 def test_a_word_with_other_limits_changes_the_rule_and_the_verdict() -> None:
-    def rule(word: words.Word) -> Rule:
-        return every("experiment 9", ratio(word, A, B))
-
-    made, strict = Made({A: 1_200.0, B: 800.0}), replace(words.SIMILAR, low=0.7, high=1.4)
-    assert "between 0.4 and 2.5" in rule(words.SIMILAR).text
-    assert "between 0.7 and 1.4" in rule(strict).text
-    assert (rule(words.SIMILAR).check(made).verdict, rule(strict).check(made).verdict) == (HOLDS, FAILS)
+    made, strict = {A: 1_200.0, B: 800.0}, replace(words.SIMILAR, low=0.7, high=1.4)
+    wide, narrow = (regrets(NINE, word, (A, B)) for word in (words.SIMILAR, strict))
+    assert "between 0.4 and 2.5" in wide.rule
+    assert "between 0.7 and 1.4" in narrow.rule
+    assert (found(wide, made).verdict, found(narrow, made).verdict) == (HOLDS, FAILS)
