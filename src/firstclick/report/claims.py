@@ -8,12 +8,12 @@ from itertools import groupby
 from firstclick.report.figures import check_choice
 from firstclick.report.tables import TableBlock
 
+HOLDS, FAILS, UNTESTABLE = "holds", "does not hold", "not testable with this data"
+
 # The section of a row that asks what the paper does not say: shown in the ledger, in no count of its claims.
 OURS = "ours"
 
-# The words of a verdict, each with a symbol and a class beside the colour, for grey print and for readers who
-# see no red or green.
-HOLDS, FAILS, UNTESTABLE = "holds", "does not hold", "not testable with this data"
+# A symbol and a class beside the colour, for grey print and for readers who see no red or green.
 SYMBOLS = {HOLDS: "✓", FAILS: "✗", UNTESTABLE: "○"}
 CLASSES = {HOLDS: "yes", FAILS: "no", UNTESTABLE: "open"}
 # One claim, and several.

@@ -120,10 +120,11 @@ def line_styles(policies: Iterable[str]) -> dict[str, LineStyle]:
 def _known_styles() -> dict[str, LineStyle]:
     """The styles of all policies that name a look or have a family, each by its name."""
     classes = policy_classes()
-    styles = {name: LOOKS[vars(cls)["look"]] for name, cls in classes.items() if "look" in vars(cls)}
+    looks = {name: vars(cls).get("look") for name, cls in classes.items()}
+    styles = {name: LOOKS[look] for name, look in looks.items() if look in LOOKS}
     for family in filter(None, FAMILIES):
         members = [name for name, cls in classes.items() if cls.family == family and name not in styles]
-        # A new policy takes no look from an old one: ours come first, then plug-ins.
+        # Ours come first: a plug-in takes no look from one of them.
         members.sort(key=lambda name: not classes[name].__module__.startswith("firstclick."))
         styles |= zip(members, _spread(members, family_looks(family)), strict=True)
     return styles

@@ -16,7 +16,7 @@ from made_evidence import DATASETS, LIN_TS, PAPER, RANKED, UCB1, Made
 
 from firstclick.errors import UnknownName
 from firstclick.registry import make_policy
-from firstclick.report import reproduction
+from firstclick.report import claims as page_claims
 from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS, WORDS, Claim
 from firstclick.studies.paper.evidence import LEARNING_PARTS, Case
 from firstclick.studies.paper.judge import METHOD, as_json, judge
@@ -304,5 +304,5 @@ def test_judging_imports_neither_the_report_nor_matplotlib() -> None:
 
 
 def test_the_page_knows_the_words_of_the_verdicts() -> None:
-    assert tuple(reproduction.SYMBOLS) == (HOLDS, FAILS, UNTESTABLE)
-    assert reproduction.OURS == OURS
+    assert tuple(page_claims.SYMBOLS) == (HOLDS, FAILS, UNTESTABLE)
+    assert page_claims.OURS == OURS
