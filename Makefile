@@ -7,18 +7,19 @@ PACKAGE := $(PIP) --no-index --no-deps --no-build-isolation --editable .
 COMPILE := $(UV) pip compile -q --upgrade --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 	--custom-compile-command "make lock" pyproject.toml
+PEERS := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["peers"], sep="\n")
 
 # Tests start hundreds of processes: without bytecode each one would compile our modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-long bench lock clean
+.PHONY: help install demo test test-long bench peers loadtest lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-install: .venv/.run ## create .venv with firstclick and what it needs to run
+install: .venv/.run ## create .venv with firstclick, its reports and its server
 
 demo: .venv/.run ## install, then run the demonstration
 	@$(BIN)/firstclick demo
@@ -34,13 +35,19 @@ test: .venv/.all ## install the tools too, then lint, type check and test
 test-long: .venv/.all ## the tests that take minutes, and those of all policies with compiled kernels
 	$(BIN)/pytest -n 2 --dist worksteal -m long
 
-bench: .venv/.run ## measure the speed of the learners, into out/bench
-	@$(BIN)/firstclick bench --out out/bench --overwrite
+bench: .venv/.run ## measure the speed of the policies, into out/bench
+	@$(BIN)/python -m benchmarks.bench --out out/bench --overwrite
+
+peers: .venv/.run ## install the libraries of python -m benchmarks.bench --peers
+	@$(BIN)/python -c '$(PEERS)' | $(PIP) -r /dev/stdin
+
+loadtest: .venv/.run ## put a server under load, and measure it
+	@$(BIN)/python -m benchmarks.loadtest
 
 lock: ## pin the newest versions again (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=/path/to/uv" >&2; exit 1; }
-	$(COMPILE) --group dev -o requirements.txt
-	$(COMPILE) --group build -c requirements.txt -o requirements-run.txt
+	$(COMPILE) --all-extras --group dev -o requirements.txt
+	$(COMPILE) --extra report --extra serve --group build -c requirements.txt -o requirements-run.txt
 
 clean: ## remove .venv, caches and build products
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

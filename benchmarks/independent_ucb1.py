@@ -1,6 +1,6 @@
 """CascadeUCB1 in B_LB once more, in plain NumPy that shares no code with firstclick: a check of its figures.
 
-    python benchmarks/independent_ucb1.py --items 16 --k 8 --gap 0.15 --runs 200
+    python -m benchmarks.independent_ucb1 --items 16 --k 8 --gap 0.15 --runs 200
 
 All runs go through the steps together. Prints the mean expected regret and its standard error.
 """

@@ -1,8 +1,8 @@
 """How much memory a large matrix world takes: 200,000 users x 10,000 items with 10 million ones.
 
-    python benchmarks/memory.py [--users 200000] [--items 10000] [--ones 10000000] [--jobs 1]
+    python -m benchmarks.memory [--users 200000] [--items 10000] [--ones 10000000] [--jobs 1]
 
-Plays two learners on the whole matrix and prints the peak memory of this process and of its largest
+Plays two policies on the whole matrix and prints the peak memory of this process and of its largest
 worker. A dense matrix of the same size would take 2 GB at one byte an entry.
 """
 

@@ -1,6 +1,6 @@
 """Where the time of a step of CascadeLinTS goes, with few items and with a million.
 
-    python benchmarks/profile.py [--items 256,1000000] [--features 20] [--steps 20000] [--rounds 5]
+    python -m benchmarks.profile [--items 256,1000000] [--features 20] [--steps 20000] [--rounds 5]
 
 A run is played in the world `long-tail` and its thetas, slates and clicks are kept; then each part of a step
 plays all of them again by itself. They take turns, the best round of each counts, in time of the processor.
@@ -17,7 +17,7 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS
 
 import numpy as np
 
-from benchmarks.bench.contenders import POLICY_KEY, WORLD_KEY, Learner
+from benchmarks.bench.contenders import POLICY_KEY, WORLD_KEY, LoopPlayer
 from firstclick import make_policy, make_world
 from firstclick.catalog.search_tree import catalog_arrays, scanning
 from firstclick.kernels.arrays import NO_LIMITS
@@ -121,17 +121,17 @@ def measured(parts, steps, rounds):
 def profile(n_items, d, steps, rounds):
     policy = make_policy("cascade-lin-ts")
     world = make_world(f"long-tail:n_items={n_items},n_features={d}").build(1)
-    learner = Learner(policy, world, catalog_arrays(world.features, n_items), K)
-    slates, clicked = learner.record(steps)
+    player = LoopPlayer(policy, world, catalog_arrays(world.features, n_items), K)
+    slates, clicked = player.record(steps)
     thetas, noise, slate = np.empty((steps, d)), np.empty(d), np.empty(K, np.int64)
-    keep_thetas(policy.initial_state(n_items, d, K), learner.catalog, slates, clicked, thetas, noise)
-    state, catalog, arrays = learner.state, learner.catalog, world.arrays()
+    keep_thetas(policy.initial_state(n_items, d, K), player.catalog, slates, clicked, thetas, noise)
+    state, catalog, arrays = player.state, player.catalog, world.arrays()
     optimal, memo, covered = world.optimal_slate(K), new_memo(K), np.empty(1, np.uint64)
     few = thetas[: max(2, min(steps, int(2e8 / world.features.size)))]
 
     def whole():
-        learner.begin()
-        learner.play(0, steps)
+        player.begin()
+        player.play(0, steps)
 
     parts = {
         "normal numbers": lambda: draw_noise(noise, steps),

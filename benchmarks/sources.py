@@ -1,6 +1,6 @@
 """How fast the two large sources are read, and in how much memory: Yelp and Million Song at their true size.
 
-    python benchmarks/sources.py [yelp] [million-song] [--share 1.0]
+    python -m benchmarks.sources [yelp] [million-song] [--share 1.0]
 
 Writes made-up files into a temporary folder (2 GB of reviews; 48 million triplets, 3 GB; TMPDIR moves
 it), reads them in a process of its own, prints seconds, MB/s and peak memory, and deletes the files. On a
@@ -115,7 +115,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             WRITERS[name](Path(folder), given.share)
             size = sum(file.stat().st_size for file in Path(folder).iterdir())
-            command = [sys.executable, __file__, name, "--read", folder]
+            command = [sys.executable, "-m", "benchmarks.sources", name, "--read", folder]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         took = json.loads(done.stdout)
         seconds = took["seconds"]

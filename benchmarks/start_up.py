@@ -1,6 +1,6 @@
 """How long firstclick takes to start: to be imported, and to play in a process that compiles or does not.
 
-python benchmarks/start_up.py
+python -m benchmarks.start_up
 """
 
 import os

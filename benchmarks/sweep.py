@@ -1,11 +1,11 @@
 """How much faster a sweep of thousands of short cells goes on two dask workers than on one.
 
-    python benchmarks/sweep.py [--runs 40] [--steps 10000] [--turns 1] [--workers 2]
+    python -m benchmarks.sweep [--runs 40] [--steps 10000] [--turns 1] [--workers 2]
 
-A made-up feedback matrix of 2,000 users and 1,000 items; 25 learners (CascadeLinTS with ten sigmas,
+A made-up feedback matrix of 2,000 users and 1,000 items; 25 policies (CascadeLinTS with ten sigmas,
 CascadeLinUCB with ten c, CascadeUCB1 with five radii) x 16, 64 and 256 items x runs, each run with a split
 and features of its own: 3,000 cells. They are played on one worker and on several, in turns, by a process
-that makes the stages and is the scheduler too; workers have compiled all learners before. A cell must give
+that makes the stages and is the scheduler too; workers have compiled all policies before. A cell must give
 the same reward everywhere. Where others use the machine, the speed-up is less than it could be; two figures
 tell whether that is so: in what share of the time workers had a cell to play, and how much of a processor
 they got.
@@ -26,9 +26,9 @@ from distributed.protocol.pickle import dumps
 
 from firstclick import make_policy
 from firstclick.data import FeedbackScenario, synthetic_matrix
-from firstclick.experiments.dask_cluster import SETTINGS
-from firstclick.experiments.engine import Task, engine_named, play_here
-from firstclick.experiments.loop import log_spaced
+from firstclick.experiments.engines import engine_named, play_here
+from firstclick.experiments.engines.dask_cluster import SETTINGS
+from firstclick.experiments.loop import Task, log_spaced
 
 ITEMS, RANK, K, SEED = (16, 64, 256), 10, 4, 1
 
@@ -74,8 +74,9 @@ class Sweep:
                 self.making += time.perf_counter() - start
                 self.stages += 1
                 self.bytes += len(dumps(stage))
-                for index, policy in enumerate(POLICIES):
-                    yield Task(policy, place * len(POLICIES) + index, stage, optimal, run, record, SEED)
+                first = (run * len(ITEMS) + place) * len(POLICIES)
+                for number, policy in enumerate(POLICIES, first):
+                    yield Task(number, policy, stage, optimal, 0.0, run, record, SEED)
 
 
 def silent(steps):
@@ -107,7 +108,7 @@ def play(sweep, first, workers):
         before, here = client.run(use), time.process_time()
         start = time.perf_counter()
         with get_task_stream(client) as bundles:
-            traces = list(engine(sweep.tasks(), silent))
+            played = list(engine(sweep.tasks(), silent))
         seconds = time.perf_counter() - start
         after, here = client.run(use), time.process_time() - here
     parts = [part for bundle in bundles.data for part in bundle["startstops"]]
@@ -117,7 +118,7 @@ def play(sweep, first, workers):
         processor=sum(after[worker][0] - before[worker][0] for worker in after),
         here=here,
         between=sum(after[worker][1] - before[worker][1] for worker in after),
-    ), {(trace.run, trace.policy): trace.reward[-1] for trace in traces}
+    ), {number: record.reward[-1] for number, record in played}
 
 
 def main():
@@ -132,7 +133,7 @@ def main():
     matrix = synthetic_matrix(SEED, n_users=2000, n_items=1000).matrix
     first = list(Sweep(matrix, 1, 10).tasks())
     cells = Sweep(matrix, given.runs, given.steps).cells
-    print(f"{cells:,} cells of {given.steps:,} steps: {len(POLICIES)} learners x {len(ITEMS)} numbers of "
+    print(f"{cells:,} cells of {given.steps:,} steps: {len(POLICIES)} policies x {len(ITEMS)} numbers of "
           f"items x {given.runs} runs; {os.cpu_count()} processors")  # fmt: skip
     print(f"\n{'workers':>7}{'seconds':>9}{'cells/s':>9}{'with a cell':>13}{'of a processor':>16}"
           f"{'ms/cell':>9}{'scheduler and stages':>22}")  # fmt: skip

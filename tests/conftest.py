@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _a_short_moment() -> None:
     """An experiment times NumPy for 0.1 s a cell: in tests a moment is enough."""
-    if plain_numpy := sys.modules.get("firstclick.experiments.plain_numpy"):
+    if plain_numpy := sys.modules.get("firstclick.studies.paper.plain_numpy"):
         plain_numpy.TIMED_SECONDS = 0.005  # type: ignore[attr-defined]
 
 

@@ -69,6 +69,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path)
     names = set(zipfile.ZipFile(wheel).namelist())
     assert "firstclick/py.typed" in names
     assert {name for name in names if ".dist-info/" not in name} == expected
+    assert not [name for name in names if "bench" in name or "loadtest" in name]
 
 
 @needs_build_tools
@@ -81,6 +82,7 @@ def test_the_wheel_states_what_pyproject_and_the_package_state(wheel: Path) -> N
     assert metadata["Version"] == firstclick.__version__
     assert metadata["Requires-Python"] == PROJECT["requires-python"]
     assert metadata["License-Expression"] == "BSD-3-Clause"
+    assert set(metadata.get_all("Provides-Extra")) == set(PROJECT["optional-dependencies"])
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in archive.namelist())
     if (ROOT / "README.md").exists():
         assert metadata["Description-Content-Type"] == "text/markdown", "pyproject.toml lacks the readme"

@@ -1,1 +1,1 @@
-"""How fast the learners are, measured against all that they could be compared with."""
+"""How fast the policies are, measured against all that they could be compared with."""

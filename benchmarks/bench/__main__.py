@@ -1,4 +1,4 @@
-"""`python -m benchmarks.bench`: how fast the learners are, against all that they could be compared with."""
+"""`python -m benchmarks.bench`: how fast the policies are, against all that they could be compared with."""
 
 import json as json_format
 import re
@@ -47,7 +47,7 @@ CELLS, OUTPUTS = "cells.jsonl", ("bench.json", "bench.md", "bench.svg", "bench.p
 def bench(
     policy: Annotated[
         list[str] | None,
-        Option(metavar="SPEC", help="Learner NAME[:param=value,...]; again for more; the usual by default."),
+        Option(metavar="SPEC", help="Policy NAME[:param=value,...]; again for more; the usual by default."),
     ] = None,
     n_items: Annotated[
         str | None, Option("--items", metavar="N,N,...", help="Numbers of items; 16,256,3000 by default.")
@@ -79,7 +79,7 @@ def bench(
     ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
 ) -> None:
-    """Measure the time of a step of learners, on one core, against what it could be compared with.
+    """Measure the time of a step of policies, on one core, against what it could be compared with.
 
     Its own floor (drawing and learning alone), the dense scan, one pass over the features, NumPy plain and
     tuned, and with --peers other libraries. Interrupted, the same command with --out goes on. The first call
@@ -90,7 +90,7 @@ def bench(
       python -m benchmarks.bench --out results
 
     \b
-    One learner with a large catalog:
+    One policy with a large catalog:
       python -m benchmarks.bench --policy cascade-lin-ts --items 100000 --features 32
     """
     if overwrite and folder is None:
@@ -244,7 +244,8 @@ def _command() -> str:
     return shlex.join(words)
 
 
+app = App()
+app.command()(bench)
+
 if __name__ == "__main__":
-    app = App()
-    app.command()(bench)
     main(app)

@@ -1,4 +1,4 @@
-"""What is measured: learners, numbers of items, features and places."""
+"""What is measured: policies, numbers of items, features and places."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ SHORT_FEATURES = (20,)
 LONG_FEATURES = (10, 20, 40, 64)
 K = 4
 
-# Where the number of places is varied in the long form, and where learners meet peers.
+# Where the number of places is varied in the long form, and where policies meet peers.
 SWEPT_ITEMS, SWEPT_FEATURES = 3000, 20
 SWEPT_K = (1, 2, 4, 8, 16, 32)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One learner on one catalog."""
+    """One policy on one catalog."""
 
     policy: Policy
     n_items: int
@@ -36,9 +36,9 @@ class Cell:
 def grid(
     policies: Sequence[Policy], items: Sequence[int], features: Sequence[int], k: int, sweep: bool = False
 ) -> list[Cell]:
-    """Every learner with every number of items and features; with `sweep`, also with other k.
+    """Every policy with every number of items and features; with `sweep`, also with other k.
 
-    Learners without features do not care for their number: they are measured with one alone. Cells of one
+    Policies without features do not care for their number: they are measured with one alone. Cells of one
     catalog follow one another.
     """
     check(items, features, k)
@@ -55,7 +55,7 @@ def grid(
 
 
 def main_features(features: Iterable[int]) -> int:
-    """The one number of features that learners without features, pictures and peers are measured with."""
+    """The one number of features that policies without features, pictures and peers are measured with."""
     known = sorted(set(features))
     return SWEPT_FEATURES if SWEPT_FEATURES in known else known[0]
 

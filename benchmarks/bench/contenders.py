@@ -1,4 +1,4 @@
-"""Who is timed in a cell: the learner, the same without its shortcuts, its floor, a pass over memory, NumPy.
+"""Who is timed in a cell: the policy, the same without its shortcuts, its floor, a pass over memory, NumPy.
 
 All of them play from their first step, in one world, and can begin again.
 """
@@ -11,7 +11,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from firstclick.catalog.search_tree import scanning
-from firstclick.experiments.loop import known_of, look_at_row, play
+from firstclick.experiments.loop import Ground, Player, Tally, known_of, look_at_row, play
 from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays
 from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.clicks import new_memo
@@ -41,7 +41,7 @@ class Contender(Protocol):
         """Play steps first..last-1, which follow those played before."""
 
 
-class Learner:
+class LoopPlayer:
     """A policy in the compiled loop of the simulator, with its shortcuts or, as a `scan`, without any."""
 
     def __init__(
@@ -50,8 +50,7 @@ class Learner:
         self.policy, self.world, self.items, self.k, self.scan = policy, world, catalog, k, scan
         self.optimal, self.arrays = world.optimal_slates(k), world.arrays()
         self.noise = np.empty(policy.noise_size(k, world.features.shape[1]))
-        self.slate, self.totals = np.empty(k, np.int64), np.zeros(3)
-        self.shown = np.zeros(world.n_items, np.int64)
+        self.tally = Tally(np.zeros(3), np.zeros(world.n_items, np.int64), NEVER)
         self.row: NDArray[np.uint8] | None = None
         if policy.learns_row:
             self.row = np.empty(world.n_items, np.uint8)
@@ -68,15 +67,15 @@ class Learner:
         self.state = self.policy.initial_state(self.world.n_items, features.shape[1], self.k)
         if self.row is not None:
             self.policy.learn_row(self.state, self.row)
-        self.memo = new_memo(self.k)
+        self.player = Player(
+            self.numbers, self.state, self.catalog, NO_LIMITS, self.contexts, self.policy.click_model.kind,
+            POLICY_KEY, self.noise,
+        )  # fmt: skip
+        self.ground = Ground(self.arrays, self.optimal, new_memo(self.k), WORLD_KEY)
 
     def play(self, first: int, last: int) -> None:
         self.played = last
-        self.loop(
-            self.numbers, self.state, self.catalog, NO_LIMITS, self.arrays, self.contexts,
-            self.policy.click_model.kind, self.memo, self.optimal, POLICY_KEY, WORLD_KEY, first, last, NEVER,
-            self.noise, self.slate, self.totals, self.shown,
-        )  # fmt: skip
+        self.loop(self.player, self.ground, self.tally, first, last)
 
     def record(self, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The slates of the first steps, and the place of the click in each, -1 for none."""
@@ -107,32 +106,32 @@ def record(  # type: ignore[no-untyped-def]
 
 
 class Floor:
-    """What a learner cannot do without: the draw of its thetas, and learning from the clicks it met.
+    """What a policy cannot do without: the draw of its thetas, and learning from the clicks it met.
 
-    These are the clicks of the learner's first steps, as many as it has played by now, again and again;
+    These are the clicks of the policy's first steps, as many as it has played by now, again and again;
     nothing is ranked.
     """
 
-    def __init__(self, learner: Learner) -> None:
-        self.learner = learner
-        self.loop = compiled(floor, type(learner.policy))
+    def __init__(self, player: LoopPlayer) -> None:
+        self.player = player
+        self.loop = compiled(floor, type(player.policy))
         self.checksum = np.zeros(1)
         self.slates: NDArray[np.int64] | None = None
 
     def begin(self) -> None:
-        learner = self.learner
+        player = self.player
         if self.slates is None:
-            self.slates, self.clicked = learner.record(min(max(learner.played, 1), RECORDED))
-        policy, features = learner.policy, learner.world.features
+            self.slates, self.clicked = player.record(min(max(player.played, 1), RECORDED))
+        policy, features = player.policy, player.world.features
         # Nothing is ranked, so no shortcut is kept up to date.
-        self.catalog = scanning(learner.items)
-        self.state = policy.initial_state(learner.world.n_items, features.shape[1], learner.k)
-        self.numbers = policy.numbers(learner.k, features)
+        self.catalog = scanning(player.items)
+        self.state = policy.initial_state(player.world.n_items, features.shape[1], player.k)
+        self.numbers = policy.numbers(player.k, features)
 
     def play(self, first: int, last: int) -> None:
         self.loop(
             self.numbers, self.state, self.catalog, NO_LIMITS, POLICY_KEY, self.slates, self.clicked,
-            first, last, self.learner.noise, self.checksum,
+            first, last, self.player.noise, self.checksum,
         )  # fmt: skip
 
 
@@ -153,7 +152,7 @@ def floor(  # type: ignore[no-untyped-def]
 
 
 def drawn(numbers, state, noise):  # type: ignore[no-untyped-def]
-    """A sum over the thetas that the learner needs for one slate."""
+    """A sum over the thetas that the policy needs for one slate."""
     return _drawing(POLICY_OF_NUMBERS[type(numbers)])(numbers, state, noise)
 
 
@@ -218,19 +217,19 @@ def add_up(numbers):  # type: ignore[no-untyped-def]
     return total
 
 
-class NumPyLearner:
+class NumPyPlayer:
     """A transcription in NumPy, plain or tuned, in the same world."""
 
     def __init__(self, transcription: Any, policy: Policy, world: LongTailWorld, k: int) -> None:
         self.transcription, self.policy, self.world, self.k = transcription, policy, world, k
 
     def begin(self) -> None:
-        self.learner = self.transcription(self.world.features, self.k, self.policy)
+        self.numpy = self.transcription(self.world.features, self.k, self.policy)
         self.draw = stream(0, "bench", "numpy")
 
     def play(self, first: int, last: int) -> None:
-        learner, draw, attractions, k = self.learner, self.draw, self.world.attractions, self.k
+        numpy, draw, attractions, k = self.numpy, self.draw, self.world.attractions, self.k
         for _ in range(first, last):
-            slate = learner.recommend(draw)
+            slate = numpy.recommend(draw)
             hits = np.flatnonzero(draw.random(k) < attractions[slate])
-            learner.learn(slate, int(hits[0]) if len(hits) else k)
+            numpy.learn(slate, int(hits[0]) if len(hits) else k)

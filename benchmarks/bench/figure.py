@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from benchmarks.bench.cells import SWEPT_ITEMS
 from benchmarks.bench.peers.process import PEERS
-from benchmarks.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Bench, Measured
+from benchmarks.bench.results import FLOOR, PASS, PLAIN, POLICY, SCAN, TUNED, Bench, Measured
 from benchmarks.bench.tables import MAIN_POLICY, slower_than_us, times
 from firstclick.report.figures import GRID, INK, dress, look
 from firstclick.report.labels import LINE, spread, text_width
@@ -26,7 +26,7 @@ LEADER = 12.0
 SIZE, TITLE = 8.2, 10.0
 ROW = 21.0
 
-# A scan that takes hardly longer than the learner would be drawn on top of it.
+# A scan that takes hardly longer than the policy would be drawn on top of it.
 WORTH_DRAWING = 1.3
 
 
@@ -75,7 +75,7 @@ def bench_figure(bench: Bench) -> Figure:
 
 
 def _curves(bench: Bench) -> list[Curve]:
-    """Each learner, its scan where that differs, and what bounds CascadeLinTS."""
+    """Each policy, its scan where that differs, and what bounds CascadeLinTS."""
     by_policy: dict[str, list[Measured]] = {}
     for cell in sorted(bench.main, key=lambda cell: cell.n_items):
         by_policy.setdefault(cell.policy, []).append(cell)
@@ -83,7 +83,7 @@ def _curves(bench: Bench) -> list[Curve]:
     curves = []
     for policy, cells in by_policy.items():
         style = styles[policy]
-        curves.append(Curve(policy, _points(cells, LEARNER), style.color, style.dash, 1.7, style.marker))
+        curves.append(Curve(policy, _points(cells, POLICY), style.color, style.dash, 1.7, style.marker))
         if len(cells) > 1 and any((cell.ratio(SCAN) or 1.0) > WORTH_DRAWING for cell in cells):
             curves.append(Curve("", _points(cells, SCAN), style.color, DOTTED, 1.2))
     if reference := by_policy.get(MAIN_POLICY):

@@ -38,7 +38,7 @@ def bench_page(bench: Bench, picture: str) -> str:
         "",
         f"![The time of a step, drawn]({picture})",
         "",
-        f"## Learners, d = {bench.n_features}, K = {bench.k}",
+        f"## Policies, d = {bench.n_features}, K = {bench.k}",
         "",
         "Microseconds of a step: recommend, click, learn.",
         "",
@@ -53,7 +53,7 @@ def bench_page(bench: Bench, picture: str) -> str:
 
 
 def _without_features(bench: Bench) -> list[str]:
-    """Why some learners have no ratio to a floor and to one pass."""
+    """Why some policies have no ratio to a floor and to one pass."""
     names = dict.fromkeys(cell.policy for cell in bench.main if not cell.reads_features)
     if not names:
         return []
@@ -137,7 +137,7 @@ def _growth(bench: Bench) -> list[str]:
         return []
     rows = [
         [f"`{one.policy}`", one.size, f"{whole(one.sizes[0])} to {whole(one.sizes[-1])}; {one.where}",
-         *(f"{round(p, 2) + 0.0:.2f}".replace("-", "−") for p in (one.learner, one.scan))]
+         *(f"{round(p, 2) + 0.0:.2f}".replace("-", "−") for p in (one.exponent, one.scan_exponent))]
         for one in found
     ]  # fmt: skip
     return [
@@ -147,7 +147,7 @@ def _growth(bench: Bench) -> list[str]:
         f"proportion. Only from {FEWEST_POINTS} sizes or more, and from {MANY_ITEMS} items or more. A scan's "
         "p in L may exceed 1, because a catalog that has outgrown a cache is read more slowly.",
         "",
-        *_markdown(["learner", "size", "from, to", "learner's p", "scan's p"], rows),
+        *_markdown(["policy", "size", "from, to", "policy's p", "scan's p"], rows),
     ]
 
 
@@ -201,9 +201,9 @@ def _how(bench: Bench) -> list[str]:
         "The world is `long-tail`, one of those that `firstclick simulate` plays in: a catalog with a few "
         "popular items, a long tail and features that fade. Everybody plays from the first step: "
         f"{MOST_STEPS:,} steps, or as many as fit into a share of time, and the mean over them counts. The "
-        f"contenders of a cell (one learner with one L, d and K) take turns, {ROUNDS} rounds, and the best "
+        f"contenders of a cell (one policy with one L, d and K) take turns, {ROUNDS} rounds, and the best "
         "of each counts. Compiling, building the index and making the world are not part of a step. The scan "
-        "is the same loop on a catalog without shortcuts; its slates were compared with the learner's, "
+        "is the same loop on a catalog without shortcuts; its slates were compared with the policy's, "
         f"{min(compared):,} or more in each cell, {sum(compared):,} in all, and all are equal.",
         "",
         "Steps that each contender played at least, in any cell: "

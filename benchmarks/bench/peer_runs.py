@@ -27,7 +27,7 @@ def measure_peers(
     total = len(PEERS) * len(items)
     for name, peer in PEERS.items():
         version = installed(peer) or ""
-        code = code_hash("benchmarks.bench.peers.process")
+        code = code_hash("benchmarks.bench.peers.__main__")
         context = json.dumps([machine(), versions(), version, code, seconds, memory])
         before = {one.key: one for one in (PeerMeasured(**plain) for plain in kept.load("peer", context))}
         failed = ""

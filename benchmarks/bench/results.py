@@ -9,13 +9,13 @@ from benchmarks.bench.measure import Timing
 from firstclick.errors import WorkFailed
 from firstclick.registry import policy_class
 
-LEARNER, SCAN, FLOOR, PASS = "learner", "scan", "floor", "pass"
+POLICY, SCAN, FLOOR, PASS = "policy", "scan", "floor", "pass"
 PLAIN, TUNED = "plain NumPy", "tuned NumPy"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One cell: the times of its contenders, and how many slates of learner and scan were compared."""
+    """One cell: the times of its contenders, and how many slates of policy and scan were compared."""
 
     policy: str
     n_items: int
@@ -31,23 +31,23 @@ class Measured:
 
     @property
     def seconds(self) -> float:
-        """The learner's time of a step."""
-        return self.timings[LEARNER].seconds
+        """The policy's time of a step."""
+        return self.timings[POLICY].seconds
 
     @property
     def reads_features(self) -> bool:
-        """Whether the learner needs features; if not, a pass over them and its floor say nothing of it."""
+        """Whether the policy needs features; if not, a pass over them and its floor say nothing of it."""
         return policy_class(self.policy.partition(":")[0]).needs_features
 
     @property
     def times_floor(self) -> float | None:
-        """How many times as long as its floor the learner takes; None for a learner without features."""
+        """How many times as long as its floor the policy takes; None for a policy without features."""
         return self.seconds / self.timings[FLOOR].seconds if self.reads_features else None
 
     def ratio(self, name: str) -> float | None:
-        """How many times as long as the learner this contender takes.
+        """How many times as long as the policy this contender takes.
 
-        None if it was not timed, and for one pass over features that the learner does not read.
+        None if it was not timed, and for one pass over features that the policy does not read.
         """
         timing = self.timings.get(name)
         if timing is None or (name == PASS and not self.reads_features):
@@ -99,7 +99,7 @@ class Bench:
         return [cell for cell in self.cells if (cell.n_features, cell.k) == (self.n_features, self.k)]
 
     def cell(self, policy: str, n_items: int) -> Measured | None:
-        """The cell of this learner and size in the main tables, if it was measured."""
+        """The cell of this policy and size in the main tables, if it was measured."""
         found = [cell for cell in self.main if (cell.policy, cell.n_items) == (policy, n_items)]
         return found[0] if found else None
 

@@ -4,24 +4,23 @@ import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from benchmarks.bench.cells import Cell
-from benchmarks.bench.contenders import Contender, Floor, Learner, NumPyLearner, Pass
+from benchmarks.bench.contenders import Contender, Floor, LoopPlayer, NumPyPlayer, Pass
 from benchmarks.bench.machine import machine, versions
 from benchmarks.bench.measure import measure
-from benchmarks.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Kept, Measured
-from benchmarks.bench.tuned_numpy import TUNED as TUNED_LEARNERS
+from benchmarks.bench.results import FLOOR, PASS, PLAIN, POLICY, SCAN, TUNED, Kept, Measured
+from benchmarks.bench.tuned_numpy import TUNED as TUNED_PLAYERS
+from benchmarks.bench.world import build_world
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.errors import WorkFailed
-from firstclick.experiments.plain_numpy import TRANSCRIBED
-from firstclick.registry import make_world, policy_classes
+from firstclick.registry import policy_classes
 from firstclick.source_code import code_hash
+from firstclick.studies.paper.plain_numpy import TRANSCRIBED
 from firstclick.worlds.long_tail import LongTailWorld
-
-SEED = 1
 
 Report = Callable[[int, int], Any]
 
@@ -58,12 +57,6 @@ def already_measured(
     return {one.key: one for one in found if one.key in keys}
 
 
-def build_world(n_items: int, n_features: int) -> LongTailWorld:
-    """The world of a cell, the same in every process."""
-    spec = f"long-tail:n_items={n_items},n_features={n_features}"
-    return cast(LongTailWorld, make_world(spec).build(SEED))
-
-
 def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%d")
 
@@ -80,12 +73,12 @@ def _context(seconds: float) -> str:
 def _measured(cell: Cell, world: LongTailWorld, seconds: float, report: Callable[[], Any]) -> Measured:
     policy, k = cell.policy, cell.k
     catalog = catalog_arrays(world.features, world.n_items)
-    learner, scan = (Learner(policy, world, catalog, k, scan=scan) for scan in (False, True))
-    floor = Floor(learner)
-    contenders: dict[str, Contender] = {LEARNER: learner, FLOOR: floor, SCAN: scan, PASS: Pass(world)}
-    for name, transcriptions in ((PLAIN, TRANSCRIBED), (TUNED, TUNED_LEARNERS)):
+    player, scan = (LoopPlayer(policy, world, catalog, k, scan=scan) for scan in (False, True))
+    floor = Floor(player)
+    contenders: dict[str, Contender] = {POLICY: player, FLOOR: floor, SCAN: scan, PASS: Pass(world)}
+    for name, transcriptions in ((PLAIN, TRANSCRIBED), (TUNED, TUNED_PLAYERS)):
         if policy.name in transcriptions:
-            contenders[name] = NumPyLearner(transcriptions[policy.name], policy, world, k)
+            contenders[name] = NumPyPlayer(transcriptions[policy.name], policy, world, k)
     timings = measure(contenders, seconds=seconds, report=report)
     assert floor.slates is not None
     scanned, _ = scan.record(min(timings[SCAN].steps, len(floor.slates)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.bench.cells import SWEPT_ITEMS
-from benchmarks.bench.results import LEARNER, SCAN, Measured
+from benchmarks.bench.results import POLICY, SCAN, Measured
 
 # Below this many items the work that does not depend on them hides how the rest grows.
 MANY_ITEMS = 256
@@ -26,14 +26,14 @@ def slope(points: Mapping[int, float]) -> float | None:
 
 @dataclass(frozen=True)
 class Growth:
-    """How the time of a learner's step, and of its scan, grows with one size while the others stay."""
+    """How the time of a policy's step, and of its scan, grows with one size while the others stay."""
 
     policy: str
     size: str  # 'L', 'd' or 'K'
     where: str  # what stays: 'd = 20, K = 4'
     sizes: tuple[int, ...]
-    learner: float
-    scan: float
+    exponent: float
+    scan_exponent: float
 
 
 def growth(cells: Sequence[Measured], n_features: int, k: int) -> list[Growth]:
@@ -59,10 +59,10 @@ def growth(cells: Sequence[Measured], n_features: int, k: int) -> list[Growth]:
              [cell for cell in own if (cell.n_items, cell.n_features) == (SWEPT_ITEMS, n_features)])
         ]  # fmt: skip
         for size, where, of, points in along:
-            learner, scan = (
-                slope({of(cell): cell.timings[name].seconds for cell in points}) for name in (LEARNER, SCAN)
+            exponent, scan_exponent = (
+                slope({of(cell): cell.timings[name].seconds for cell in points}) for name in (POLICY, SCAN)
             )
-            if learner is not None and scan is not None:
+            if exponent is not None and scan_exponent is not None:
                 sizes = tuple(sorted(of(cell) for cell in points))
-                found.append(Growth(policy, size, where, sizes, learner, scan))
+                found.append(Growth(policy, size, where, sizes, exponent, scan_exponent))
     return found

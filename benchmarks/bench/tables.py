@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.bench.peers.process import PEERS
-from benchmarks.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Bench, Measured, PeerMeasured
+from benchmarks.bench.results import FLOOR, PASS, PLAIN, POLICY, SCAN, TUNED, Bench, Measured, PeerMeasured
 from benchmarks.bench.slopes import growth
 from firstclick.rounding import MISSING, microseconds, whole
 
-FORMAT = "firstclick bench 1"
+FORMAT = "firstclick bench 2"
 MAIN_POLICY = "cascade-lin-ts"
 
 Value = Callable[[Measured], float | None]
@@ -61,7 +61,7 @@ RATIOS = (
 
 # As the page calls them.
 CONTENDERS = {
-    LEARNER: "learner", FLOOR: "floor", SCAN: "scan", PASS: "one pass", PLAIN: PLAIN, TUNED: TUNED,
+    POLICY: "policy", FLOOR: "floor", SCAN: "scan", PASS: "one pass", PLAIN: PLAIN, TUNED: TUNED,
 }  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def bench_tables(bench: Bench) -> list[tuple[str, Table]]:
     """For the terminal, 80 columns: a heading and a table for each number of features and places."""
     found = []
     for d, k in dict.fromkeys((cell.n_features, cell.k) for cell in bench.cells):
-        table = _table("learner")
+        table = _table("policy")
         for heading in ("items", "µs/step", *(ratio.short for ratio in RATIOS)):
             table.add_column(heading, justify="right", no_wrap=True)
         for cell in sorted(bench.cells, key=lambda cell: (cell.policy, cell.n_items)):

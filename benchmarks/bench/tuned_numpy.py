@@ -1,4 +1,4 @@
-"""The same learners in NumPy and SciPy as an expert would write them: what a user could get by hand.
+"""The same policies in NumPy and SciPy as an expert would write them: what a user could get by hand.
 
 Posteriors by Cholesky factors and triangular solves of LAPACK, the best K by partition instead of a sort,
 confidence widths and bounds carried along or computed only where they can matter, no array made twice.

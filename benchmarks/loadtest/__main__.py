@@ -164,7 +164,8 @@ def _ms(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
+app = App()
+app.command()(loadtest)
+
 if __name__ == "__main__":
-    app = App()
-    app.command()(loadtest)
     main(app)

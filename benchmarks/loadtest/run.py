@@ -161,7 +161,7 @@ def own_server(
         grouped, single = (Shop(f"{place}/{name}.db", n_items=n_items) for name in ("grouped", "single"))
         notes = [
             f"{n_items:,} items; tokens were made in the load test's process from slates that the untaught "
-            "learner recommends, signed as the service signs them",
+            "policy recommends, signed as the service signs them",
             f"a write with fsync to {place} takes {fsync_ms(place):.2f} ms",
         ]
         with ExitStack() as servers:
@@ -170,7 +170,7 @@ def own_server(
             feedback, batch = writing(target, MODEL, grouped.tokens)
             one_by_one = writing(other, MODEL, single.tokens)[0]
             one_by_one.name = SINGLE
-            # Feedback first: what is recommended then comes from a learner that has learned.
+            # Feedback first: what is recommended then comes from a policy that has learned.
             contestants = [feedback, *reading(target, MODEL), one_by_one, batch]
             measure(contestants, seconds=seconds, rounds=rounds, share=share, rate=rate, progress=progress)
         told = demands(contestants)

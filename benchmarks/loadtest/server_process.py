@@ -36,7 +36,7 @@ MODEL = "shop"
 POLICY = "cascade-lin-ts"
 N_ITEMS, N_FEATURES, K = 10_000, 32, 10
 SEED = 1
-# Slates that the untaught learner recommends; each is answered many times, under a new nonce each time.
+# Slates that the untaught policy recommends; each is answered many times, under a new nonce each time.
 N_SLATES = 1000
 # Events in one transaction while a long log is made.
 TOGETHER = 5000

@@ -15,7 +15,7 @@ import dataclasses
 import difflib
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -202,6 +202,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for the end of an error message, empty when nothing is near."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def check_distinct(kind: str, names: Sequence[str]) -> None:
+    """Refuse a name that comes twice."""
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InvalidInput(f"{kind} {name!r} is given twice")
 
 
 def check_name(kind: str, name: str, known: Iterable[str]) -> str:

@@ -1,11 +1,17 @@
-"""A hash of the code that a result depends on, so that a result of other code is not taken for this one's."""
+"""The code that a result depends on: a hash of it and versions, so that nothing is taken for another's."""
 
 import hashlib
+import platform
 import secrets
 import sys
 from functools import cache
 from importlib import import_module
 
+import numba
+import numpy
+import scipy
+
+from firstclick._version import __version__
 from firstclick.kernels.source_files import digest
 
 
@@ -23,3 +29,15 @@ def code_hash(module: str, *classes: type) -> str:
         # A file was edited after this process started, so what is loaded may be in no file: like no other.
         found = secrets.token_hex(16)
     return hashlib.sha256(" ".join([found, *sorted(typed)]).encode()).hexdigest()[:12]
+
+
+def installed_versions() -> dict[str, str]:
+    """What the last bits of a result depend on, besides its settings."""
+    return {
+        "firstclick": __version__,
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "numba": numba.__version__,
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+    }

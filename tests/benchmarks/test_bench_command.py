@@ -1,20 +1,21 @@
-"""`firstclick bench`: tables, a JSON file, a page and a picture; it goes on where it stopped."""
+"""`python -m benchmarks.bench`: tables, a JSON file, a page and a picture; it goes on where it stopped."""
 
 import json
 import re
-import sys
 
 import pytest
 
+from benchmarks.bench import __main__ as command
 from benchmarks.bench import peer_runs
 
+CALL = "python -m benchmarks.bench --items 16 --features 10 --policy cascade-lin-ts"
 TINY = ("bench", "--items", 16, "--features", 10, "--policy", "cascade-lin-ts")
 
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch):
     """A hundredth of a second for each contender."""
-    monkeypatch.setattr(sys.modules["benchmarks.bench.__main__"], "SHORT_SECONDS", 0.01)
+    monkeypatch.setattr(command, "SHORT_SECONDS", 0.01)
 
 
 def without_progress(err):
@@ -36,23 +37,23 @@ def test_a_short_run_writes_every_file_and_prints_the_table(run, folder):
         seen.out,
     )
     assert "10 features, 4 places" in seen.out
-    assert re.search(r"^learner +items +µs/step +x floor +scan +1 pass +NumPy +tuned", seen.out, re.M)
+    assert re.search(r"^policy +items +µs/step +x floor +scan +1 pass +NumPy +tuned", seen.out, re.M)
     assert re.search(r"^cascade-lin-ts +16 ", seen.out, re.M)
     assert max(len(line) for line in seen.out.splitlines()[1:]) <= 80
     assert without_progress(seen.err) == "1 cell\npage: new/bench.md\n"
     told = json.loads((folder / "new" / "bench.json").read_text())
-    assert told["command"] == "firstclick bench --items 16 --features 10 --policy cascade-lin-ts --out OUT"
+    assert told["command"] == CALL + " --out OUT"
     assert {"machine", "versions", "date", "cells", "peers", "growth"} <= set(told)
     (cell,) = told["cells"]
     assert (cell["policy"], cell["n_items"], cell["n_features"], cell["k"]) == ("cascade-lin-ts", 16, 10, 4)
     took = {name: timing["seconds"] for name, timing in cell["timings"].items()}
     assert cell["ratios"] == pytest.approx(
         {
-            "times_floor": took["learner"] / took["floor"],
-            "times_faster_than_scan": took["scan"] / took["learner"],
-            "times_faster_than_one_pass": took["pass"] / took["learner"],
-            "times_faster_than_plain_numpy": took["plain NumPy"] / took["learner"],
-            "times_faster_than_tuned_numpy": took["tuned NumPy"] / took["learner"],
+            "times_floor": took["policy"] / took["floor"],
+            "times_faster_than_scan": took["scan"] / took["policy"],
+            "times_faster_than_one_pass": took["pass"] / took["policy"],
+            "times_faster_than_plain_numpy": took["plain NumPy"] / took["policy"],
+            "times_faster_than_tuned_numpy": took["tuned NumPy"] / took["policy"],
         }
     )
     page = (folder / "new" / "bench.md").read_text()
@@ -73,8 +74,8 @@ def test_the_same_command_goes_on_and_overwrite_measures_anew(run, folder):
     assert run(*TINY, "--out=new", "--overwrite", "--json").err.startswith("1 cell\n")
     (line,) = (folder / "new" / "cells.jsonl").read_text().splitlines()
     assert line + "\n" != first
-    command = json.loads((folder / "new" / "bench.json").read_text())["command"]
-    assert command == "firstclick bench --items 16 --features 10 --policy cascade-lin-ts --out=OUT"
+    told = json.loads((folder / "new" / "bench.json").read_text())
+    assert told["command"] == CALL + " --out=OUT"
 
 
 def test_json_is_printed_and_nothing_written(run, folder):
@@ -84,9 +85,9 @@ def test_json_is_printed_and_nothing_written(run, folder):
 
 
 @pytest.mark.long
-def test_the_usual_learners_by_default(run, monkeypatch):
+def test_the_usual_policies_by_default(run, monkeypatch):
     # Two of them: each is compiled in four ways.
-    monkeypatch.setattr(sys.modules["benchmarks.bench.__main__"], "USUAL_POLICIES", ("random", "cascade-ts"))
+    monkeypatch.setattr(command, "USUAL_POLICIES", ("random", "cascade-ts"))
     seen = run("bench", "--items", "16,32", "--features", 3, "--k", 2, "--json")
     told = json.loads(seen.out)
     assert {cell["policy"] for cell in told["cells"]} == {"random", "cascade-ts"}
@@ -113,14 +114,14 @@ def with_peers(monkeypatch, *missing):
 
     monkeypatch.setattr(peer_runs, "play_peer", play)
     monkeypatch.setattr(peer_runs, "installed", installed)
-    monkeypatch.setattr(sys.modules["benchmarks.bench.__main__"], "installed", installed)
+    monkeypatch.setattr(command, "installed", installed)
 
 
 def test_peers_are_in_the_table_the_page_and_the_picture(run, folder, monkeypatch):
     with_peers(monkeypatch, "mab2rec")
     seen = run(*TINY, "--peers", "--out", "new")
     assert seen.code == 0, seen.err
-    said = "1 cell\npeers that are not installed (pip install 'firstclick[peers]'): Mab2Rec\n"
+    said = "1 cell\npeers that are not installed (make peers): Mab2Rec\n"
     assert without_progress(seen.err) == said + "page: new/bench.md\n"
     assert "Peers, 10 features, 4 places (slower: times as long as cascade-lin-ts)" in seen.out
     assert re.search(r"^Vowpal Wabbit +16 +1,500,000 +[\d,]+", seen.out, re.M)
@@ -148,17 +149,16 @@ def test_peers_without_cascade_lin_ts_have_times_alone(run, folder, monkeypatch)
 
 
 def test_peers_of_which_none_is_installed_are_refused_at_once(run, folder, monkeypatch):
-    monkeypatch.setattr(sys.modules["benchmarks.bench.__main__"], "installed", lambda peer: None)
+    monkeypatch.setattr(command, "installed", lambda peer: None)
     seen = run(*TINY, "--peers", "--out", "new")
     assert (seen.code, seen.out, list(folder.iterdir())) == (2, "", [])
     assert seen.err == (
         "error: --peers needs one of bayesianbandits, contextualbandits, Vowpal Wabbit, MABWiser, Mab2Rec, "
-        "and none is installed; say pip install 'firstclick[peers]', or leave --peers out\n"
+        "and none is installed; say make peers, or leave --peers out\n"
     )
 
 
 def test_ctrl_c_keeps_what_is_finished(run, folder, monkeypatch):
-    command = sys.modules["benchmarks.bench.__main__"]
     honest = command.measure_cells
 
     def interrupted(cells, kept, **options):

@@ -7,13 +7,13 @@ import pytest
 from benchmarks.bench.figure import bench_figure
 from benchmarks.bench.measure import Timing
 from benchmarks.bench.page import bench_page
-from benchmarks.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Bench, Measured, PeerMeasured
+from benchmarks.bench.results import FLOOR, PASS, PLAIN, POLICY, SCAN, TUNED, Bench, Measured, PeerMeasured
 from benchmarks.bench.tables import times
 from firstclick.report.figures import figure_bytes
 from firstclick.report.labels import text_width
 
-LIN = {LEARNER: 5.0, SCAN: 40.0, FLOOR: 2.0, PASS: 0.01, PLAIN: 300.0, TUNED: 50.0}
-COUNTS = {LEARNER: 3.0, SCAN: 3.1, FLOOR: 0.004, PASS: 0.01}
+LIN = {POLICY: 5.0, SCAN: 40.0, FLOOR: 2.0, PASS: 0.01, PLAIN: 300.0, TUNED: 50.0}
+COUNTS = {POLICY: 3.0, SCAN: 3.1, FLOOR: 0.004, PASS: 0.01}
 
 
 def cell(policy, n_items, micros, *, steps=20_000, k=4):
@@ -22,7 +22,9 @@ def cell(policy, n_items, micros, *, steps=20_000, k=4):
 
 
 def bench(*cells, peers=()):
-    return Bench("2 cores", {"python": "3.11"}, "2026-01-01", "firstclick bench", 20, 4, cells, tuple(peers))
+    return Bench(
+        "2 cores", {"python": "3.11"}, "2026-01-01", "python -m benchmarks.bench", 20, 4, cells, tuple(peers)
+    )
 
 
 def peer(name, seconds, failure=""):
@@ -45,7 +47,7 @@ def test_all_that_is_drawn_is_within_the_limits_and_names_are_at_their_curves():
     axes = figure.axes[0]
     low, high = axes.get_ylim()
     curves = [line for line in axes.lines if line.get_transform() == axes.transData]
-    assert len(curves) == 5  # two learners, one scan, floor and one pass
+    assert len(curves) == 5  # two policies, one scan, floor and one pass
     for curve in curves:
         assert all(low < value < high for value in curve.get_ydata())
     to_axes = axes.transScale + axes.transLimits
@@ -102,7 +104,7 @@ def test_dots_stand_at_their_ratios_and_nothing_is_cut_off():
     assert text_width("dense scan, compiled", 8.2) + 5 < room
 
 
-def test_learners_without_features_have_no_ratio_to_a_floor_or_a_pass():
+def test_policies_without_features_have_no_ratio_to_a_floor_or_a_pass():
     page = bench_page(bench(*LIN_CELLS, *COUNT_CELLS), "bench.png")
     floor, scan = (
         page.partition(title)[2] for title in ("Times its floor", "Times faster than the compiled")
@@ -117,7 +119,7 @@ def test_learners_without_features_have_no_ratio_to_a_floor_or_a_pass():
     assert "Without features" not in bench_page(bench(*LIN_CELLS), "bench.png")
 
 
-def test_places_of_learners_without_features_have_times_alone():
+def test_places_of_policies_without_features_have_times_alone():
     cells = [cell(name, 3000, micros, k=k) for name, micros in (("cascade-lin-ts", LIN), ("random", COUNTS))
              for k in (2, 4)]  # fmt: skip
     page = bench_page(bench(*cells), "bench.png")
@@ -142,7 +144,7 @@ def test_the_page_stands_alone_and_says_what_its_letters_mean():
 def test_the_page_says_how_many_steps_were_played_at_least():
     page = bench_page(bench(cell("cascade-lin-ts", 16, LIN, steps=1234), *COUNT_CELLS), "bench.png")
     assert (
-        "Steps that each contender played at least, in any cell: learner 1,234, floor 1,234, scan 1,234, "
+        "Steps that each contender played at least, in any cell: policy 1,234, floor 1,234, scan 1,234, "
         "one pass 1,234, plain NumPy 1,234, tuned NumPy 1,234."
     ) in page
     assert "1,234 or more in each cell, 5,234 in all" in page

@@ -5,9 +5,11 @@ import pytest
 
 from benchmarks.bench import run
 from benchmarks.bench.cells import SWEPT_K, grid, main_features
-from benchmarks.bench.results import FLOOR, LEARNER, PASS, PLAIN, SCAN, TUNED, Kept
+from benchmarks.bench.peers import __main__ as peers
+from benchmarks.bench.results import FLOOR, PASS, PLAIN, POLICY, SCAN, TUNED, Kept
 from benchmarks.bench.run import already_measured, measure_cells
 from firstclick.errors import InvalidInput, WorkFailed
+from firstclick.kernels.source_files import with_imports
 from firstclick.registry import make_policy
 
 LIN, COUNTS = make_policy("cascade-lin-ts"), make_policy("cascade-ts")
@@ -22,7 +24,7 @@ def keys(cells):
     return [cell.key for cell in cells]
 
 
-def test_learners_without_features_are_measured_with_one_number_of_them():
+def test_policies_without_features_are_measured_with_one_number_of_them():
     cells = grid([LIN, COUNTS], (256, 16), (10, 20), 4)
     assert keys(cells) == [
         ("cascade-lin-ts", 16, 10, 4),
@@ -60,8 +62,8 @@ def test_a_cell_has_all_its_contenders_and_is_measured_once(tmp_path):
     kept = Kept(tmp_path / "new" / "cells.jsonl")
     cells = grid([LIN, COUNTS], (16,), (3,), 2)
     first = measure_cells(cells, kept, seconds=SECONDS, report=silent)
-    assert set(first[0].timings) == {LEARNER, SCAN, FLOOR, PASS, PLAIN, TUNED}
-    assert set(first[1].timings) == {LEARNER, SCAN, FLOOR, PASS}
+    assert set(first[0].timings) == {POLICY, SCAN, FLOOR, PASS, PLAIN, TUNED}
+    assert set(first[1].timings) == {POLICY, SCAN, FLOOR, PASS}
     for cell in first:
         assert all(timing.seconds > 0 and timing.steps >= 1 for timing in cell.timings.values())
         assert cell.slates_compared >= 1
@@ -94,15 +96,29 @@ def test_what_other_code_measured_is_not_used(tmp_path, monkeypatch):
     assert not already_measured(cells, kept, seconds=SECONDS)
 
 
+@pytest.mark.parametrize(
+    ("timed", "parts"),
+    [
+        (run, {"benchmarks.bench.contenders", "benchmarks.bench.tuned_numpy", "firstclick.experiments.loop"}),
+        (peers, {"benchmarks.bench.peers.mabwiser", "benchmarks.bench.peers.process"}),
+    ],
+)
+def test_the_hash_of_what_is_timed_follows_the_imports_of_benchmarks_and_of_firstclick(timed, parts):
+    """Times of older code are not used again, whichever file was changed."""
+    names = {module.name for module in with_imports([timed.__name__])}
+    always = {timed.__name__, "benchmarks.bench.measure", "benchmarks.bench.world"}
+    assert names >= parts | always | {"firstclick.worlds.long_tail"}
+
+
 @pytest.mark.long
-def test_a_learner_that_a_scan_contradicts_is_not_measured(monkeypatch):
-    honest = run.Learner.record
+def test_a_policy_that_a_scan_contradicts_is_not_measured(monkeypatch):
+    honest = run.LoopPlayer.record
 
-    def record(learner, steps):
-        slates, clicked = honest(learner, steps)
-        return (np.roll(slates, 1, axis=1), clicked) if learner.scan else (slates, clicked)
+    def record(player, steps):
+        slates, clicked = honest(player, steps)
+        return (np.roll(slates, 1, axis=1), clicked) if player.scan else (slates, clicked)
 
-    monkeypatch.setattr(run.Learner, "record", record)
+    monkeypatch.setattr(run.LoopPlayer, "record", record)
     with pytest.raises(WorkFailed, match=r"cascade-lin-ts: slate 0 of 16 items is \[.*\] with shortcuts and"):
         measure_cells(grid([LIN], (16,), (3,), 2), Kept(None), seconds=SECONDS, report=silent)
 

@@ -1,4 +1,4 @@
-"""`firstclick loadtest`: tables and JSON of a server, and what it refuses."""
+"""`python -m benchmarks.loadtest`: tables and JSON of a server, and what it refuses."""
 
 import json
 import re

@@ -17,7 +17,7 @@ from benchmarks.bench.peers.__main__ import PeerContender
 from benchmarks.bench.peers.peer import examined, installed
 from benchmarks.bench.peers.process import NOT_INSTALLED, PEERS, play_peer, within_limits
 from benchmarks.bench.results import Kept
-from benchmarks.bench.run import build_world
+from benchmarks.bench.world import build_world
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="process groups of POSIX")
 LIMITS = {"seconds": 20.0, "memory": 4 * 10**9}
@@ -174,7 +174,7 @@ def test_the_user_looks_down_to_the_click():
 @pytest.mark.parametrize("name", PEERS)
 def test_a_peer_shows_k_items_and_can_be_told_any_answer(name):
     if installed(PEERS[name]) is None:
-        pytest.skip(f"{name} is not installed; pip install 'firstclick[peers]'")
+        pytest.skip(f"{name} is not installed; make peers")
     world = build_world(12, 3)
     peer = PEERS[name](world.features, 4, 1)
     for click in (0, 2, 4):

@@ -191,11 +191,11 @@ def test_a_damaged_parquet_file_and_no_pyarrow(tmp_path, monkeypatch):
 
     def without(name, *rest):
         if name.startswith("pyarrow"):
-            raise ImportError
+            raise ModuleNotFoundError(name=name)
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert refusal(path) == "items.parquet: reading Parquet needs pip install 'firstclick[parquet]'"
+    assert refusal(path) == "items.parquet: reading Parquet needs pyarrow: pip install 'firstclick[parquet]'"
 
 
 def test_features_are_scaled_and_the_notes_say_how(tmp_path):

@@ -158,12 +158,13 @@ def test_without_pyarrow_it_is_said_before_anything_is_read(run, monkeypatch):
 
     def without(name, *rest):
         if name.startswith("pyarrow"):
-            raise ImportError
+            raise ModuleNotFoundError(name=name)
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
     seen = run("features", "movielens", "--data", ".", "--out", "items.parquet")
-    assert seen.err == "error: items.parquet: writing Parquet needs pip install 'firstclick[parquet]'\n"
+    told = "items.parquet: writing Parquet needs pyarrow: pip install 'firstclick[parquet]'"
+    assert seen.err == f"error: {told}\n"
     assert seen.code == 2
 
 

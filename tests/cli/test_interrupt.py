@@ -11,7 +11,7 @@ import pytest
 
 import firstclick.report
 from firstclick.cli.console import CALLS_BACK
-from firstclick.experiments.engine import play_in_processes
+from firstclick.experiments.engines import play_in_processes
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firstclick.experiments.results import installed_versions
+from firstclick.source_code import installed_versions
 
 USERS, MOVIES = 120, 290
 FIGURES = ("figure-1", "figure-2", "sweep-sigma", "sweep-c")
@@ -68,7 +68,7 @@ def whole(movielens_files, tmp_path_factory) -> Path:
 # NumPy is timed for 0.1 s a cell, which is longer than playing it.
 PROGRAM = """
 from firstclick.cli import main
-from firstclick.experiments import plain_numpy
+from firstclick.studies.paper import plain_numpy
 if __name__ == "__main__":
     plain_numpy.TIMED_SECONDS = 0.005
     main()

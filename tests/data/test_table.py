@@ -285,7 +285,7 @@ def test_options_of_text_files_do_not_go_with_parquet(tmp_path):
 def test_parquet_without_its_library_says_what_to_install(tmp_path, monkeypatch):
     path = as_parquet(tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert refusal(path) == "log.parquet: reading Parquet needs pip install 'firstclick[parquet]'"
+    assert refusal(path) == "log.parquet: reading Parquet needs pyarrow: pip install 'firstclick[parquet]'"
 
 
 def test_a_path_without_a_file_is_refused(tmp_path):

@@ -17,12 +17,15 @@ from firstclick.data import FeedbackScenario, interactions_from_frame
 from firstclick.data.sources import make_source
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.experiments import CellStore, Dataset, Training, cells, plan
-from firstclick.experiments import play as play_module
+from firstclick.experiments import store as store_module
 from firstclick.experiments.cells import recorded_steps, settings_of
 from firstclick.experiments.conduct import conduct
-from firstclick.experiments.engine import play_here
-from firstclick.experiments.play import Watch
+from firstclick.experiments.engines import play_here
+from firstclick.experiments.loop import Task
+from firstclick.experiments.runner import Watch
+from firstclick.registry import make_policy
 from firstclick.source_code import code_hash
+from firstclick.studies.paper.plain_numpy import numpy_seconds_per_step
 
 POLICIES = ("cascade-lin-ts", "cascade-ucb1", "random")
 
@@ -250,13 +253,32 @@ def test_the_manifest_says_what_was_done_and_on_what(garden, experiment, tmp_pat
     assert set(manifest["versions"]) >= {"firstclick", "numpy", "numba", "scipy"}
 
 
-def test_the_log_of_speeds_compares_with_numpy_where_it_is_transcribed(garden, experiment, tmp_path):
-    comparisons = conduct([experiment], [garden], tmp_path, play_here)
-    speeds = CellStore(tmp_path / "cells").speeds()
-    assert len(speeds) == 12
-    assert sum(speed.numpy_seconds is not None for speed in speeds.values()) == 8
+def test_numpy_is_timed_only_on_demand_and_where_it_is_transcribed(garden, experiment, tmp_path):
+    asked = {"overwrite": True, "beside_numpy": numpy_seconds_per_step}
+    comparisons = conduct([replace(experiment, runs=4)], [garden], tmp_path / "asked", play_here, **asked)
+    speeds = CellStore(tmp_path / "asked" / "cells").speeds()
+    assert len(speeds) == 24
+    # Two of three policies, in two settings and three of four runs.
+    assert sum(speed.numpy_seconds is not None for speed in speeds.values()) == 12
     assert comparisons[0].speeds["cascade-lin-ts"].numpy_seconds is not None
     assert comparisons[0].speeds["random"].numpy_seconds is None
+
+    comparisons = conduct([experiment], [garden], tmp_path / "not", play_here)
+    log = tmp_path / "not" / "speed.csv"
+    assert "numpy" not in log.read_text()
+    assert comparisons[0].speeds["cascade-lin-ts"].seconds > 0
+    # Both in one folder: the log keeps its columns.
+    conduct([replace(experiment, seed=9)], [garden], tmp_path / "not", play_here, **asked)
+    assert {len(line.split(",")) for line in log.read_text().splitlines()} == {9}
+    assert len(CellStore(tmp_path / "not" / "cells").speeds()) == 24
+
+
+def test_notes_of_all_policies_are_kept(garden, experiment, tmp_path):
+    given = (make_policy("cascade-lin-ucb:c=theory,horizon=50"), *experiment.policies)
+    for _ in range(2):  # as played, and as read again
+        comparisons = conduct([replace(experiment, policies=given)], [garden], tmp_path, play_here)
+        (note,) = comparisons[0].results.notes
+        assert "it holds for 50 steps, and 120 are played" in note
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="drafts are removed where files can be locked")
@@ -278,8 +300,6 @@ def test_a_folder_of_something_else_is_refused(garden, experiment, tmp_path):
 
 
 def test_a_full_disk_keeps_the_finished_cells(garden, experiment, tmp_path, monkeypatch):
-    from firstclick.experiments import store as store_module
-
     written = store_module.write_whole
     count = 0
 
@@ -331,7 +351,7 @@ def test_a_cell_knows_nothing_of_who_played_it(garden, experiment, tmp_path):
     conduct([experiment], [garden], tmp_path, play_here)
     text = "".join(path.read_text() for path in (tmp_path / "cells").iterdir())
     assert "seconds" not in text
-    assert play_module.CellTask.__name__ not in text
+    assert Task.__name__ not in text
 
 
 def test_items_of_one_name_are_told_apart(garden, experiment, tmp_path):
@@ -356,8 +376,8 @@ def test_cells_of_other_code_are_not_taken_for_these(garden, experiment, tmp_pat
 
 def test_the_hash_of_the_code_follows_all_that_a_class_is_made_of(tmp_path):
     program = (
-        "import mine, firstclick.experiments.play; from firstclick.source_code import code_hash; "
-        "print(code_hash('firstclick.experiments.play', mine.Mine), code_hash('firstclick.experiments.play'))"
+        "import mine, firstclick.experiments.conduct; from firstclick.source_code import code_hash; "
+        "print(*(code_hash('firstclick.experiments.conduct', *classes) for classes in ((mine.Mine,), ())))"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
 
@@ -379,10 +399,10 @@ def test_the_hash_of_the_code_follows_all_that_a_class_is_made_of(tmp_path):
 
 
 def test_what_is_loaded_and_then_edited_has_a_hash_of_its_own(monkeypatch):
-    before = code_hash("firstclick.experiments.play")
+    before = code_hash("firstclick.experiments.conduct")
     monkeypatch.setattr("firstclick.source_code.digest", edited_meanwhile)
     code_hash.cache_clear()
-    assert code_hash("firstclick.experiments.play") != before
+    assert code_hash("firstclick.experiments.conduct") != before
     code_hash.cache_clear()
 
 

@@ -21,17 +21,17 @@ from distributed import Client, LocalCluster
 from distributed.protocol.pickle import dumps, loads
 
 import firstclick
-from firstclick import InvalidInput, make_policy
+from firstclick import InvalidInput, make_policy, source_code
 from firstclick.errors import WorkFailed
-from firstclick.experiments import dask_cluster, dask_engine, results
-from firstclick.experiments.dask_engine import play_on_dask
-from firstclick.experiments.engine import Task, engine_named, play_here, play_in_processes
-from firstclick.experiments.loop import Trace, log_spaced
+from firstclick.experiments.engines import dask as dask_engine
+from firstclick.experiments.engines import dask_cluster, engine_named, play_here, play_in_processes
+from firstclick.experiments.engines.dask import play_on_dask
+from firstclick.experiments.loop import Record, Task, log_spaced
 from firstclick.streams import stream
 from firstclick.worlds import BernoulliWorld, MatrixWorld
 from firstclick.worlds.base import Stage
 
-TESTS, SOURCES = Path(__file__).parents[1], Path(firstclick.__file__).parents[1]
+TESTS, SOURCES = Path(__file__).parent, Path(firstclick.__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -220,14 +220,19 @@ def real_tasks():
         stages = [Stage(bernoulli, None, "abcdefghi"), Stage(matrix, features, "abcdefghijklm")]
         for index, (policy, stage) in enumerate(zip(["cascade-ts", "cascade-lin-ts"], stages, strict=True)):
             optimal = stage.world.optimal_slates(3)
-            yield Task(make_policy(policy), index, stage, optimal, run, log_spaced(700), 8)
+            number = 2 * run + index
+            yield Task(number, make_policy(policy), stage, optimal, 0.5, run, log_spaced(700), 8)
 
 
-def bits(traces):
-    """All of the traces but the time, in one order."""
-    names = [field.name for field in fields(Trace) if field.name != "seconds_per_step"]
-    ordered = sorted(traces, key=lambda trace: (trace.policy, trace.run))
-    return [(name, np.asarray(getattr(trace, name)).tobytes()) for trace in ordered for name in names]
+def bits(played):
+    """All of the records but the time, in the order of their tasks."""
+    names = [field.name for field in fields(Record) if field.name != "speed"]
+    records = [record for _, record in sorted(played, key=lambda pair: pair[0])]
+    return [(name, _plain(getattr(record, name))) for record in records for name in names]
+
+
+def _plain(value):
+    return value.tobytes() if isinstance(value, np.ndarray) else repr(value)
 
 
 def test_a_cluster_of_our_own_gives_the_same_bits_as_one_process_and_as_two():
@@ -453,7 +458,7 @@ def test_nobody_at_the_address(monkeypatch):
 
 
 def test_a_cluster_with_other_versions_is_refused(address, monkeypatch):
-    monkeypatch.setattr(results, "__version__", "0.0.1")
+    monkeypatch.setattr(source_code, "__version__", "0.0.1")
     with pytest.raises(InvalidInput, match=r"has firstclick .*, this machine 0\.0\.1; results are equal"):
         list(play_on_dask(iter([]), silent, address, 1))
 
@@ -475,7 +480,7 @@ def test_a_cluster_without_workers_is_refused(remote):
 
 SCRIPT = """
 from pathlib import Path
-from firstclick.experiments.engine import engine_named
+from firstclick.experiments.engines import engine_named
 from test_dask_engine import Stumbling
 
 if __name__ == "__main__":

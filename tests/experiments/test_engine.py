@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from firstclick import InvalidInput
-from firstclick.experiments.engine import engine_named, play_here, play_in_processes
+from firstclick.experiments.engines import engine_named, play_here, play_in_processes
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def test_an_unknown_engine_is_refused_with_the_choices(name):
 
 @pytest.mark.parametrize("name", ["dask", "tcp://somewhere:8786"])
 def test_without_dask_the_way_to_get_it_is_said(monkeypatch, name):
-    monkeypatch.delitem(sys.modules, "firstclick.experiments.dask_engine", raising=False)
+    monkeypatch.delitem(sys.modules, "firstclick.experiments.engines.dask", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InvalidInput, match=r"needs dask; pip install 'firstclick\[dask\]'"):
+    with pytest.raises(InvalidInput, match=r"needs distributed: pip install 'firstclick\[dask\]'"):
         engine_named(name, 2)

@@ -5,7 +5,7 @@ import pytest
 
 from firstclick import InvalidInput, Results, make_world, simulate
 from firstclick.data import FeedbackScenario, synthetic_matrix
-from firstclick.experiments.engine import play_in_processes
+from firstclick.experiments.engines import play_in_processes
 from firstclick.experiments.loop import log_spaced
 from firstclick.kernels.hashing import mix, user_of
 from firstclick.streams import stream_key

@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 from scipy.stats import wilcoxon
 
-from firstclick.experiments.engine import play_here
+from firstclick.experiments.engines import play_here
 from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.stock import stock_worlds
 

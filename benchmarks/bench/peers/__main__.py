@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.bench.measure import measure
 from benchmarks.bench.peers.process import PEERS, end_with_parent
-from benchmarks.bench.run import SEED, build_world
+from benchmarks.bench.world import SEED, build_world
 from firstclick.streams import stream
 from firstclick.worlds.long_tail import LongTailWorld
 

@@ -17,6 +17,7 @@ from firstclick.catalog.features import LARGEST_FEATURE
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.extras import needed_by
 from firstclick.files.delimited import WrongEncoding, read_lines, read_rows
 from firstclick.files.reading import PARQUET, as_path, reading
 from firstclick.files.writing import write_whole
@@ -113,11 +114,9 @@ def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_n
 
 def parquet_library(path: Path, doing: str) -> tuple[Any, Any]:
     """pyarrow and its Parquet part, or how to get them."""
-    try:
+    with needed_by(f"{path.name}: {doing} Parquet"):
         import pyarrow
         import pyarrow.parquet as parquet
-    except ImportError:
-        raise InvalidInput(f"{path.name}: {doing} Parquet needs pip install 'firstclick[parquet]'") from None
     return pyarrow, parquet
 
 

@@ -21,6 +21,7 @@ from firstclick.cli.serve import serve
 from firstclick.cli.simulate import simulate
 from firstclick.cli.stores import audit, export, import_, log, relearn
 from firstclick.errors import FirstclickError, WorkFailed
+from firstclick.extras import needed_by
 
 INTERRUPTED = 130
 
@@ -68,7 +69,8 @@ def main(application: typer.Typer = app) -> None:
         # A terminal without '±' shows '?' in its place; the numbers matter more.
         sys.stdout.reconfigure(errors="replace")
     try:
-        code = application(standalone_mode=False)
+        with needed_by("this command"):
+            code = application(standalone_mode=False)
         if code == INTERRUPTED:  # Typer makes this of a KeyboardInterrupt.
             _complain("interrupted; nothing was written", code)
         # Here and not at exit, where nobody could catch what goes wrong.

@@ -3,21 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from firstclick.cli.console import page, print_json, processes, talk
-from firstclick.cli.experiments import EngineName, Jobs, Overwrite, progress_and_resumption, watch
+from firstclick.cli.console import page, print_json, talk
+from firstclick.cli.experiments import EngineName, Jobs, Overwrite, at_work, watch
 from firstclick.cli.options import count
-from firstclick.experiments.engine import engine_named
-from firstclick.experiments.folder import check_folder
+from firstclick.extras import needed_by
 from firstclick.files.writing import write_whole
 from firstclick.studies.guide.conduct import RUNS, SEED, STEPS, policies_named
 from firstclick.studies.guide.conduct import compare as play_all
 from firstclick.studies.guide.standings import Line, lines_of
 from firstclick.studies.guide.stock import stock_worlds
-from firstclick.validation.whole_number import seed_number, whole_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def compare(
@@ -54,20 +55,19 @@ def compare(
       firstclick compare --world switch --world drift --policy my-policy \\
           --policy cascade-lin-ts --policy discounted-lin-ts
     """
-    for name, value in (("steps", steps), ("runs", runs)):
-        whole_number(name, value, at_least=1)
-    seed_number(seed)
+    # Here already: not after playing for minutes.
+    with needed_by("the guide"):
+        from firstclick.studies.guide.figure import guide_figure
+
     worlds = stock_worlds(world or ())
     policies = policies_named(policy or ())
-    runner = engine_named(engine, processes(jobs))
-    check_folder(out)
-    with progress_and_resumption(out) as progress:
+    with at_work(out, engine, jobs) as (runner, progress):
         standings = play_all(
             policies, worlds, out, runner, steps=steps, runs=runs, seed=seed, overwrite=overwrite,
             watch=watch(progress),
         )  # fmt: skip
         lines = lines_of(standings, steps)
-        _write_guide(lines, out, everything=bool(policy))
+        _write_guide(lines, guide_figure(lines), out, everything=bool(policy))
     for one in standings if policy else ():  # Who names a policy wants to know where it is.
         if one.reason:
             talk.print(f"not played in {one.world.name}: {one.reason}")
@@ -87,12 +87,10 @@ def as_plain(lines: Sequence[Line]) -> list[dict[str, Any]]:
     ]
 
 
-def _write_guide(lines: Sequence[Line], folder: Path, *, everything: bool) -> None:
+def _write_guide(lines: Sequence[Line], figure: "Figure", folder: Path, *, everything: bool) -> None:
     from firstclick.report.figures import figure_bytes
-    from firstclick.studies.guide.figure import guide_figure
     from firstclick.studies.guide.page import guide_page
 
-    figure = guide_figure(lines)
     for kind in ("svg", "png"):
         write_whole(folder / f"guide.{kind}", figure_bytes(figure, kind))
     write_whole(folder / "guide.md", guide_page(lines, everything=everything).encode())

@@ -1,13 +1,11 @@
 """What commands share: the progress bar, the seed, the output folder, the last words."""
 
-import csv
 import json
 import os
 import secrets
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator
@@ -23,6 +21,9 @@ from typer import TyperException
 
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
 from firstclick.experiments import Results
+from firstclick.experiments.folder import names_in
+from firstclick.experiments.results import as_csv
+from firstclick.extras import MissingExtra
 from firstclick.files.writing import drafting_process, folder_draft
 from firstclick.validation.whole_number import whole_number
 
@@ -149,42 +150,43 @@ def check_output(folder: Path | None, *, overwrite: bool) -> None:
     """Refuse a folder that holds something or cannot be written, before any work is done."""
     if folder is None:
         return
-    try:
-        if folder.exists() and not folder.is_dir():
-            raise InvalidInput(f"{folder} is a file; --out names a folder")
-        held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-        # A command that was killed while it wrote its report has left a draft, which goes with the next one.
-        held = [name for name in held if drafting_process(name) is None]
-        if held and not (overwrite and set(held) <= OUR_FILES):
-            ours = set(held) <= OUR_FILES
-            what = "results" if ours else f"other files ({min(set(held) - OUR_FILES)})"
-            way_out = "or say --overwrite" if ours else "or an empty one"
-            raise InvalidInput(f"--out {folder} holds {what} already; name a new folder, {way_out}")
-        parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        # Tried, because permissions alone do not tell: a file system may be read-only, or not a real one.
-        tempfile.TemporaryDirectory(dir=parent).cleanup()
-    except OSError as error:
-        raise InvalidInput(f"--out {folder} cannot be written: {error.strerror or error}") from None
+    # A command that was killed while it wrote its report has left a draft, which goes with the next one.
+    found = names_in(folder, f"--out {folder}", "--out names a folder")
+    held = {name for name in found if drafting_process(name) is None}
+    if held and not (overwrite and held <= OUR_FILES):
+        what = f"other files ({min(held - OUR_FILES)})" if held - OUR_FILES else "results"
+        way_out = "or an empty one" if held - OUR_FILES else "or say --overwrite"
+        raise InvalidInput(f"--out {folder} holds {what} already; name a new folder, {way_out}")
 
 
-def write_output(results: Results, folder: Path, *, title: str, subtitle: str, command: str) -> Path:
-    """Fill the folder with report, figures and tables; all of them, or none and an error."""
-    from firstclick.report import regret_figure, save_figure, write_report
+def write_output(results: Results, folder: Path, *, title: str, subtitle: str, command: str) -> None:
+    """Fill the folder with tables, figures and a report; all of them, or none and an error.
 
+    Without the packages of a report the tables are written, and MissingExtra is raised.
+    """
     # Within the folder if there is one: it may be the current folder or a mounted one, which cannot be
     # replaced as a whole.
     draft = folder_draft(folder) if folder.exists() else folder_draft(folder.parent, folder.name)
     try:
         draft.mkdir(parents=True)
         results.save(draft / "results.json")
-        _write_csv(results, draft / "results.csv")
-        figure = regret_figure(results)
-        for kind in ("svg", "png"):
-            save_figure(figure, draft / f"regret.{kind}")
-        write_report(results, draft / "report.html", title=title, subtitle=subtitle, command=command)
+        (draft / "results.csv").write_bytes(as_csv(results.rows()))
+        missing = None
+        try:
+            from firstclick.report import regret_figure, save_figure, write_report
+
+            figure = regret_figure(results)
+            for kind in ("svg", "png"):
+                save_figure(figure, draft / f"regret.{kind}")
+            write_report(results, draft / "report.html", title=title, subtitle=subtitle, command=command)
+        except MissingExtra as error:
+            missing = error
         if draft.parent == folder:
             for name in OUR_FILES:
-                (draft / name).replace(folder / name)
+                if (draft / name).exists():
+                    (draft / name).replace(folder / name)
+                else:  # the report of other results
+                    (folder / name).unlink(missing_ok=True)
         else:
             draft.replace(folder)
     except (OSError, FirstclickError) as error:
@@ -193,16 +195,8 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
         raise WorkFailed(f"{folder} cannot be written: {reason}; the results are on stdout alone") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return folder / "report.html"
-
-
-def _write_csv(results: Results, path: Path) -> None:
-    rows = results.rows()
-    # With csv, because a policy's label may hold commas. The error of a single run is no number: empty.
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(rows[0])
-        writer.writerows([None if value != value else value for value in row.values()] for row in rows)
+    if missing is not None:
+        raise missing
 
 
 def print_json(value: Any) -> None:
@@ -215,11 +209,14 @@ def hand_over(results: Results, folder: Path | None, *, as_json: bool, **heading
 
     What took long to compute is printed even where the folder cannot be written after all.
     """
-    failure = report = None
+    failure = told = None
     if folder is not None:
+        told = f"report: {folder / 'report.html'}"
         try:
             with talk.status("writing the report") if sys.stderr.isatty() else nullcontext():
-                report = write_output(results, folder, **heading)
+                write_output(results, folder, **heading)
+        except MissingExtra as error:
+            told = f"results: {folder} (no report: {error})"
         except WorkFailed as error:
             failure = error
     for note in results.notes:
@@ -232,5 +229,5 @@ def hand_over(results: Results, folder: Path | None, *, as_json: bool, **heading
         page().print(results_table(results))
     if failure is not None:
         raise failure
-    if report is not None:
-        talk.print(f"report: {report}")
+    if told is not None:
+        talk.print(told)

@@ -1,4 +1,4 @@
-"""`firstclick demo`: the learners side by side on a made-up feedback matrix."""
+"""`firstclick demo`: the usual policies side by side on a made-up feedback matrix."""
 
 from pathlib import Path
 from typing import Annotated

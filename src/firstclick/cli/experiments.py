@@ -1,5 +1,6 @@
-"""What `firstclick reproduce` and `firstclick run` share: loading with progress, and the last words."""
+"""What commands that play into a folder share: options, progress, how to go on, and the last words."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -8,17 +9,19 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from firstclick.cli.console import Interrupted, Steps, page, progress_bar
+from firstclick.cli.console import Interrupted, Steps, page, processes, progress_bar
 from firstclick.cli.options import count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiments import Comparison, Dataset
-from firstclick.experiments.play import Watch
+from firstclick.experiments.engines import Engine, engine_named
+from firstclick.experiments.folder import check_folder
 from firstclick.experiments.results import MEASURES
+from firstclick.experiments.runner import Watch
 
 SECONDS_BETWEEN_LINES = 30.0
 
-# Options of both commands.
+# Options of all of them.
 Overwrite = Annotated[
     bool, Option("--overwrite", help="Replace the results of another call in --out; its cells are kept.")
 ]
@@ -34,11 +37,13 @@ EngineName = Annotated[
 
 
 @contextmanager
-def progress_and_resumption(folder: Path) -> Iterator[Steps]:
-    """A progress bar; Ctrl-C says what is kept and how to go on."""
+def at_work(folder: Path, engine: str, jobs: int) -> Iterator[tuple[Engine, Steps]]:
+    """An engine, and a progress bar; Ctrl-C says what is kept in the folder and how to go on."""
+    runner = engine_named(engine, processes(jobs))
+    check_folder(folder)
     try:
         with progress_bar(every=SECONDS_BETWEEN_LINES) as progress:
-            yield progress
+            yield runner, progress
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted; finished cells are kept in {folder}, the same command goes on"
@@ -56,6 +61,18 @@ def watch(progress: Steps) -> Watch:
     return Watch(begins, progress)
 
 
+def to_repeat(*words: str, **options: str | int | bool | Sequence[str] | None) -> str:
+    """The call that gives the same files, with the options that are given."""
+    call = ["firstclick", *words]
+    for name, value in options.items():
+        if value is True:
+            call.append(f"--{name}")
+        elif value is not None and value is not False:
+            for one in [value] if isinstance(value, str | int) else value:
+                call += [f"--{name}", str(one)]
+    return shlex.join(call)
+
+
 def load(source: Source, path: Path | None, progress: Steps) -> Dataset:
     """The data set, with progress while its files are read."""
     if path is None and not source.synthetic:
@@ -64,7 +81,7 @@ def load(source: Source, path: Path | None, progress: Steps) -> Dataset:
 
 
 def print_regret(comparisons: Sequence[Comparison]) -> None:
-    """The regret of every learner, data set by data set."""
+    """The regret of every policy, data set by data set."""
     from firstclick.report.tables import comparison_table
 
     for number, dataset in enumerate(dict.fromkeys(one.dataset for one in comparisons)):
@@ -73,7 +90,7 @@ def print_regret(comparisons: Sequence[Comparison]) -> None:
 
 
 def print_speed(comparisons: Sequence[Comparison]) -> None:
-    """How fast each learner was played."""
+    """How fast each policy was played."""
     from firstclick.report.tables import speed_table
 
     if speeds := speed_table(comparisons):

@@ -1,29 +1,28 @@
 """`firstclick reproduce`: the paper's experiments, figures and claims in one command."""
 
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 from typer import Option
 
-from firstclick.cli.console import page, print_json, processes, talk
+from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.experiments import (
     EngineName,
     Jobs,
     Out,
     Overwrite,
+    at_work,
     load,
     print_regret,
     print_speed,
-    progress_and_resumption,
+    to_repeat,
     watch,
 )
 from firstclick.cli.options import choice, count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
-from firstclick.experiments.engine import engine_named
-from firstclick.experiments.folder import check_folder
+from firstclick.extras import needed_by
 from firstclick.parameters import check_name
 from firstclick.registry import make_policy
 from firstclick.studies.paper.experiments import (
@@ -99,7 +98,8 @@ def reproduce(
       firstclick reproduce --dataset synthetic-movielens --steps 2000 \\
         --runs 3 --out look
     """
-    from firstclick.studies.paper.reproduce import reproduce as carry_out
+    with needed_by("the report"):
+        from firstclick.studies.paper.reproduce import reproduce as carry_out
 
     for name, value in (("steps", steps), ("runs", runs)):
         whole_number(name, value, at_least=1)
@@ -113,16 +113,17 @@ def reproduce(
     added = [make_policy(spec) for spec in policy or ()]
     if added and BESIDE not in names:
         raise InvalidInput(f"--policy goes with experiment {BESIDE}, which is not played")
-    runner = engine_named(engine, processes(jobs))
-    check_folder(out)
-    with progress_and_resumption(out) as progress:
+    with at_work(out, engine, jobs) as (runner, progress):
         datasets = [load(source, data, progress) for source in sources]
         found = carry_out(
             datasets, out, runner, experiments=names, mode=reading, groups=groups, policies=added,
             extras=extras, overwrite=overwrite, steps=steps, runs=runs, seed=seed, watch=watch(progress),
-            command=_to_repeat(
-                sources, experiment=experiment or [], mode=mode, group=group or [], policy=policy or [],
-                extras=extras, steps=steps, runs=runs, seed=seed,
+            # Where the data lies, and who computes, is for the reader to say.
+            command=to_repeat(
+                "reproduce", dataset=[source.label for source in sources],
+                data=None if all(source.synthetic for source in sources) else "DATA", experiment=experiment,
+                mode=mode, group=group, policy=policy, extras=extras, steps=steps, runs=runs, seed=seed,
+                out="OUT",
             ),
         )  # fmt: skip
     if json:
@@ -177,20 +178,3 @@ def _groups(given: list[str] | None, played: set[str]) -> dict[str, str]:
             raise InvalidInput(f"--group {entry} goes with experiment 3 on {name}, which is not played")
         groups[name] = group
     return groups
-
-
-def _to_repeat(
-    sources: Sequence[Source], *, extras: bool, steps: int, runs: int, seed: int, **lists: Sequence[str] | str
-) -> str:
-    """The call that gives the same files; where the data lies, and who computes, is for the reader to say."""
-    words = ["firstclick", "reproduce"]
-    for source in sources:
-        words += ["--dataset", source.label]
-    if not all(source.synthetic for source in sources):
-        words += ["--data", "DATA"]
-    for name, values in lists.items():
-        for value in [values] if isinstance(values, str) else values:
-            words += [f"--{name}", str(value)]
-    words += ["--extras"] if extras else []
-    words += ["--steps", str(steps), "--runs", str(runs), "--seed", str(seed), "--out", "OUT"]
-    return shlex.join(words)

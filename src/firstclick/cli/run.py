@@ -5,24 +5,23 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from firstclick.cli.console import print_json, processes, talk
+from firstclick.cli.console import print_json, talk
 from firstclick.cli.experiments import (
     EngineName,
     Jobs,
     Out,
     Overwrite,
     as_plain,
+    at_work,
     load,
     print_regret,
-    progress_and_resumption,
+    to_repeat,
     watch,
 )
 from firstclick.cli.options import count
 from firstclick.experiments.conduct import conduct
-from firstclick.experiments.engine import engine_named
 from firstclick.experiments.file import read_experiment
-from firstclick.experiments.folder import check_folder
-from firstclick.validation.whole_number import seed_number, whole_number
+from firstclick.extras import needed_by
 
 
 def run(
@@ -72,30 +71,17 @@ def run(
       with_replacement = false
       cut_first = false                     # SVD before the cut
     """
-    from firstclick.report.experiment import write_experiment
+    with needed_by("the report"):
+        from firstclick.report.experiment import write_experiment
 
-    for name, value in (("steps", steps), ("runs", runs)):
-        if value is not None:
-            whole_number(name, value, at_least=1)
-    if seed is not None:
-        seed_number(seed)
-    given = {"steps": steps, "runs": runs, "seed": seed}
-    experiment = read_experiment(file).changed(**given)
+    experiment = read_experiment(file).changed(steps=steps, runs=runs, seed=seed)
     if extras:
         experiment = experiment.with_extras()
-    runner = engine_named(engine, processes(jobs))
-    check_folder(out)
-    with progress_and_resumption(out) as progress:
+    with at_work(out, engine, jobs) as (runner, progress):
         datasets = [load(source, data or experiment.path, progress) for source in experiment.data]
         comparisons = conduct([experiment], datasets, out, runner, overwrite=overwrite, watch=watch(progress))
-        changes = [f"--{name} {value}" for name, value in given.items() if value is not None]
-        write_experiment(
-            comparisons,
-            out,
-            command=" ".join(
-                ["firstclick run", file.name, *changes, *(["--extras"] if extras else []), "--out OUT"]
-            ),
-        )
+        again = to_repeat("run", file.name, steps=steps, runs=runs, seed=seed, extras=extras, out="OUT")
+        write_experiment(comparisons, out, command=again)
     if json:
         print_json(as_plain(comparisons))
     else:

@@ -15,6 +15,7 @@ from typer import Exit, Option
 from firstclick.cli.console import talk
 from firstclick.cli.data import bar
 from firstclick.errors import InvalidInput
+from firstclick.extras import needed_by
 from firstclick.serve.config import (
     RENAMED,
     Settings,
@@ -66,8 +67,9 @@ def serve(**flags: Any) -> None:
 
 def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
     # The web server and its libraries are loaded by this command alone.
-    from firstclick.serve.http.server import Server
-    from firstclick.serve.startup import ClickingCrowd, open_for
+    with needed_by("the server"):
+        from firstclick.serve.http.server import Server
+        from firstclick.serve.startup import ClickingCrowd, open_for
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     talk.print("starting (kernels are compiled the first time, which takes up to a minute)")

@@ -1,4 +1,4 @@
-"""`firstclick simulate`: learners of your choice in a world, or on a file, of your choice."""
+"""`firstclick simulate`: policies of your choice in a world, or on a file, of your choice."""
 
 import shlex
 import sys
@@ -117,16 +117,7 @@ def simulate(
       vectors:n_items=100,n_features=5,n_context=3,users=200,best=0.5
     Each takes clicks= too: cascade, dcm/0.6/0.5, pbm/1/0.7/0.5 or scroll/0.8.
     """
-    if world is None and interactions is None:
-        raise InvalidInput("give --world SPEC or --interactions FILE to play on; --help has examples")
-    if world is not None and interactions is not None:
-        raise InvalidInput("--world and --interactions exclude each other; give one of them")
-    if interactions is not None and features is not None:
-        raise InvalidInput("--features goes with --world; with --interactions use --rank")
-    if overwrite and folder is None:
-        raise InvalidInput("--overwrite goes with --out")
-    _refuse(context, () if interactions else WITH_INTERACTIONS, "--interactions")
-    _refuse(context, () if interactions or features else WITH_FILES, "--interactions or --features")
+    _check_call(context)
     if above is not None and not isfinite(above):
         raise InvalidInput(f"must be a finite number, got {above}", "above")
     # Here already, because reading a large file takes a minute.
@@ -141,22 +132,20 @@ def simulate(
     with progress_bar() as progress:
         if drawn:
             progress.opening = f"seed {seed} (drawn; repeat with --seed {seed})\n"
+        text: dict[str, Any] = {"separator": separator, "encoding": encoding}
         if kind is not None:
-            file = (
-                None if features is None else read_features(features, separator=separator, encoding=encoding)
-            )
-            playground = _in_world(kind, seed, file, features, chosen)
+            playground = _in_world(kind, seed, features, chosen, **text)
         else:
             assert interactions is not None
             read = read_interactions(
                 interactions, user_column=user_column, item_column=item_column, value_column=value_column,
-                above=above, separator=separator, header=header or None, encoding=encoding,
+                above=above, header=header or None, **text,
             )  # fmt: skip
             _check_interactions(interactions.name, read, above or 0.0)
             if not header:
                 progress.opening += note_of_header(interactions.name, read)
             playground = _on_file(
-                interactions, read, chosen, above=above, rank=rank, n_items=n_items, pick=pick,
+                interactions, read, chosen, above, rank=rank, n_items=n_items, pick=pick,
                 scaled=not unscaled, intercept=intercept, one_split=one_split,
             )  # fmt: skip
         results = play(
@@ -169,8 +158,32 @@ def simulate(
         as_json=json,
         title="Regret of learners",
         subtitle=playground.subtitle,
-        command="firstclick " + shlex.join(_to_repeat(sys.argv[1:], seed)),
+        command="firstclick " + shlex.join(_without_output(sys.argv[1:], seed)),
     )
+
+
+def _check_call(context: Context) -> None:
+    """Refuse options that exclude or need one another, and those that would be ignored."""
+    given = [name for name in context.params if _on_the_command_line(context, name)]
+    if "world" not in given and "interactions" not in given:
+        raise InvalidInput("give --world SPEC or --interactions FILE to play on; --help has examples")
+    if "world" in given and "interactions" in given:
+        raise InvalidInput("--world and --interactions exclude each other; give one of them")
+    if "interactions" in given and "features" in given:
+        raise InvalidInput("--features goes with --world; with --interactions use --rank")
+    needs = {"overwrite": "--out"}
+    if "interactions" not in given:
+        needs |= dict.fromkeys(WITH_INTERACTIONS, "--interactions")
+        if "features" not in given:
+            needs |= dict.fromkeys(WITH_FILES, "--interactions or --features")
+    for name, wanted in needs.items():
+        if name in given and not (name == "overwrite" and "folder" in given):
+            raise InvalidInput(f"goes with {wanted}", name)
+
+
+def _on_the_command_line(context: Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _kind_of(world: str) -> WorldSpec:
@@ -196,8 +209,9 @@ class _Playground:
 
 
 def _in_world(
-    kind: WorldSpec, seed: int, given: NDArray[np.float64] | None, file: Path | None, chosen: list[Policy]
+    kind: WorldSpec, seed: int, file: Path | None, chosen: list[Policy], **text: Any
 ) -> _Playground:
+    given = None if file is None else read_features(file, **text)
     world = kind.build(seed)
     features = world.features if given is None else given
     return _Playground(
@@ -210,44 +224,34 @@ def _in_world(
 
 
 def _on_file(
-    path: Path, read: Interactions, chosen: list[Policy], *, above: float | None, rank: int | None,
-    n_items: int | None, pick: str, scaled: bool, intercept: bool, one_split: bool,
-) -> _Playground:  # fmt: skip
+    path: Path, read: Interactions, chosen: list[Policy], above: float | None, **how: Any
+) -> _Playground:
     policies = chosen or _usual_policies(has_features=True)
+    users, items = len(read.user_ids), len(read.item_ids)
     if not any(policy.needs_features for policy in policies):
-        rank = None  # The SVD of a large matrix takes its time: not for learners that would not look at it.
-    elif rank is None:
-        rank = max(min(DEFAULT_RANK, len(read.user_ids) // 2, len(read.item_ids)), 1)
-    scenario = FeedbackScenario(
-        feedback_matrix(read), rank=rank, n_items=n_items, pick=pick, scaled=scaled, intercept=intercept,
-        one_split=one_split, item_names=read.item_ids,
-    )  # fmt: skip
+        how["rank"] = (
+            None  # The SVD of a large matrix takes its time: not for those that would not look at it.
+        )
+    elif how["rank"] is None:
+        how["rank"] = max(min(DEFAULT_RANK, users // 2, items), 1)
+    scenario = FeedbackScenario(feedback_matrix(read), item_names=read.item_ids, **how)
     return _Playground(
         stage=scenario,
         features=None,
         policies=policies,
         settings={
-            "interactions": str(path), "above": above, "users": len(read.user_ids),
-            "items in the file": len(read.item_ids), "items": scenario.n_items, "pick": pick, "rank": rank,
-            "features": ("V Sigma" if scaled else "V") + (" and intercept" if intercept else ""),
-            "one_split": one_split,
+            "interactions": str(path), "above": above, "users": users, "items in the file": items,
+            "items": scenario.n_items, "pick": how["pick"], "rank": how["rank"],
+            "features": ("V Sigma" if how["scaled"] else "V") + " and intercept" * how["intercept"],
+            "one_split": how["one_split"],
         },
-        subtitle=f"{path.name}: {len(read.user_ids):,} users, {scenario.n_items:,} of "
-        f"{len(read.item_ids):,} items",
+        subtitle=f"{path.name}: {users:,} users, {scenario.n_items:,} of {items:,} items",
     )  # fmt: skip
 
 
 def _usual_policies(*, has_features: bool) -> list[Policy]:
     usual = sorted(USUAL_POLICIES)
     return [make_policy(name) for name in usual if has_features or not policy_class(name).needs_features]
-
-
-def _refuse(context: Context, options: tuple[str, ...], wanted: str) -> None:
-    """What would be ignored is refused: who gives an option means something by it."""
-    for name in options:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise InvalidInput(f"goes with {wanted}", name)
 
 
 def _check_interactions(name: str, read: Interactions, above: float) -> None:
@@ -270,16 +274,14 @@ def note_of_header(name: str, read: Interactions) -> str:
     return ""
 
 
-def _to_repeat(arguments: list[str], seed: int) -> list[str]:
+def _without_output(arguments: list[str], seed: int) -> list[str]:
     """The same call, with the seed, and without where its results went."""
-    kept, skip = [], False
-    for argument in arguments:
-        if (
-            not skip
-            and argument not in ("--out", "--overwrite", "--json")
-            and not argument.startswith("--out=")
-        ):
+    kept = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--out":
+            next(rest, None)
+        elif argument not in ("--overwrite", "--json") and not argument.startswith("--out="):
             kept.append(argument)
-        skip = argument == "--out"
     named = any(argument == "--seed" or argument.startswith("--seed=") for argument in kept)
     return kept if named else [*kept, "--seed", str(seed)]

@@ -12,6 +12,7 @@ from firstclick.data.cut import cut
 from firstclick.data.gathering import Column, gather, positions, threshold, wanted_columns
 from firstclick.data.interactions import Interactions
 from firstclick.errors import InvalidInput
+from firstclick.extras import needed_by
 from firstclick.files.delimited import read_rows
 from firstclick.files.progress import Progress, silent
 from firstclick.files.reading import as_path, reading
@@ -120,11 +121,9 @@ def _gather_blocks(
 def _parquet_blocks(
     path: Path, wanted: Mapping[str, Column], progress: Progress
 ) -> Iterator[list[NDArray[Any]]]:
-    try:
+    with needed_by(f"{path.name}: reading Parquet"):
         import pyarrow
         from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise InvalidInput(f"{path.name}: reading Parquet needs pip install 'firstclick[parquet]'") from None
     try:
         with reading(path), path.open("rb") as raw, ParquetFile(raw) as file:
             names = file.schema_arrow.names

@@ -1,11 +1,9 @@
 """Policies played against worlds: one simulation, or an experiment of many cells."""
 
 from firstclick.experiments.cells import Cell, Setting, plan
-from firstclick.experiments.comparison import Comparison, comparisons_of
-from firstclick.experiments.conduct import conduct
+from firstclick.experiments.conduct import Comparison, conduct
 from firstclick.experiments.dataset import Dataset
 from firstclick.experiments.file import Experiment, Training, read_experiment
-from firstclick.experiments.play import play_missing
 from firstclick.experiments.results import PolicyResult, Results, Shown
 from firstclick.experiments.simulate import simulate
 from firstclick.experiments.store import CellStore
@@ -21,10 +19,8 @@ __all__ = [
     "Setting",
     "Shown",
     "Training",
-    "comparisons_of",
     "conduct",
     "plan",
-    "play_missing",
     "read_experiment",
     "simulate",
 ]

@@ -1,10 +1,11 @@
-"""The cells of an experiment: one run of one learner in one setting, the unit that is kept."""
+"""The cells of an experiment: one run of one policy in one setting, the unit that is kept."""
 
 import hashlib
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from firstclick.errors import InvalidInput
 from firstclick.experiments.dataset import Dataset
 from firstclick.experiments.file import ALL, Experiment, Training
 from firstclick.experiments.loop import log_spaced
-from firstclick.experiments.results import installed_versions
 from firstclick.policies.base import Policy
-from firstclick.source_code import code_hash
+from firstclick.source_code import code_hash, installed_versions
 
-FORMAT = "firstclick cell 1"
+# Of worlds that come with their features.
+NO_TRAINING = Training()
+
+FORMAT = "firstclick cell 2"
 
 # File systems take names of 255 bytes; the hash tells cells apart.
 LONGEST_NAME = 160
@@ -26,7 +29,7 @@ LONGEST_NAME = 160
 
 @dataclass(frozen=True)
 class Setting:
-    """Where learners meet: all that is the same for the policies of one comparison."""
+    """All that is the same for the policies of one comparison."""
 
     dataset: str
     group: str
@@ -35,7 +38,7 @@ class Setting:
     k: int
     steps: int
     seed: int
-    training: Training
+    training: Training = NO_TRAINING
 
 
 @dataclass(frozen=True)
@@ -45,22 +48,23 @@ class Cell:
     setting: Setting
     policy: Policy
     run: int
+    data: str = ""  # a hash of what its world is made of, or its description
 
-    def describe(self, data_digest: str) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """All that the result's bits depend on: what a kept result must agree with to be used."""
         return {
             "format": FORMAT,
-            "data": data_digest,
+            "data": self.data,
             **asdict(self.setting),
             "policy": self.policy.label,
             "run": self.run,
             "versions": installed_versions(),
-            "code": code_hash("firstclick.experiments.play", type(self.policy)),
+            "code": code_hash("firstclick.experiments.conduct", type(self.policy)),
         }
 
-    def file_name(self, data_digest: str) -> str:
+    def file_name(self) -> str:
         """A name that people can read and that no two cells share."""
-        description = json.dumps(self.describe(data_digest), sort_keys=True)
+        description = json.dumps(self.describe(), sort_keys=True)
         place = self.setting
         words = (
             f"{place.dataset} {place.group} {place.n_items} items rank {place.rank} k {place.k} "
@@ -81,66 +85,51 @@ def recorded_steps(steps: int) -> NDArray[np.int64]:
 def settings_of(experiment: Experiment, dataset: Dataset) -> list[Setting]:
     """The settings of an experiment on one data set, if the data is large enough for all of them."""
     group = experiment.group.get(dataset.source.name, "")
-    available = len(dataset.items_of(group))
+    users, available = dataset.matrix.shape[0], len(dataset.items_of(group))
     where = f"{dataset.title}, group {group!r}" if group else dataset.title
-    # Without a learner that looks at them there are no features, and no rank that could be too high.
+    # Without a policy that looks at them there are no features, and no rank that could be too high.
     features = any(policy.needs_features for policy in experiment.policies)
-    found: dict[Setting, None] = {}
-    for rank in experiment.rank if features else (None,):
-        for items in experiment.items:
-            for k in experiment.k:
-                n_items = available if items == ALL else int(items)
-                _check(experiment, dataset, where, available, n_items, rank, k)
-                setting = Setting(
-                    dataset.source.label, group, n_items, rank, k, experiment.steps, experiment.seed,
-                    experiment.training,
-                )  # fmt: skip
-                found[setting] = None
-    return list(found)
 
+    def setting(rank: int | None, items: int | str, k: int) -> Setting:
+        n_items = available if items == ALL else int(items)
+        columns = n_items if experiment.training.cut_first else available
+        fault = ""
+        if users < 2:
+            fault = f"{where} has 1 user, and two are needed: half of them teach features, the others click"
+        elif n_items > available:
+            fault = f"items is {n_items}, but {where} has {available}"
+        elif k > n_items:
+            fault = f"k is {k}, but only {n_items} items compete in {where}"
+        elif rank is not None and rank > min(users // 2, columns):
+            fault = (
+                f"rank is {rank}, but half of the users of {where} are {users // 2}, and its items "
+                f"{columns}: an SVD has no higher rank than the smaller of them"
+            )
+        if fault:
+            raise InvalidInput(f"experiment {experiment.name}: {fault}")
+        return Setting(
+            dataset.source.label, group, n_items, rank, k, experiment.steps, experiment.seed,
+            experiment.training,
+        )  # fmt: skip
 
-def _check(
-    experiment: Experiment,
-    dataset: Dataset,
-    where: str,
-    available: int,
-    n_items: int,
-    rank: int | None,
-    k: int,
-) -> None:
-    def refuse(what: str) -> None:
-        raise InvalidInput(f"experiment {experiment.name}: {what}")
-
-    users = dataset.matrix.shape[0]
-    if users < 2:
-        refuse(f"{where} has 1 user, and two are needed: half of them teach features, the others click")
-    if n_items > available:
-        refuse(f"items is {n_items}, but {where} has {available}")
-    if k > n_items:
-        refuse(f"k is {k}, but only {n_items} items compete in {where}")
-    columns = n_items if experiment.training.cut_first else available
-    if rank is not None and rank > min(users // 2, columns):
-        refuse(
-            f"rank is {rank}, but half of the users of {where} are {users // 2}, and its items {columns}: "
-            "an SVD has no higher rank than the smaller of them"
-        )
+    choices = product(experiment.rank if features else (None,), experiment.items, experiment.k)
+    return list(dict.fromkeys(setting(*choice) for choice in choices))
 
 
 def plan(experiments: Sequence[Experiment], datasets: Sequence[Dataset]) -> list[Cell]:
     """Every cell of the experiments, each once, in an order in which neighbours share splits and features."""
-    cells: dict[Cell, None] = {}
-    for dataset in datasets:
-        mine = [one for one in experiments if dataset.source in one.data]
-        for experiment in mine:
-            for setting in settings_of(experiment, dataset):
-                for policy in experiment.policies:
-                    for run in range(experiment.runs):
-                        cells[Cell(setting, policy, run)] = None
     order = {dataset.source.label: number for number, dataset in enumerate(datasets)}
+    cells = dict.fromkeys(
+        Cell(setting, policy, run, dataset.digest)
+        for experiment, dataset in product(experiments, datasets)
+        if dataset.source in experiment.data
+        for setting in settings_of(experiment, dataset)
+        for policy in experiment.policies
+        for run in range(experiment.runs)
+    )
 
     def place(cell: Cell) -> tuple[Any, ...]:
-        setting = cell.setting
-        rank = setting.rank or 0
-        return order[setting.dataset], cell.run, setting.group, rank, setting.n_items, setting.k
+        at = cell.setting
+        return order[at.dataset], cell.run, at.group, at.rank or 0, at.n_items, at.k
 
     return sorted(cells, key=place)

@@ -1,21 +1,42 @@
 """Carry experiments out in a folder; the same call goes on where the last one stopped."""
 
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import product
+from statistics import median
 from typing import Any
 
-from firstclick.experiments.cells import plan
-from firstclick.experiments.comparison import Comparison, comparisons_of
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.data.scenario import FeedbackScenario
+from firstclick.experiments.cells import Cell, Setting, plan, settings_of
 from firstclick.experiments.dataset import Dataset
-from firstclick.experiments.engine import Engine, engine_named
-from firstclick.experiments.file import Experiment
+from firstclick.experiments.engines import Engine, engine_named
+from firstclick.experiments.file import Experiment, Training
 from firstclick.experiments.folder import CELLS, alone_in, check_folder, write_manifest
-from firstclick.experiments.play import UNWATCHED, Watch, play_missing
-from firstclick.experiments.results import installed_versions
+from firstclick.experiments.loop import Beside, Record, Speed
+from firstclick.experiments.results import MEASURES, Results, as_csv, gather
+from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.experiments.store import CellStore
-from firstclick.experiments.tables import write_tables
 from firstclick.files.reading import as_path
+from firstclick.files.writing import write_whole
+from firstclick.source_code import installed_versions
+from firstclick.worlds.base import Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Every policy in one setting of one experiment, over all runs."""
+
+    experiment: Experiment
+    dataset: Dataset
+    setting: Setting
+    results: Results
+    optimal_rewards: NDArray[np.float64]  # one per run
+    speeds: Mapping[str, Speed]  # by policy; only where the cells were played into this folder
 
 
 def conduct(
@@ -27,6 +48,7 @@ def conduct(
     overwrite: bool = False,
     about: dict[str, Any] | None = None,
     watch: Watch = UNWATCHED,
+    beside_numpy: Beside | None = None,
 ) -> list[Comparison]:
     """Every comparison of the experiments; cells finished in the folder already are not played again.
 
@@ -34,7 +56,7 @@ def conduct(
     before anything is played. A folder with the results of another call is refused without `overwrite`;
     cells are kept in any case. The folder gets manifest.json (`about` in it as it is), results.csv and
     runs.csv, the same bytes however often it was interrupted; and speed.csv, the one file that tells how
-    fast it went.
+    fast it went, with a column for `beside_numpy` if that is given.
     """
     folder = as_path(folder)
     engine = engine_named(engine, 1) if isinstance(engine, str) else engine
@@ -42,17 +64,103 @@ def conduct(
     check_folder(folder)
     with alone_in(folder):
         write_manifest(folder, _manifest(experiments, datasets) | (about or {}), overwrite=overwrite)
-        store = CellStore(folder / CELLS)
-        play_missing(cells, datasets, store, engine, watch)
+        store = CellStore(folder / CELLS, beside_numpy=beside_numpy is not None)
+        stages = _Stages(datasets)
+        played = play_cells(cells, stages, engine, store=store, watch=watch, beside=beside_numpy)
+        records, speeds = dict(zip(cells, played, strict=True)), store.speeds()
         comparisons = [
-            comparison
-            for experiment in experiments
-            for dataset in datasets
+            _comparison(experiment, dataset, setting, records, speeds)
+            for experiment, dataset in product(experiments, datasets)
             if dataset.source in experiment.data
-            for comparison in comparisons_of(experiment, dataset, store)
+            for setting in settings_of(experiment, dataset)
         ]
-        write_tables(comparisons, folder)
+        for name, rows in (("results.csv", _means), ("runs.csv", _runs)):
+            write_whole(folder / name, as_csv(row for one in comparisons for row in rows(one)))
     return comparisons
+
+
+class _Stages:
+    """The stage of each cell; settings of one data set and group share splits and features."""
+
+    def __init__(self, datasets: Sequence[Dataset]) -> None:
+        self._datasets = {dataset.source.label: dataset for dataset in datasets}
+        self._scenario = lru_cache(1)(self._scenario_of)
+        # Kept too, because settings that differ in k alone have one stage.
+        self._resized = lru_cache(1)(lambda n_items, rank, *key: self._scenario(*key).resized(n_items, rank))
+
+    def __call__(self, cell: Cell) -> Stage:
+        at = cell.setting
+        scenario = self._resized(at.n_items, at.rank, at.dataset, at.group, at.training)
+        return scenario.stage(at.seed, cell.run)
+
+    def _scenario_of(self, label: str, group: str, training: Training) -> FeedbackScenario:
+        dataset = self._datasets[label]
+        items = dataset.items_of(group)
+        ids, ranks = dataset.interactions.item_ids, dataset.interactions.item_ranks
+        options = asdict(training)
+        if options["pick"] == "source" and not ranks.size:
+            options["pick"] = "popular"
+        return FeedbackScenario(
+            dataset.matrix[:, items] if group else dataset.matrix,
+            item_names=[ids[item] for item in items],
+            item_ranks=ranks[items] if ranks.size else None,
+            **options,
+        )
+
+
+def _comparison(
+    experiment: Experiment,
+    dataset: Dataset,
+    setting: Setting,
+    records: Mapping[Cell, Record],
+    speeds: Mapping[str, Speed],
+) -> Comparison:
+    cells = [
+        [Cell(setting, policy, run, dataset.digest) for run in range(experiment.runs)]
+        for policy in experiment.policies
+    ]
+    labels = [policy.label for policy in experiment.policies]
+    mine = [[records[cell] for cell in each] for each in cells]
+    timed = [[speeds[name] for cell in each if (name := cell.file_name()) in speeds] for each in cells]
+    return Comparison(
+        experiment,
+        dataset,
+        setting,
+        gather(setting, labels, mine, called=dataset.called.__getitem__),
+        np.array([record.optimal_reward for record in mine[0]]),
+        {label: _typical(each) for label, each in zip(labels, timed, strict=True) if each},
+    )
+
+
+def _typical(timed: Sequence[Speed]) -> Speed:
+    """The medians over runs: a run that shared its processor with others does not count."""
+    in_numpy = [speed.numpy_seconds for speed in timed if speed.numpy_seconds is not None]
+    return Speed(median(speed.seconds for speed in timed), median(in_numpy) if in_numpy else None)
+
+
+def _place(comparison: Comparison) -> dict[str, Any]:
+    setting = comparison.setting
+    return {
+        "experiment": comparison.experiment.name, "dataset": comparison.dataset.title, "group": setting.group,
+        "items": setting.n_items, "rank": setting.rank, "k": setting.k,
+    }  # fmt: skip
+
+
+def _means(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Means and standard errors over runs, at every recorded step."""
+    return (_place(comparison) | row for row in comparison.results.rows())
+
+
+def _runs(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """Every run, at every recorded step."""
+    for result in comparison.results.results:
+        for run in range(comparison.results.runs):
+            for point, step in enumerate(comparison.results.step):
+                yield (
+                    _place(comparison)
+                    | {"policy": result.policy, "run": run, "step": int(step)}
+                    | {measure: float(getattr(result, measure)[run, point]) for measure in MEASURES}
+                )
 
 
 def _manifest(experiments: Sequence[Experiment], datasets: Sequence[Dataset]) -> dict[str, Any]:

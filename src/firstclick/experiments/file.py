@@ -1,14 +1,6 @@
-"""An experiment as a TOML file declares it: learners x settings, on one data set or several.
+"""An experiment as a TOML file declares it: policies x settings, on one data set or several.
 
-title    = "Which learner for our films?"
-data     = "table:user=customer,item=film,value=stars,above=3"
-path     = "ratings.csv"                      # beside this file; --data comes first
-policies = ["cascade-lin-ts", "cascade-ucb1:radius=0.5"]
-items    = [64, "all"]                        # a list: one comparison for each
-rank     = 20
-k        = 4
-steps    = 20_000
-runs     = 5
+`firstclick run --help` has an example.
 """
 
 import os
@@ -21,7 +13,7 @@ from firstclick.data.scenario import PICKS
 from firstclick.data.sources import Source, make_source
 from firstclick.errors import FirstclickError, InvalidInput, UnknownName
 from firstclick.files.reading import as_path, read_toml
-from firstclick.parameters import check_name
+from firstclick.parameters import check_distinct, check_name
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.validation.quoting import quoted
@@ -73,11 +65,11 @@ class Experiment:
         for name in ("policies", "extras"):
             object.__setattr__(self, name, tuple(make_policy(policy) for policy in getattr(self, name)))
         object.__setattr__(self, "data", tuple(make_source(source) for source in self.data))
-        for name, things in (("policy", (*self.policies, *self.extras)), ("source", self.data)):
-            labels = [thing.label for thing in things]
-            for label in labels:
-                if labels.count(label) > 1:
-                    raise InvalidInput(f"experiment {self.name}: {name} {label!r} is given twice")
+        for name in ("steps", "runs"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least=1))
+        object.__setattr__(self, "seed", seed_number(self.seed))
+        for kind, things in (("policy", (*self.policies, *self.extras)), ("source", self.data)):
+            check_distinct(f"experiment {self.name}: {kind}", [thing.label for thing in things])
 
     def with_extras(self) -> "Experiment":
         """The experiment with its extras among the policies."""
@@ -127,9 +119,7 @@ def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Exp
         rank=_counts("rank", content.get("rank", 20)),
         k=_counts("k", content.get("k", 4)),
         group=_group(content.get("group"), data),
-        steps=whole_number("steps", content.get("steps", 100_000), at_least=1),
-        runs=whole_number("runs", content.get("runs", 10), at_least=1),
-        seed=seed_number(content.get("seed", 1)),
+        **{key: content[key] for key in ("steps", "runs", "seed") if key in content},
         training=training_of(content),
         path=None if "path" not in content else beside / _text("path", content["path"]),
     )

@@ -3,9 +3,11 @@
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from filelock import lock_descriptor
 
 from firstclick.errors import InvalidInput
 from firstclick.files.writing import is_draft, write_whole
@@ -21,42 +23,40 @@ OUTPUTS = (
 )  # fmt: skip
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written, or that holds something other than an experiment of ours."""
+def names_in(folder: Path, called: str, need: str = "the results need a folder") -> list[str]:
+    """The names of what a folder for results holds; refused if it is no folder, or cannot be written."""
     try:
         if folder.exists() and not folder.is_dir():
-            raise InvalidInput(f"{folder} is a file; the results need a folder")
-        held = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
-        # A call that was killed while it wrote its manifest leaves a draft.
-        held = [name for name in held if name != LOCK and not is_draft(name, MANIFEST)]
-        if held and _manifest_in(folder) is None:
-            raise InvalidInput(f"{folder} holds other files ({held[0]}); name a new folder, or an empty one")
-        # Tried, because permissions alone do not tell: a file system may be read-only.
+            raise InvalidInput(f"{folder} is a file; {need}")
+        # Tried, because permissions alone do not tell: a file system may be read-only, or not a real one.
         parent = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        tempfile.TemporaryFile(dir=parent).close()
+        tempfile.TemporaryDirectory(dir=parent).cleanup()
+        return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     except OSError as error:
-        raise InvalidInput(f"{folder} cannot be written: {error.strerror or error}") from None
+        raise InvalidInput(f"{called} cannot be written: {error.strerror or error}") from None
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written, or that holds something other than an experiment of ours."""
+    # A call that was killed while it wrote its manifest leaves a draft.
+    held = [name for name in names_in(folder, str(folder)) if name != LOCK and not is_draft(name, MANIFEST)]
+    if held and _manifest_in(folder) is None:
+        raise InvalidInput(f"{folder} holds other files ({held[0]}); name a new folder, or an empty one")
 
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
     """Nobody else works in the folder meanwhile; a lock that a killed process left does not count."""
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        import fcntl
-    except ImportError:  # Windows: two processes would do the work twice, and nothing worse
-        yield
-        return
     with (folder / LOCK).open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        alone = True
+        with suppress(OSError):  # A file system without locks, as some on networks.
+            alone = lock_descriptor(file.fileno(), blocking=False)
+        if not alone:
             raise InvalidInput(
                 f"another process is at work in {folder}; wait for it, or name another folder (a script of "
                 "your own must start under `if __name__ == '__main__':`)"
-            ) from None
-        except OSError:
-            pass  # A file system without locks, as some on networks.
+            )
         yield
 
 

@@ -1,16 +1,16 @@
-"""One run of one policy: the compiled loop and the blocks it is played in."""
+"""One run of one policy: the compiled loop, the blocks it is played in, and what it gives."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.errors import InvalidInput
-from firstclick.kernels.arrays import NO_LIMITS, Request
+from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays, Request
 from firstclick.kernels.attraction import WorldArrays, attracts, view_of
 from firstclick.kernels.caps import recommend_within_caps
 from firstclick.kernels.clicks import answer, examined_positions, expected_reward, new_memo
@@ -28,16 +28,43 @@ FIRST_BLOCK = 64
 REWARD, REGRET, EXPECTED_REGRET = 0, 1, 2
 
 
-def play(  # type: ignore[no-untyped-def]
-    numbers, state, catalog, request, world, contexts, click_model, memo, optimal, policy_key, world_key,
-    first, last, count_from, noise, slate, totals, shown,
-):  # fmt: skip
-    """Play steps first..last-1, add them to `totals`, and count in `shown` what was recommended.
+class Player(NamedTuple):
+    """A policy, for `play`."""
 
-    `contexts` is what the learner knows of each user, `click_model` what it takes for examined; the world has
-    its own. `optimal` has the best slate of each view.
-    """
-    k = len(slate)
+    numbers: Any
+    state: Any
+    catalog: CatalogArrays
+    request: Request
+    contexts: NDArray[np.float64]  # what it knows of each user
+    click_model: Any  # what it takes for examined; the world has its own
+    key: np.uint64
+    noise: NDArray[np.float64]
+
+
+class Ground(NamedTuple):
+    """A world, for `play`."""
+
+    world: WorldArrays
+    optimal: NDArray[np.int64]  # the best slate of each view
+    memo: Any
+    key: np.uint64
+
+
+class Tally(NamedTuple):
+    """What `play` adds up: the totals, and how often each item is shown from step `count_from` on."""
+
+    totals: NDArray[np.float64]
+    shown: NDArray[np.int64]
+    count_from: int
+
+
+def play(player, ground, tally, first, last):  # type: ignore[no-untyped-def]
+    """Play steps first..last-1, and add them to the tally."""
+    numbers, state, catalog, request, contexts, click_model, policy_key, noise = player
+    world, optimal, memo, world_key = ground
+    totals, shown, count_from = tally
+    k = optimal.shape[1]
+    slate = np.empty(k, np.int64)
     clicks = np.empty(k, np.uint8)
     bits = np.empty((world.n_users + 63) // 64, np.uint64)
     best = np.empty(len(optimal))
@@ -76,20 +103,6 @@ def look_at_row(world, key, row):  # type: ignore[no-untyped-def]
         row[item] = attracts(world, key, user, view, alone, 0, covered)
 
 
-@dataclass(frozen=True)
-class Trace:
-    """What one run of one policy gave: cumulative sums at the recorded steps, and its last slates."""
-
-    run: int
-    policy: int
-    reward: NDArray[np.float64]
-    regret: NDArray[np.float64]
-    expected_regret: NDArray[np.float64]
-    shown: NDArray[np.int64]  # how often each item was shown in the last tenth of the steps
-    seconds_per_step: float
-    notes: tuple[str, ...]
-
-
 def known_of(world: World, arrays: WorldArrays, policy: Policy) -> NDArray[np.float64]:
     """What the policy is told of each user: what the world knows, if it wants to know."""
     if policy.n_context == 0:
@@ -109,73 +122,117 @@ def log_spaced(steps: int, points: int = 100) -> NDArray[np.int64]:
     return np.unique(np.rint(np.geomspace(1, steps, min(points, steps))).astype(np.int64))
 
 
-def play_run(
-    policy: Policy,
-    stage: Stage,
-    optimal: NDArray[np.int64],
-    *,
-    record: NDArray[np.int64],
-    seed: int,
-    run: int,
-    index: int = 0,
-    report: Callable[[int], Any] = lambda steps: None,
-) -> Trace:
-    """Play one policy on one stage from its first step to its last, against the slates `optimal`, one a view.
+class Speed(NamedTuple):
+    """Seconds of a step, and of a step of the same algorithm in plain NumPy where it was timed."""
 
-    `report` is called after each block with the number of steps it played, and may raise to stop.
-    """
-    world, k, steps = stage.world, optimal.shape[1], int(record[-1])
-    policy_key = stream_key(seed, "run", run, "policy", policy.label)
-    policy = policy.with_context(world.n_context)
-    n_features = 0 if stage.features is None else stage.features.shape[1]
-    catalog = policy.shortcuts(catalog_arrays(stage.features, world.n_items))
-    numbers = policy.numbers(k, catalog.features)
-    state = policy.initial_state(world.n_items, n_features, k)
-    # The same users for all policies of a run: the policy has no part in the world's key.
-    world_key = stream_key(seed, "run", run, "world")
-    arrays = world.arrays()
-    if policy.learns_row:
-        row = np.empty(world.n_items, np.uint8)
-        compiled(look_at_row, type(policy))(arrays, stream_key(seed, "run", run, "first row"), row)
-        policy.learn_row(state, row)
+    seconds: float
+    numpy_seconds: float | None = None
 
-    loop = compiled(play, type(policy))
-    totals = np.zeros(3)
-    shown = np.zeros(world.n_items, np.int64)
-    fixed: tuple[Any, ...] = (
-        numbers, state, catalog, NO_LIMITS, arrays, known_of(world, arrays, policy), policy.click_model.kind,
-        new_memo(k), optimal, policy_key, world_key,
-    )  # fmt: skip
-    noise = np.empty(policy.noise_size(k, n_features))
-    slate = np.empty(k, np.int64)
-    count_from = steps - max(steps // 10, 1)
 
-    def steps_between(first: int, last: int) -> float:
-        start = perf_counter()
-        loop(*fixed, first, last, count_from, noise, slate, totals, shown)
-        return perf_counter() - start
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What one run gave; nothing in it but its speed depends on when, where or how fast it was played."""
 
-    steps_between(0, 0)  # Compiles, or loads from the cache: not part of the time of a step.
-    report(0)
-    curve = np.empty((len(record), 3))
-    seconds, done, block = 0.0, 0, FIRST_BLOCK
-    for point, recorded in enumerate(record):
-        while done < recorded:
-            last = min(done + block, int(recorded))
-            took = steps_between(done, last)
-            seconds += took
-            if took < BLOCK_SECONDS / 2 and last - done == block:
-                block *= 2
-            report(last - done)
-            done = last
-        curve[point] = totals
-    return Trace(
-        run=run,
-        policy=index,
-        reward=curve[:, REWARD],
-        regret=curve[:, REGRET],
-        expected_regret=curve[:, EXPECTED_REGRET],
-        shown=shown,
-        seconds_per_step=seconds / steps,
-        notes=policy.notes(numbers, steps),
-    )
+    step: NDArray[np.int64]
+    reward: NDArray[np.float64]  # this and the regrets: sums up to each of these steps
+    regret: NDArray[np.float64]
+    expected_regret: NDArray[np.float64]
+    shown: Mapping[str, int]  # items, and how often they were shown in the last tenth of the steps
+    optimal_reward: float
+    optimal_items: Mapping[str, int]  # in how many of the best slates they are
+    views: int  # how many best slates there are
+    notes: tuple[str, ...]
+    speed: Speed | None = None  # None: it was not played just now
+
+
+# Times another implementation of a policy on a stage, for slates of k; None if there is none.
+Beside = Callable[[Policy, Stage, int], float | None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run of one policy, with everything that a process far away needs to play it."""
+
+    number: int
+    policy: Policy
+    stage: Stage
+    optimal: NDArray[np.int64]  # the best slate of each view
+    optimal_reward: float
+    run: int
+    recorded: NDArray[np.int64]  # steps, up to the last one
+    seed: int
+    beside: Beside | None = None
+
+    def play(self, report: Callable[[int], Any]) -> tuple[int, Record]:
+        """Play from the first step to the last; the task's number and what it gave.
+
+        `report` is called after each block with the number of steps it played, and may raise to stop.
+        """
+        world, k, steps = self.stage.world, self.optimal.shape[1], int(self.recorded[-1])
+        policy, player, ground = self._begin()
+        tally = Tally(np.zeros(3), np.zeros(world.n_items, np.int64), steps - max(steps // 10, 1))
+        loop = compiled(play, type(policy))
+        loop(
+            player, ground, tally, 0, 0
+        )  # Compiles, or loads from the cache: not part of the time of a step.
+        report(0)
+        curve = np.empty((len(self.recorded), 3))
+        seconds, done, block = 0.0, 0, FIRST_BLOCK
+        for point, recorded in enumerate(self.recorded):
+            while done < recorded:
+                last = min(done + block, int(recorded))
+                start = perf_counter()
+                loop(player, ground, tally, done, last)
+                took = perf_counter() - start
+                seconds += took
+                if took < BLOCK_SECONDS / 2 and last - done == block:
+                    block *= 2
+                report(last - done)
+                done = last
+            curve[point] = tally.totals
+        # Right here, where both have the same neighbours.
+        compared = self.beside(self.policy, self.stage, k) if self.beside else None
+        names = self.stage.item_names
+        return self.number, Record(
+            step=self.recorded,
+            reward=curve[:, REWARD],
+            regret=curve[:, REGRET],
+            expected_regret=curve[:, EXPECTED_REGRET],
+            shown=_by_name(tally.shown, names),
+            optimal_reward=self.optimal_reward,
+            optimal_items=_by_name(np.bincount(self.optimal.ravel(), minlength=len(names)), names),
+            views=len(self.optimal),
+            notes=policy.notes(player.numbers, steps),
+            speed=Speed(seconds / steps, compared),
+        )
+
+    def _begin(self) -> tuple[Policy, Player, Ground]:
+        """The policy as it plays in this world, before its first step."""
+        world, features, k = self.stage.world, self.stage.features, self.optimal.shape[1]
+        policy_key = stream_key(self.seed, "run", self.run, "policy", self.policy.label)
+        # The same users for all policies of a run: the policy has no part in the world's key.
+        world_key = stream_key(self.seed, "run", self.run, "world")
+        policy = self.policy.with_context(world.n_context)
+        n_features = 0 if features is None else features.shape[1]
+        catalog = policy.shortcuts(catalog_arrays(features, world.n_items))
+        numbers = policy.numbers(k, catalog.features)
+        state = policy.initial_state(world.n_items, n_features, k)
+        arrays = world.arrays()
+        if policy.learns_row:
+            row = np.empty(world.n_items, np.uint8)
+            compiled(look_at_row, type(policy))(
+                arrays, stream_key(self.seed, "run", self.run, "first row"), row
+            )
+            policy.learn_row(state, row)
+        player = Player(
+            numbers, state, catalog, NO_LIMITS, known_of(world, arrays, policy), policy.click_model.kind,
+            policy_key, np.empty(policy.noise_size(k, n_features)),
+        )  # fmt: skip
+        return policy, player, Ground(arrays, self.optimal, new_memo(k), world_key)
+
+
+def _by_name(counts: NDArray[np.int64], names: Any) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for item in np.flatnonzero(counts).tolist():
+        total[names[item]] = total.get(names[item], 0) + int(counts[item])
+    return total

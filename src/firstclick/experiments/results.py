@@ -1,26 +1,28 @@
 """What a simulation gave: a small value to save, load, print, put in a table and plot."""
 
+import csv
+import io
 import json
 import os
-import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-import numba
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
-from firstclick._version import __version__
 from firstclick.errors import InvalidInput
-from firstclick.experiments.loop import Trace
+from firstclick.experiments.cells import Setting
+from firstclick.experiments.loop import Record
+from firstclick.extras import needed_by
 from firstclick.files.reading import as_path, reading
 from firstclick.files.writing import write_whole
+from firstclick.source_code import installed_versions
 
 FORMAT = "firstclick results 1"
 
 MEASURES = ("regret", "expected_regret", "reward")
+PLAIN = ("k", "steps", "runs", "seed", "n_items")
 
 
 @dataclass(frozen=True)
@@ -70,18 +72,6 @@ class PolicyResult:
         }
 
 
-def installed_versions() -> dict[str, str]:
-    """What the last bits of a result depend on, besides its settings."""
-    return {
-        "firstclick": __version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "numba": numba.__version__,
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-    }
-
-
 @dataclass(frozen=True, eq=False)
 class Results:
     """Every policy's result on the same users, and what is needed to repeat it."""
@@ -119,45 +109,36 @@ class Results:
         ]
 
     def frame(self) -> Any:
-        """The rows as a pandas DataFrame; InvalidInput where pandas is not installed."""
-        try:
+        """The rows as a pandas DataFrame; rows() needs no pandas."""
+        with needed_by("frame()"):
             import pandas
-        except ImportError:
-            raise InvalidInput(
-                "frame() needs pandas: pip install 'firstclick[pandas]', or use rows()"
-            ) from None
         return pandas.DataFrame(self.rows())
 
     def summary(self) -> dict[str, Any]:
         """What `firstclick simulate --json` prints: means and standard errors, no single runs."""
         return {
-            "k": self.k,
-            "steps": self.steps,
-            "runs": self.runs,
-            "seed": self.seed,
-            "n_items": self.n_items,
-            "optimal_reward": self.optimal_reward,
+            **{name: getattr(self, name) for name in (*PLAIN, "optimal_reward")},
             "optimal_items": [asdict(item) for item in self.optimal_items],
             "settings": self.settings,
             "notes": list(self.notes),
             "versions": self.versions,
-            "results": [
-                {
-                    "policy": result.policy,
-                    **{measure: result.final(measure) for measure in MEASURES},
-                    "curve": {
-                        "step": self.step.tolist(),
-                        "regret": result.mean("regret").tolist(),
-                        "stderr": [_number(error) for error in result.stderr("regret")],
-                        "expected_regret": result.mean("expected_regret").tolist(),
-                        "expected_stderr": [_number(error) for error in result.stderr("expected_regret")],
-                        "reward": result.mean("reward").tolist(),
-                    },
-                    "seconds_per_step": result.seconds_per_step,
-                    "shown": [asdict(item) for item in result.shown],
-                }
-                for result in self.results
-            ],
+            "results": [self._summary_of(result) for result in self.results],
+        }
+
+    def _summary_of(self, result: PolicyResult) -> dict[str, Any]:
+        return {
+            "policy": result.policy,
+            **{measure: result.final(measure) for measure in MEASURES},
+            "curve": {
+                "step": self.step.tolist(),
+                "regret": result.mean("regret").tolist(),
+                "stderr": [_number(error) for error in result.stderr("regret")],
+                "expected_regret": result.mean("expected_regret").tolist(),
+                "expected_stderr": [_number(error) for error in result.stderr("expected_regret")],
+                "reward": result.mean("reward").tolist(),
+            },
+            "seconds_per_step": result.seconds_per_step,
+            "shown": [asdict(item) for item in result.shown],
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -176,8 +157,7 @@ class Results:
             if content["format"] != FORMAT:
                 raise InvalidInput(f"{path}: expected {FORMAT!r}, got {content['format']!r}")
             return cls(
-                **{name: content[name] for name in ("k", "steps", "runs", "seed", "n_items", "settings")},
-                optimal_reward=content["optimal_reward"],
+                **{name: content[name] for name in (*PLAIN, "optimal_reward", "settings")},
                 optimal_items=_items(content["optimal_items"]),
                 step=np.array(content["results"][0]["curve"]["step"], np.int64),
                 results=tuple(
@@ -207,63 +187,61 @@ def _number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def gather(
-    traces: Sequence[Trace],
-    policies: Sequence[str],
-    *,
-    item_names: Sequence[Sequence[str]],
-    optimal: Sequence[NDArray[np.int64]],
-    optimal_reward: float,
-    record: NDArray[np.int64],
-    seed: int,
-    n_items: int,
-    settings: dict[str, Any],
-) -> Results:
-    """The traces of all runs and policies, in whatever order they finished, as one value.
+def as_csv(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Rows with the same keys as a CSV file with a header; what is no number is empty."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    for number, row in enumerate(rows):
+        if number == 0:
+            writer.writerow(row)
+        writer.writerow([None if value != value else value for value in row.values()])
+    return text.getvalue().encode()
 
-    `item_names` and `optimal`, the best slate of each view, have one entry per run: runs may differ in
-    their items.
-    """
-    runs, k, steps = len(item_names), optimal[0].shape[1], int(record[-1])
-    by_key = {(trace.policy, trace.run): trace for trace in traces}
-    results = []
-    for index, policy in enumerate(policies):
-        mine = [by_key[index, run] for run in range(runs)]
-        results.append(
-            PolicyResult(
-                policy=policy,
-                **{measure: np.stack([getattr(trace, measure) for trace in mine]) for measure in MEASURES},
-                seconds_per_step=float(np.mean([trace.seconds_per_step for trace in mine])),
-                shown=_most_shown(
-                    [trace.shown for trace in mine], item_names, slates=runs * max(steps // 10, 1), most=2 * k
-                ),
-            )
-        )
-    indicators = [
-        np.bincount(slates.ravel(), minlength=len(names))
-        for slates, names in zip(optimal, item_names, strict=True)
-    ]
+
+def gather(
+    setting: Setting,
+    policies: Sequence[str],
+    records: Sequence[Sequence[Record]],
+    *,
+    called: Callable[[str], str] = str,
+    settings: dict[str, Any] | None = None,
+) -> Results:
+    """The records of each policy, one a run, as one value; `called` says what to call an item."""
+    k, runs, first = setting.k, len(records[0]), records[0]
+    slates = runs * max(setting.steps // 10, 1)
     return Results(
         k=k,
-        steps=steps,
+        steps=setting.steps,
         runs=runs,
-        seed=seed,
-        n_items=n_items,
-        optimal_reward=optimal_reward,
-        optimal_items=_most_shown(indicators, item_names, slates=sum(map(len, optimal)), most=2 * k),
-        step=record,
-        results=tuple(results),
-        settings=settings,
-        notes=tuple(dict.fromkeys(note for index in range(len(policies)) for note in by_key[index, 0].notes)),
+        seed=setting.seed,
+        n_items=setting.n_items,
+        optimal_reward=float(np.mean([record.optimal_reward for record in first])),
+        optimal_items=_most_shown(
+            [record.optimal_items for record in first], called, sum(record.views for record in first), 2 * k
+        ),
+        step=first[0].step,
+        results=tuple(
+            PolicyResult(
+                policy=policy,
+                **{name: np.stack([getattr(record, name) for record in mine]) for name in MEASURES},
+                seconds_per_step=float(
+                    np.mean([np.nan if record.speed is None else record.speed.seconds for record in mine])
+                ),
+                shown=_most_shown([record.shown for record in mine], called, slates, 2 * k),
+            )
+            for policy, mine in zip(policies, records, strict=True)
+        ),
+        settings=settings or {},
+        notes=tuple(dict.fromkeys(note for mine in records for note in mine[0].notes)),
     )
 
 
 def _most_shown(
-    counts: Sequence[NDArray[np.int64]], names: Sequence[Sequence[str]], *, slates: int, most: int
+    counts: Sequence[Mapping[str, int]], called: Callable[[str], str], slates: int, most: int
 ) -> tuple[Shown, ...]:
     total: dict[str, int] = {}
-    for count, name in zip(counts, names, strict=True):
-        for item in np.flatnonzero(count).tolist():
-            total[name[item]] = total.get(name[item], 0) + int(count[item])
+    for count in counts:
+        for item, times in count.items():
+            total[called(item)] = total.get(called(item), 0) + times
     ranked = sorted(total.items(), key=lambda entry: (-entry[1], entry[0]))
-    return tuple(Shown(item, shown / slates) for item, shown in ranked[:most])
+    return tuple(Shown(item, times / slates) for item, times in ranked[:most])

@@ -1,7 +1,7 @@
 """`simulate`: any number of policies on the same users, many runs, one result."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.features import check_features
 from firstclick.errors import InvalidInput
-from firstclick.experiments.engine import Task, play_here, play_in_processes
+from firstclick.experiments.cells import Cell, Setting
+from firstclick.experiments.engines import engine_named
 from firstclick.experiments.loop import log_spaced
 from firstclick.experiments.results import Results, gather
+from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.kernels.compiling import findable
+from firstclick.parameters import check_distinct
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy, make_world
 from firstclick.validation.whole_number import seed_number, whole_number
@@ -64,53 +67,37 @@ def simulate(
     seed = seed_number(seed)
     if isinstance(policies, str | Policy):
         raise InvalidInput(f"must be a list, got {policies!r} alone; put it in brackets", "policies")
-    made = [make_policy(policy) for policy in policies]
-    labels = [policy.label for policy in made]
-    if not made:
+    chosen = [make_policy(policy) for policy in policies]
+    labels = [policy.label for policy in chosen]
+    if not chosen:
         raise InvalidInput("no policy given; name at least one, such as 'cascade-lin-ts'")
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InvalidInput(f"policy {label!r} is given twice")
+    check_distinct("policy", labels)
     try:
         json.dumps(settings, allow_nan=False)
     except (TypeError, ValueError):
         raise InvalidInput(f"must be plain values that JSON can hold, got {settings!r}", "settings") from None
     scenario = _scenario(world, features, seed)
-    record = log_spaced(steps, points)
-    stages = _Stages(scenario, made, k, seed)
-    stages[0]  # What is wrong with the first stage is said before anything starts.
 
-    total = steps * runs * len(made)
-    done = 0
+    def stage(run: int) -> Stage:
+        made = scenario.stage(seed, run)
+        _check(made, chosen, k)
+        return made
 
-    def report(more: int) -> None:
-        nonlocal done
-        done += more
-        if progress is not None:
-            progress(done, total)
-
-    def tasks() -> Iterator[Task]:
-        for run in range(runs):
-            for index, policy in enumerate(made):
-                yield Task(policy, index, stages[run], stages.optimal[run], run, record, seed)
-
-    report(0)
-    jobs = min(jobs, runs * len(made))
-    alone = [policy.label for policy in made if not findable(type(policy))]
-    if jobs == 1 or alone:
-        traces = list(play_here(tasks(), report))
-    else:
-        traces = list(play_in_processes(tasks(), report, jobs))
+    # What is wrong with the first stage is said before anything starts.
+    ready = {0: stage(0)}
+    setting = Setting("", "", ready[0].world.n_items, None, k, steps, seed)
+    cells = [Cell(setting, policy, run) for run in range(runs) for policy in chosen]
+    jobs = min(jobs, len(cells))
+    alone = [policy.label for policy in chosen if not findable(type(policy))]
+    records = play_cells(
+        cells,
+        lambda cell: ready.pop(cell.run, None) or stage(cell.run),
+        engine_named("local", 1 if alone else jobs),
+        recorded=lambda steps: log_spaced(steps, points),
+        watch=UNWATCHED if progress is None else Watch(steps=progress),
+    )
     results = gather(
-        traces,
-        labels,
-        item_names=stages.item_names,
-        optimal=stages.optimal,
-        optimal_reward=float(np.mean(stages.optimal_reward)),
-        record=record,
-        seed=seed,
-        n_items=stages.n_items,
-        settings=settings or {},
+        setting, labels, [records[index :: len(labels)] for index in range(len(labels))], settings=settings
     )
     if alone and jobs > 1:
         note = f"played in one process: other processes cannot import {', '.join(alone)}; put it in a file"
@@ -132,36 +119,12 @@ def _scenario(world: World | WorldSpec | Scenario | str, features: ArrayLike | N
     return FixedScenario(world, check_features(features, world.n_items))
 
 
-class _Stages:
-    """The stage of each run, made when its turn comes; only the latest is kept."""
-
-    def __init__(self, scenario: Scenario, policies: Sequence[Policy], k: int, seed: int) -> None:
-        self._scenario, self._policies, self._k, self._seed = scenario, policies, k, seed
-        self._latest: tuple[int, Stage] | None = None
-        self.item_names: list[Sequence[str]] = []
-        self.optimal: list[NDArray[np.int64]] = []
-        self.optimal_reward: list[float] = []
-        self.n_items = 0
-
-    def __getitem__(self, run: int) -> Stage:
-        if self._latest is None or self._latest[0] != run:
-            stage = self._scenario.stage(self._seed, run)
-            self._check(stage)
-            self._latest = run, stage
-            self.n_items = stage.world.n_items
-            self.item_names.append(stage.item_names)
-            self.optimal.append(stage.world.optimal_slates(self._k))
-            self.optimal_reward.append(stage.world.optimal_reward(self._k))
-        return self._latest[1]
-
-    def _check(self, stage: Stage) -> None:
-        if self._k > stage.world.n_items:
+def _check(stage: Stage, policies: Sequence[Policy], k: int) -> None:
+    if k > stage.world.n_items:
+        raise InvalidInput(f"must be at most the number of items, {stage.world.n_items}, got {k}", "k")
+    for policy in policies:
+        if policy.needs_features and stage.features is None:
             raise InvalidInput(
-                f"must be at most the number of items, {stage.world.n_items}, got {self._k}", "k"
+                f"{policy.name} needs features, and this world has none; give `features`, or take a "
+                "world that has them, such as linear"
             )
-        for policy in self._policies:
-            if policy.needs_features and stage.features is None:
-                raise InvalidInput(
-                    f"{policy.name} needs features, and this world has none; give `features`, or take a "
-                    "world that has them, such as linear"
-                )

@@ -13,11 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from filelock import lock_descriptor
+
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.files.reading import as_path
-
-if sys.platform != "win32":
-    import fcntl
 
 MOST_LOOKED_AT = 2000
 # A file system takes names of 255 bytes, and a draft's name is longer than that of its file.
@@ -108,20 +107,14 @@ def _new_draft(target: Path, mode: int) -> tuple[Path, BinaryIO]:
         draft = target.with_name(f".{_stem(target.name)}.{secrets.token_hex(4)}.part")
         with suppress(FileExistsError):
             file = open(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | _BINARY, mode), "wb")  # noqa: SIM115
-            _lock(file.fileno())
+            with suppress(OSError):  # Where nobody can lock, nobody removes drafts either.
+                lock_descriptor(file.fileno(), poll_interval=0.001)
             if os.fstat(file.fileno()).st_nlink:
                 return draft, file
             file.close()  # Somebody took it for one left behind, in the moment before it was locked.
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
-
-
-def _lock(descriptor: int) -> None:
-    """Lock a draft of our own. Where nobody can lock, nobody removes drafts either."""
-    if sys.platform != "win32":
-        with suppress(OSError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _remove_left_drafts(target: Path, ours: Path) -> None:
@@ -137,8 +130,8 @@ def _remove_left_drafts(target: Path, ours: Path) -> None:
             with suppress(OSError):
                 descriptor = os.open(left, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
                 try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    left.unlink()
+                    if lock_descriptor(descriptor, blocking=False):
+                        left.unlink()
                 finally:
                     os.close(descriptor)
 

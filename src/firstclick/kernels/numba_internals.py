@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from filelock import lock_descriptor, unlock_descriptor
 from llvmlite import binding
 from numba.core import sigutils
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
@@ -20,11 +21,6 @@ from numba.core.compiler import Compiler, CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 from numba.core.targetconfig import ConfigStack
-
-try:
-    import fcntl
-except ImportError:  # Windows: code that two processes compile at the same moment may be compiled again.
-    fcntl = None  # type: ignore[assignment]
 
 
 class KernelCompiler(Compiler):  # type: ignore[misc]
@@ -274,8 +270,7 @@ def _locked(folder: Path) -> Iterator[None]:
         # Whoever cannot write here cannot spoil it either; and not every file system has locks.
         with suppress(OSError):
             file = stack.enter_context((folder / "lock").open("ab"))
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                # Closing is not enough if the process was forked meanwhile.
-                stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
+            lock_descriptor(file.fileno(), poll_interval=0.001)
+            # Closing is not enough if the process was forked meanwhile.
+            stack.callback(unlock_descriptor, file.fileno())
         yield

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from firstclick.errors import InvalidInput
-from firstclick.experiments.comparison import Comparison
+from firstclick.experiments import Comparison
 from firstclick.experiments.results import PolicyResult, Results
 from firstclick.report.figures import check_choice
 from firstclick.report.grid import grid_figure

@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from firstclick.experiments import Comparison, Dataset, Experiment
-from firstclick.experiments.results import installed_versions
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.report.comparisons import plots_of
@@ -18,6 +17,7 @@ from firstclick.report.headline import final_with_error
 from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
 from firstclick.report.tables import TableBlock, setting_words, share_of_best
 from firstclick.rounding import percent, whole, with_error
+from firstclick.source_code import installed_versions
 
 # The steps at which tables give regret, besides the last.
 TOLD = (1_000, 10_000)

@@ -6,6 +6,8 @@ The names below are loaded when they are first used: a command line needs no ser
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from firstclick.extras import needed_by
+
 if TYPE_CHECKING:
     from firstclick.catalog.item import Item
     from firstclick.client.client import AsyncClient, Client
@@ -33,4 +35,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"firstclick.{_HOME[name]}"), name)
+    with needed_by("the service"):
+        return getattr(import_module(f"firstclick.{_HOME[name]}"), name)

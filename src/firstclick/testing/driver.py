@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.search_tree import catalog_arrays
-from firstclick.experiments.loop import play
+from firstclick.experiments.loop import Ground, Player, Tally, play
 from firstclick.kernels.arrays import NO_LIMITS, Request
 from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
 from firstclick.kernels.clicks import new_memo
@@ -109,12 +109,13 @@ class Driver:
         """Play in a world as the simulator does, with one context for all; how many places were filled."""
         arrays = world.arrays()
         shown = np.zeros(world.n_items, np.int64)
-        compiled(play, type(self.policy))(
-            self.numbers, self.state, self.catalog, NO_LIMITS, arrays,
-            np.ones((arrays.n_users, self.policy.n_context)), self.policy.click_model.kind,
-            new_memo(self.k), world.optimal_slates(self.k), self._key, self._key, 0, steps, 0, self._noise,
-            np.empty(self.k, np.int64), np.zeros(3), shown,
+        player = Player(
+            self.numbers, self.state, self.catalog, NO_LIMITS,
+            np.ones((arrays.n_users, self.policy.n_context)), self.policy.click_model.kind, self._key,
+            self._noise,
         )  # fmt: skip
+        ground = Ground(arrays, world.optimal_slates(self.k), new_memo(self.k), self._key)
+        compiled(play, type(self.policy))(player, ground, Tally(np.zeros(3), shown, 0), 0, steps)
         return int(shown.sum())
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from firstclick import simulate
 from firstclick.errors import InvalidInput
-from firstclick.experiments.engine import engine_named, play_here
-from firstclick.experiments.play import Watch
+from firstclick.experiments.engines import engine_named, play_here
+from firstclick.experiments.runner import Watch
 from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.standings import COLUMNS, Standing, as_csv, from_csv, lines_of
 from firstclick.studies.guide.stock import StockWorld, stock_worlds

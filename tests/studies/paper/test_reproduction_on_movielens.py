@@ -4,7 +4,7 @@ import pytest
 
 from firstclick.data.sources import make_source
 from firstclick.experiments import Dataset
-from firstclick.experiments.engine import engine_named
+from firstclick.experiments.engines import engine_named
 from firstclick.studies.paper.reproduce import reproduce
 
 

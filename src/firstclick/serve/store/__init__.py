@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from firstclick.errors import InvalidInput
+from firstclick.extras import needed_by
 from firstclick.files.reading import as_path
 from firstclick.serve.store.store import Store
 
@@ -11,14 +12,8 @@ def open_store(url: str | Path, *, relaxed: bool = False, read_only: bool = Fals
     """The store at a path or `sqlite:path`, or `postgresql://...`; made if it is not there yet."""
     text = url if isinstance(url, str) else str(as_path(url))
     if text.startswith(("postgresql://", "postgres://")):
-        try:
+        with needed_by("a store in PostgreSQL"):
             from firstclick.serve.store.postgresql import PostgresStore
-        except ImportError as error:
-            if not (error.name or "").startswith("psycopg") and "pq wrapper" not in str(error):
-                raise
-            raise InvalidInput(
-                "a store in PostgreSQL needs psycopg, which is not here: pip install 'firstclick[postgresql]'"
-            ) from None
         return PostgresStore(text, relaxed=relaxed, read_only=read_only)
     from firstclick.serve.store.sqlite import SqliteStore
 

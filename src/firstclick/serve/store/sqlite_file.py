@@ -14,6 +14,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from filelock import lock_descriptor
+
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.serve.store import migrations
 from firstclick.serve.store.crash_points import step
@@ -80,18 +82,17 @@ class SqliteFile:
         except OSError as error:
             raise InvalidInput(f"{self.path} cannot be locked: {name.name}: {error.strerror}") from None
         try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            alone = lock_descriptor(file, blocking=False)
+        except OSError:
+            self.notes += (f"{self.path} cannot be locked here: see to it that only one service uses it",)
+            alone = True
+        if not alone:
             holder = os.read(file, 20).decode("ascii", "replace").strip() or "that is starting"
             os.close(file)
             raise InvalidInput(
                 f"{self.path} is in use by process {holder}; stop that one, name another file, or use "
                 "PostgreSQL for several processes"
-            ) from None
-        except (ImportError, OSError):
-            self.notes += (f"{self.path} cannot be locked here: see to it that only one service uses it",)
+            )
         os.ftruncate(file, 0)
         os.write(file, f"{os.getpid()}\n".encode())
         return file

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import nan, sqrt
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.experiments.results import as_csv as rows_as_csv
 from firstclick.studies.guide.families import FLOOR
 from firstclick.studies.guide.stock import STOCK, StockWorld
 
@@ -98,14 +99,14 @@ def _clearly_worse(one: Standing, best: Standing) -> bool:
 
 
 def as_csv(lines: Sequence[Line]) -> bytes:
-    """results.csv: one line for each policy in each world."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for line in lines:
-        values = [getattr(line, column) for column in COLUMNS]
-        writer.writerow([_shortly(value) if isinstance(value, float) else value for value in values])
-    return text.getvalue().encode()
+    """results.csv: one line for each policy in each world, numbers with six digits."""
+    return rows_as_csv(
+        {
+            name: f"{value:.6g}" if isinstance(value, float) and value == value else value
+            for name, value in asdict(line).items()
+        }
+        for line in lines
+    )
 
 
 def from_csv(content: str) -> list[Line]:
@@ -115,11 +116,6 @@ def from_csv(content: str) -> list[Line]:
     if rows and tuple(rows[0]) != COLUMNS:
         raise InvalidInput(f"must have the columns {', '.join(COLUMNS)}, got {', '.join(rows[0])}", "results")
     return [Line(**{name: _value(kinds[name], text) for name, text in row.items()}) for row in rows]
-
-
-def _shortly(value: float) -> str:
-    """Six digits; what is no number is empty."""
-    return f"{value:.6g}" if value == value else ""
 
 
 def _value(kind: type, text: str) -> Any:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from firstclick.errors import InvalidInput
-from firstclick.parameters import check_name
+from firstclick.parameters import check_distinct, check_name
 from firstclick.registry import make_world
 from firstclick.streams import stream_key
 from firstclick.worlds.base import Stage
@@ -106,6 +105,5 @@ def stock_worlds(names: Sequence[str] = ()) -> tuple[StockWorld, ...]:
     known = {world.name: world for world in STOCK}
     for name in names:
         check_name("stock world", name, known)
-        if list(names).count(name) > 1:
-            raise InvalidInput(f"stock world {name!r} is given twice")
+    check_distinct("stock world", names)
     return tuple(world for world in STOCK if not names or world.name in names)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from firstclick.experiments.comparison import Comparison
+from firstclick.experiments import Comparison
 from firstclick.experiments.file import ALL
 from firstclick.studies.paper.experiments import Mode
 from firstclick.studies.paper.statistics import Runs

@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 
 from firstclick.experiments import Comparison, Dataset
 from firstclick.experiments.conduct import conduct
-from firstclick.experiments.engine import Engine
-from firstclick.experiments.play import UNWATCHED, Watch
-from firstclick.experiments.results import installed_versions
+from firstclick.experiments.engines import Engine
+from firstclick.experiments.runner import UNWATCHED, Watch
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.policies.base import Policy
@@ -32,6 +31,7 @@ from firstclick.report.grid import grid_figure
 from firstclick.report.page import FigureBlock, Page, html_page
 from firstclick.report.panel import Plot
 from firstclick.report.style import base_name
+from firstclick.source_code import installed_versions
 from firstclick.studies.paper.claims import OURS, TITLES, WORDS
 from firstclick.studies.paper.evidence import evidence_of
 from firstclick.studies.paper.experiments import (
@@ -43,6 +43,7 @@ from firstclick.studies.paper.experiments import (
     mode_named,
 )
 from firstclick.studies.paper.judge import METHOD, PAPER_STEPS, as_json, judge
+from firstclick.studies.paper.plain_numpy import numpy_seconds_per_step
 from firstclick.studies.paper.statistics import CHANCE, fewest_runs
 from firstclick.studies.paper.summary import Judged, claim_rows, claims_headline, tally
 from firstclick.studies.paper.verdicts import FAILS
@@ -100,7 +101,10 @@ def reproduce(
         replace(one, policies=(*one.policies, *policies)) if one.name == BESIDE else one for one in declared
     ]
     about = {"paper": "Zong et al., UAI 2016", "mode": mode.name}
-    comparisons = conduct(declared, datasets, folder, engine, overwrite=overwrite, about=about, watch=watch)
+    comparisons = conduct(
+        declared, datasets, folder, engine, overwrite=overwrite, about=about, watch=watch,
+        beside_numpy=numpy_seconds_per_step,
+    )  # fmt: skip
 
     # Real data last, so that it counts where its stand-in is played beside it.
     ordered = sorted(datasets, key=lambda dataset: not dataset.source.synthetic)

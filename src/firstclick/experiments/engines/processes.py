@@ -1,83 +1,18 @@
-"""Where runs are played: in this process, in several on this machine, or on a dask cluster.
-
-Every task is played from its own keys alone, so that results do not depend on the number of
-processes, on who plays what, or on the order in which tasks end.
-"""
+"""Runs played in several processes of this machine."""
 
 import multiprocessing
 import os
-import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import Field, dataclass
 from multiprocessing import resource_tracker
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from firstclick.errors import InvalidInput, WorkFailed
-from firstclick.experiments.loop import Trace, play_run
-from firstclick.policies.base import Policy
-from firstclick.worlds.base import Stage
-
-POLL_SECONDS = 0.1
-
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-Report = Callable[[int], Any]
-
-
-class Playable(Protocol[T_co]):
-    """A piece of work that needs nobody else; `report` is called with each number of steps it has played."""
-
-    def play(self, report: Report) -> T_co: ...
-
-
-class StagedTask(Playable[T_co], Protocol[T_co]):
-    """A dataclass whose field `stage` is the large part, which many tasks share and none changes."""
-
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    @property
-    def stage(self) -> Any: ...
-
-
-class Engine(Protocol):
-    """Plays all tasks and gives their results as they end, in any order."""
-
-    def __call__(self, tasks: Iterator[StagedTask[T]], report: Report) -> Iterator[T]: ...
-
-
-@dataclass(frozen=True)
-class Task:
-    """One run of one policy, with everything it needs."""
-
-    policy: Policy
-    index: int
-    stage: Stage
-    optimal: NDArray[np.int64]
-    run: int
-    record: NDArray[np.int64]
-    seed: int
-
-    def play(self, report: Report) -> Trace:
-        return play_run(
-            self.policy, self.stage, self.optimal, record=self.record, seed=self.seed, run=self.run,
-            index=self.index, report=report,
-        )  # fmt: skip
-
-
-def play_here(tasks: Iterator[Playable[T]], report: Report) -> Iterator[T]:
-    """Play one task after the other in this process."""
-    for task in tasks:
-        yield task.play(report)
-
+from firstclick.errors import WorkFailed
+from firstclick.experiments.engines.engine import POLL_SECONDS, Playable, Report, T
 
 _done: Any = None
 
@@ -158,22 +93,3 @@ def play_in_processes(tasks: Iterator[Playable[T]], report: Report, jobs: int) -
             for process in list((pool._processes or {}).values()):
                 process.kill()
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def engine_named(name: str, jobs: int) -> Engine:
-    """The engine of this name: 'local', 'dask', or the address of a dask scheduler, 'tcp://host:port'.
-
-    `jobs` is the number of processes on this machine; a cluster that runs already plays with all it has.
-    """
-    if name == "local":
-        return play_here if jobs == 1 else lambda tasks, report: play_in_processes(tasks, report, jobs)
-    if name != "dask" and not re.fullmatch(r"(tcp|tls)://[^/\s]+:\d+", name):
-        raise InvalidInput(
-            f"must be local, dask or the tcp://host:port of a scheduler, got {name!r}", "engine"
-        )
-    try:
-        from firstclick.experiments.dask_engine import play_on_dask
-    except ModuleNotFoundError:
-        raise InvalidInput(f"engine {name} needs dask; pip install 'firstclick[dask]'") from None
-    address = None if name == "dask" else name
-    return lambda tasks, report: play_on_dask(tasks, report, address, jobs)

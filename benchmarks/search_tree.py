@@ -1,12 +1,13 @@
-"""What the index and the other exact shortcuts give: ratios, measured side by side on one core.
+"""What the search tree and the other exact shortcuts give: ratios, measured side by side on one core.
 
-    python benchmarks/index.py [--movielens FOLDER] [--items 100000,1000000] [--rounds 3]
+    python -m benchmarks.search_tree [--movielens FOLDER] [--items 100000,1000000] [--rounds 3]
 
-Whole steps of the simulator, from the first one on: a learner with its shortcuts, the same learner on a dense
+Whole steps of the simulator, from the first one on: a policy with its shortcuts, the same policy on a dense
 scan, and its floor, which draws and learns alone. They take turns; the best round of each counts, in time of
-the processor. Every slate must be the same; `pytest -m long tests/test_shortcuts.py` compares 100,000 of them
-for each learner. With --movielens, all rated movies with 20 features; else large catalogs of the world
-`long-tail` with 32 features, items of equal norm, and numbers of items for learners without features.
+the processor. Every slate must be the same; `pytest -m long tests/policies/test_shortcuts.py` compares
+100,000 of them for each policy. With --movielens, all rated movies with 20 features; else large catalogs of
+the world `long-tail` with 32 features, items of equal norm, and numbers of items for policies without
+features.
 """
 
 import argparse
@@ -20,7 +21,7 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS
 
 import numpy as np
 
-from benchmarks.bench.contenders import Floor, Learner
+from benchmarks.bench.contenders import Floor, LoopPlayer
 from firstclick import make_policy, make_world
 from firstclick.catalog.search_tree import build_index, catalog_arrays, scanning
 from firstclick.data import FeedbackScenario, feedback_matrix
@@ -72,27 +73,27 @@ def seconds(contender, steps):
 def step(policy, world, rounds, steps=STEPS, catalog=None):
     """Seconds of a step with shortcuts, on a scan and of the floor; slates must be the same."""
     catalog = catalog or catalog_arrays(world.features, world.n_items)
-    learner, scan = (Learner(make_policy(policy), world, catalog, K, scan=scan) for scan in (False, True))
-    for one in (learner, scan):  # compiles
+    player, scan = (LoopPlayer(make_policy(policy), world, catalog, K, scan=scan) for scan in (False, True))
+    for one in (player, scan):  # compiles
         seconds(one, 2)
     scanned = max(2, min(steps, int(SCAN_SECONDS / seconds(scan, 2))))
-    learner.played = steps
-    floor = Floor(learner)
+    player.played = steps
+    floor = Floor(player)
     seconds(floor, 2)
-    best = {"learner": np.inf, "scan": np.inf, "floor": np.inf}
+    best = {"policy": np.inf, "scan": np.inf, "floor": np.inf}
     for _ in range(rounds):
-        best["learner"] = min(best["learner"], seconds(learner, steps))
+        best["policy"] = min(best["policy"], seconds(player, steps))
         best["scan"] = min(best["scan"], seconds(scan, scanned))
         best["floor"] = min(best["floor"], seconds(floor, steps))
     compared = min(scanned, 2000)
-    assert np.array_equal(learner.record(compared)[0], scan.record(compared)[0]), f"{policy}: other slates"
+    assert np.array_equal(player.record(compared)[0], scan.record(compared)[0]), f"{policy}: other slates"
     return SimpleNamespace(**best)
 
 
 def told(name, times, extra=""):
     print(
-        f"{name:44}{times.learner * 1e6:9,.2f}{times.scan * 1e6:12,.1f}{times.scan / times.learner:10,.1f}"
-        f"{times.learner / times.floor:8.2f}{extra}",
+        f"{name:44}{times.policy * 1e6:9,.2f}{times.scan * 1e6:12,.1f}{times.scan / times.policy:10,.1f}"
+        f"{times.policy / times.floor:8.2f}{extra}",
         flush=True,
     )
 
@@ -129,7 +130,7 @@ def main():
         told("MovieLens, 3,706 items, cascade-lin-ts", lin_ts)
         told("MovieLens, ranked-lin-ts", step("ranked-lin-ts", world, rounds))
         lin_ucb = step("cascade-lin-ucb", world, rounds)
-        times = f"   {lin_ucb.learner / lin_ts.learner:.2f} times cascade-lin-ts"
+        times = f"   {lin_ucb.policy / lin_ts.policy:.2f} times cascade-lin-ts"
         told("MovieLens, cascade-lin-ucb", lin_ucb, times)
     for n_items in map(int, given.items.split(",")):
         world = make_world(f"long-tail:n_items={n_items},n_features=32").build(1)
@@ -149,9 +150,9 @@ def main():
         for n_items in (256, 10_000):
             world = make_world(f"long-tail:n_items={n_items}").build(1)
             times = step(policy, world, rounds)
-            ratio = f"   {times.learner / small:.2f} times 256 items" if small else ""
+            ratio = f"   {times.policy / small:.2f} times 256 items" if small else ""
             told(f"long-tail, {n_items:,}, {policy}", times, ratio)
-            small = times.learner
+            small = times.policy
 
 
 if __name__ == "__main__":

@@ -12,10 +12,9 @@ from distributed import Client, LocalCluster, Security
 from distributed.versions import VersionMismatchWarning
 
 from firstclick.errors import InvalidInput, WorkFailed
-from firstclick.experiments.engine import deaf_to_interrupts
-from firstclick.experiments.results import installed_versions
+from firstclick.experiments.engines.processes import deaf_to_interrupts
 from firstclick.registry import policy_classes
-from firstclick.source_code import code_hash
+from firstclick.source_code import code_hash, installed_versions
 
 CONNECT_SECONDS = 8
 

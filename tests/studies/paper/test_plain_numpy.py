@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from firstclick.data import FeedbackScenario
-from firstclick.experiments.plain_numpy import TRANSCRIBED, numpy_seconds_per_step
+from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.registry import make_policy
+from firstclick.studies.paper.plain_numpy import TRANSCRIBED, numpy_seconds_per_step
 from firstclick.testing import Driver
 from rounds import FEATURES, D, K, rounds
 
@@ -22,8 +22,9 @@ def test_linear_learners_end_with_the_same_posterior(policy, features):
     for slate, click in rounds():
         learner.learn(slate, click)
         driver.learn(slate, None if click == K else click)
-    assert np.allclose(learner.M, driver.state.precision)
-    assert np.allclose(learner.B, driver.state.moment)
+    parts = getattr(learner, "rankers", [learner])
+    assert np.allclose([part.M for part in parts], driver.state.precision)
+    assert np.allclose([part.B for part in parts], driver.state.moment)
 
 
 def test_ucb1_ends_with_the_same_rates(features):
@@ -52,7 +53,9 @@ def test_each_learns_to_show_what_attracts_without_repetition(name, features):
     assert np.mean(clicked[-100:]) > 0.9
 
 
-def test_a_step_takes_time_where_it_is_transcribed(garden):
-    stage = FeedbackScenario(garden.matrix, rank=D).stage(0, 0)
+def test_a_step_takes_time_where_it_is_transcribed():
+    stage = FeedbackScenario(synthetic_matrix(3, 90, 61, 3).matrix, rank=D).stage(0, 0)
     assert 1e-6 < numpy_seconds_per_step(make_policy("cascade-lin-ts"), stage, K) < 1
     assert numpy_seconds_per_step(make_policy("cascade-ts"), stage, K) is None
+    theory = make_policy("cascade-lin-ucb:c=theory,horizon=50")
+    assert 1e-6 < numpy_seconds_per_step(theory, stage, K) < 1

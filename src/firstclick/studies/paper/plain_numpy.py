@@ -1,4 +1,4 @@
-"""The paper's pseudo-code line by line in NumPy: what the compiled learners are timed against."""
+"""The paper's pseudo-code line by line in NumPy: what the compiled policies are timed against."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -28,17 +28,21 @@ class CascadeLinTS:
         d = x.shape[1]
         self.M, self.B = np.eye(d), np.zeros(d)
 
-    def recommend(self, draw: np.random.Generator) -> Any:
+    def theta(self, draw: np.random.Generator) -> Any:
         covariance = np.linalg.inv(self.M)
-        mean = covariance @ self.B / self.sigma**2
-        theta = draw.multivariate_normal(mean, covariance)
-        return np.argsort(-(self.x @ theta))[: self.k]
+        return draw.multivariate_normal(covariance @ self.B / self.sigma**2, covariance)
+
+    def recommend(self, draw: np.random.Generator) -> Any:
+        return np.argsort(-(self.x @ self.theta(draw)))[: self.k]
+
+    def observe(self, item: int, attracted: bool) -> None:
+        x = self.x[item]
+        self.M += np.outer(x, x) / self.sigma**2
+        self.B += x * attracted
 
     def learn(self, slate: Any, click: int) -> None:
         for position in range(min(click + 1, self.k)):
-            x = self.x[slate[position]]
-            self.M += np.outer(x, x) / self.sigma**2
-            self.B += x * (position == click)
+            self.observe(slate[position], position == click)
 
 
 class CascadeLinUCB(CascadeLinTS):
@@ -46,7 +50,7 @@ class CascadeLinUCB(CascadeLinTS):
 
     def __init__(self, x: Floats, k: int, policy: Any) -> None:
         super().__init__(x, k, policy)
-        self.c = policy.c
+        self.c = policy.numbers(k, x).c  # a number where the policy says 'theory'
 
     def recommend(self, draw: np.random.Generator) -> Any:
         covariance = np.linalg.inv(self.M)
@@ -56,29 +60,22 @@ class CascadeLinUCB(CascadeLinTS):
 
 
 class RankedLinTS:
-    """Algorithm 4."""
+    """Algorithm 4: a CascadeLinTS for each position."""
 
     def __init__(self, x: Floats, k: int, policy: Any) -> None:
-        self.x, self.k, self.sigma = x, k, policy.sigma
-        d = x.shape[1]
-        self.M, self.B = [np.eye(d) for _ in range(k)], [np.zeros(d) for _ in range(k)]
+        self.x, self.rankers = x, [CascadeLinTS(x, 1, policy) for _ in range(k)]
 
     def recommend(self, draw: np.random.Generator) -> Any:
         slate: list[int] = []
-        for position in range(self.k):
-            covariance = np.linalg.inv(self.M[position])
-            mean = covariance @ self.B[position] / self.sigma**2
-            theta = draw.multivariate_normal(mean, covariance)
-            scores = self.x @ theta
+        for ranker in self.rankers:
+            scores = self.x @ ranker.theta(draw)
             scores[slate] = -np.inf
             slate.append(int(np.argmax(scores)))
         return slate
 
     def learn(self, slate: Any, click: int) -> None:
-        for position in range(min(click + 1, self.k)):
-            x = self.x[slate[position]]
-            self.M[position] += np.outer(x, x) / self.sigma**2
-            self.B[position] += x * (position == click)
+        for position in range(min(click + 1, len(slate))):
+            self.rankers[position].observe(slate[position], position == click)
 
 
 class CascadeUCB1:
@@ -134,7 +131,7 @@ TRANSCRIBED: dict[str, Callable[[Floats, int, Any], Any]] = {
 
 
 def numpy_seconds_per_step(policy: Policy, stage: Stage, k: int) -> float | None:
-    """How long a step takes in plain NumPy on this stage, timed for a moment; None for other learners."""
+    """How long a step takes in plain NumPy on this stage, timed for a moment; None for other policies."""
     from threadpoolctl import threadpool_limits
 
     if policy.name not in TRANSCRIBED:

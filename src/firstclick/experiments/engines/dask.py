@@ -1,4 +1,4 @@
-"""Where runs are played: on a dask cluster, one of our own on this machine or one that runs already.
+"""Runs played on a dask cluster, one of our own on this machine or one that runs already.
 
 A stage is sent to a worker once, unpacked there once, and its tasks come without it. A worker that dies costs
 time and nothing else: what it was playing is sent again, and gives the same bits wherever it is played.
@@ -17,8 +17,8 @@ from distributed import CancelledError, Client, Future, KilledWorker, get_worker
 from distributed.protocol.pickle import dumps, loads
 
 from firstclick.errors import InvalidInput, WorkFailed
-from firstclick.experiments.dask_cluster import connected, quiet
-from firstclick.experiments.engine import POLL_SECONDS, Report, StagedTask, T
+from firstclick.experiments.engines.dask_cluster import connected, quiet
+from firstclick.experiments.engines.engine import POLL_SECONDS, Playable, Report, T
 
 # How often to look whether the cluster has grown or shrunk.
 COUNT_SECONDS = 1.0
@@ -42,9 +42,7 @@ STAGES_KEPT = 2
 MOST_DEATHS = 5
 
 
-def play_on_dask(
-    tasks: Iterator[StagedTask[T]], report: Report, address: str | None, jobs: int
-) -> Iterator[T]:
+def play_on_dask(tasks: Iterator[Playable[T]], report: Report, address: str | None, jobs: int) -> Iterator[T]:
     """Play tasks on the cluster at `address`; without one, on `jobs` processes of this machine.
 
     Tasks are made only as they are needed: one more than the cluster can play at once, or as many short ones
@@ -92,7 +90,7 @@ class _Shared:
 class _Sent(Generic[T]):
     """Tasks of one stage on their way, to which worker, and how many of their steps have been reported."""
 
-    tasks: list[StagedTask[T]]
+    tasks: list[Playable[T]]
     shared: _Shared
     worker: str
     future: Future
@@ -109,19 +107,19 @@ class _Sent(Generic[T]):
 class _Supply(Generic[T]):
     """The tasks that are still to be sent; each is made when somebody looks for it."""
 
-    def __init__(self, tasks: Iterator[StagedTask[T]]) -> None:
+    def __init__(self, tasks: Iterator[Playable[T]]) -> None:
         self._tasks = tasks
-        self._made: deque[StagedTask[T]] = deque()
+        self._made: deque[Playable[T]] = deque()
 
-    def first(self) -> StagedTask[T] | None:
+    def first(self) -> Playable[T] | None:
         if not self._made:
             self._made.extend(islice(self._tasks, 1))
         return self._made[0] if self._made else None
 
-    def take(self) -> StagedTask[T]:
+    def take(self) -> Playable[T]:
         return self._made.popleft()
 
-    def give_back(self, tasks: list[StagedTask[T]]) -> None:
+    def give_back(self, tasks: list[Playable[T]]) -> None:
         self._made.extendleft(reversed(tasks))
 
 
@@ -140,7 +138,7 @@ class _Player:
         self._topic = f"firstclick {client.id}"
         client.subscribe_topic(self._topic, lambda event: self._heard.put(event[1]))
 
-    def play(self, tasks: Iterator[StagedTask[T]]) -> Iterator[T]:
+    def play(self, tasks: Iterator[Playable[T]]) -> Iterator[T]:
         """The results, as they end."""
         supply = _Supply(tasks)
         waiting: dict[int, _Sent[T]] = {}
@@ -181,7 +179,7 @@ class _Player:
         threads = sum(self._threads.values())
         return threads and threads + max(1, int(threads * min(self._bundle_size(), 1)))
 
-    def _bundle(self, supply: _Supply[T]) -> list[StagedTask[T]]:
+    def _bundle(self, supply: _Supply[T]) -> list[Playable[T]]:
         """The next tasks to send, all of one stage; none if there are none, or no room for their stage."""
         first = supply.first()
         if first is None or not self._has_room(first.stage):
@@ -205,7 +203,7 @@ class _Player:
         for key in idle[: max(len(self._stages) - most, 0)]:
             del self._stages[key]
 
-    def _send(self, number: int, tasks: list[StagedTask[T]]) -> _Sent[T]:
+    def _send(self, number: int, tasks: list[Playable[T]]) -> _Sent[T]:
         stage = tasks[0].stage
         if id(stage) not in self._stages:
             self._stages[id(stage)] = _Shared(stage, self._scatter(stage))
@@ -214,7 +212,7 @@ class _Player:
         shared.waiting += 1
         return _Sent(tasks, shared, *self._submit(number, tasks, shared))
 
-    def _finish(self, sent: _Sent[T], played: int) -> list[StagedTask[T]]:
+    def _finish(self, sent: _Sent[T], played: int) -> list[Playable[T]]:
         """Forget a bundle of which so many tasks are played; gives the others."""
         self._waiting_for[sent.worker] -= 1
         sent.shared.waiting -= 1
@@ -232,7 +230,7 @@ class _Player:
                 self._count_threads()  # It was the worker, if the scheduler still answers.
         raise self._no_workers() from None
 
-    def _submit(self, number: int, tasks: list[StagedTask[T]], shared: _Shared) -> tuple[str, Future]:
+    def _submit(self, number: int, tasks: list[Playable[T]], shared: _Shared) -> tuple[str, Future]:
         """Send tasks to the worker that has fewest: dask would send all to the one that holds their stage."""
         light = dumps([replace(task, stage=None) for task in tasks])
         worker = min(self._threads, key=lambda one: self._waiting_for[one] / self._threads[one], default="")

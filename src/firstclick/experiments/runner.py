@@ -1,0 +1,84 @@
+"""The one runner: cells that are not stored yet are played by an engine, and kept as soon as they are."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.experiments.cells import Cell, recorded_steps
+from firstclick.experiments.engines import Engine
+from firstclick.experiments.loop import Beside, Record, Task
+from firstclick.experiments.store import CellStore
+from firstclick.worlds.base import Stage
+
+# Runs of a setting that are timed beside another implementation: enough for a median, and few for a sweep of
+# short cells.
+RUNS_TIMED = 3
+
+
+def _nothing(done: int, total: int) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who wants to know: `begins(finished, cells)` once before the first step, then `steps(done, total)`.
+
+    Steps of cells that were found finished count as done.
+    """
+
+    begins: Callable[[int, int], Any] = _nothing
+    steps: Callable[[int, int], Any] = _nothing
+
+
+UNWATCHED = Watch()
+
+
+def play_cells(
+    cells: Sequence[Cell],
+    stage_of: Callable[[Cell], Stage],
+    engine: Engine,
+    *,
+    recorded: Callable[[int], NDArray[np.int64]] = recorded_steps,
+    store: CellStore | None = None,
+    watch: Watch = UNWATCHED,
+    beside: Beside | None = None,
+) -> list[Record]:
+    """The records of the cells, in their order; those that the store holds are not played again.
+
+    `stage_of` is asked once for neighbours of one setting and run. `recorded` gives the steps at which curves
+    are recorded, of so many. With `beside` the first runs are timed beside another implementation.
+    """
+    found: dict[int, Record] = {}
+    for number, cell in enumerate(cells):
+        if store is not None and (record := store.load(cell)) is not None:
+            found[number] = record
+    total = sum(cell.setting.steps for cell in cells)
+    done = sum(cells[number].setting.steps for number in found)
+    watch.begins(len(found), len(cells))
+
+    def report(steps: int) -> None:
+        nonlocal done
+        done += steps
+        watch.steps(done, total)
+
+    def tasks() -> Iterator[Task]:
+        latest: tuple[Any, ...] | None = None
+        for number in [number for number in range(len(cells)) if number not in found]:
+            cell, setting = cells[number], cells[number].setting
+            shared = setting, cell.data, cell.run
+            if shared != latest:
+                latest, stage = shared, stage_of(cell)
+                optimal = stage.world.optimal_slates(setting.k)
+                rewards = [stage.world.expected_reward(slate, view) for view, slate in enumerate(optimal)]
+            yield Task(
+                number, cell.policy, stage, optimal, float(np.mean(rewards)), cell.run,
+                recorded(setting.steps), setting.seed, beside if cell.run < RUNS_TIMED else None,
+            )  # fmt: skip
+
+    report(0)
+    for number, record in engine(tasks(), report):
+        found[number] = record if store is None else store.save(cells[number], record)
+    return [found[number] for number in range(len(cells))]
