@@ -1,4 +1,4 @@
-"""The map of the house: which folders of src/firstclick import from which. Tests and docs/design.md use it."""
+"""The map: which folders of src/firstclick import from which. Tests and docs/design.md use it."""
 
 import ast
 from pathlib import Path

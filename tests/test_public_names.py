@@ -6,9 +6,9 @@ import pytest
 
 PUBLIC = {
     "firstclick": [
-        "Catalog", "FirstclickError", "InvalidInput", "Policy", "PolicyResult", "Ranker", "Results", "Scenario",
-        "Slate", "Stage", "UnknownName", "WorkFailed", "World", "__version__", "confidence_width", "make_policy",
-        "make_world", "param", "policy_classes", "regret_bound", "simulate", "world_classes",
+        "Catalog", "FirstclickError", "InvalidInput", "Policy", "PolicyResult", "Ranker", "Results",
+        "Scenario", "Slate", "Stage", "UnknownName", "WorkFailed", "World", "__version__", "confidence_width",
+        "make_policy", "make_world", "param", "policy_classes", "regret_bound", "simulate", "world_classes",
     ],
     "firstclick.client": ["AsyncClient", "Client"],
     "firstclick.data": [
@@ -17,8 +17,8 @@ PUBLIC = {
         "split", "synthetic_matrix", "truncated_svd",
     ],
     "firstclick.experiments": [
-        "Cell", "CellStore", "Comparison", "Dataset", "Experiment", "PolicyResult", "Results", "Setting", "Shown",
-        "Training", "conduct", "plan", "read_experiment", "simulate",
+        "Cell", "CellStore", "Comparison", "Dataset", "Experiment", "PolicyResult", "Results", "Setting",
+        "Shown", "Training", "conduct", "plan", "read_experiment", "simulate",
     ],
     "firstclick.policies": ["ConfidencePolicy", "CountPolicy", "LinearPolicy"],
     "firstclick.report": [

@@ -29,7 +29,7 @@ def __getattr__(name: str) -> Any:
     if name in _MOVED:
         home, _, new = _MOVED[name].rpartition(".")
         warnings.warn(
-            f"firstclick.serve.{name} is now firstclick.{home}.{new}; the old name goes with the next release",
+            f"firstclick.serve.{name} is now firstclick.{home}.{new}; the old name goes soon",
             DeprecationWarning,
             stacklevel=2,
         )
