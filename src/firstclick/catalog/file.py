@@ -254,7 +254,7 @@ def _check_ids(cells: _Cells) -> None:
 
 
 def _check_sizes(columns: _Columns, cells: _Cells) -> None:
-    # ClickReport this way round, NaN is wrong too.
+    # Said this way round, NaN is wrong too.
     wrong = ~(np.abs(cells.features) <= LARGEST_FEATURE)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]

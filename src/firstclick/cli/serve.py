@@ -90,7 +90,7 @@ def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
 
 
 def _welcome(address: str, settings: Settings, service: "Service") -> None:
-    key = " \\\n  -H 'Authorization: Bearer '$KEY" if service.caretaker.api_keys else ""
+    key = " \\\n  -H 'Authorization: Bearer '$KEY" if service.maintenance.api_keys else ""
     talk.print(f"\nfirstclick serves {address}   (store: {shown_store(settings.store)}; Ctrl-C ends it)\n")
     if settings.durability == "relaxed":
         talk.print("durability is relaxed: a power cut may take the clicks of the last moments\n")
