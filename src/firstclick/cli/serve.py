@@ -68,8 +68,9 @@ def serve(**flags: Any) -> None:
 def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
     # The web server and its libraries are loaded by this command alone.
     with needed_by("the server"):
+        from firstclick.serve.demo import DemoTraffic
         from firstclick.serve.http.server import Server
-        from firstclick.serve.startup import ClickingCrowd, open_for
+        from firstclick.serve.startup import open_for
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
@@ -81,9 +82,9 @@ def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
         talk.print(f"note: {note}")
     _welcome(server.address, settings, service)
     if settings.demo:
-        crowd = ClickingCrowd(service, settings.name)
-        crowd.start()
-        stack.callback(crowd.close)
+        traffic = DemoTraffic(service, settings.name)
+        traffic.start()
+        stack.callback(traffic.close)
     if code := server.run():
         raise Exit(code)
     talk.print("closed")
