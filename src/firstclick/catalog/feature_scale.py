@@ -93,15 +93,6 @@ class FeatureScale(NamedTuple):
         with np.errstate(over="ignore"):
             return rows[:, start : start + len(self.names)] * self.divisor
 
-    def in_words(self) -> str:
-        """What is done to features, for those who send some later."""
-        where = "before" if self.constant_first else "after"
-        put = f"a constant is put {where} the features and all are" if self.intercept else "features are"
-        return (
-            f"{put} divided by {self.divisor:.4g}, so that the longest row has norm 1; "
-            "features sent later are treated alike, send them as they are in the file"
-        )
-
 
 def note_of_small_columns(names: Sequence[str], features: NDArray[np.float64]) -> str:
     """A sentence on columns that are tiny beside another one, empty if there are none."""
