@@ -290,7 +290,7 @@ def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():
 
 @pytest.mark.plain
 def test_widths_that_grow_as_the_past_fades_are_kept_without_changing_a_slate():
-    features = features_of(1200)  # So many that there is an index.
+    features = features_of(1200)  # So many that there is a tree.
     policy = "discounted-lin-ucb:discount=0.95,detector=3,sigma=0.3"
     quick, plain = (Driver(policy, features, k=K) for _ in range(2))
     plain.catalog = scanning(plain.catalog)

@@ -1,7 +1,7 @@
 """How what is known of a user and the features of an item make one vector.
 
 The vector is linear in the features: z = A x + b, where A and b follow from the user alone. So z'theta is
-linear in x, for the index, and z'M^-1 z is a quadratic form in x, of one small matrix for each request.
+linear in x, for the tree, and z'M^-1 z is a quadratic form in x, of one small matrix for each request.
 """
 
 from math import sqrt

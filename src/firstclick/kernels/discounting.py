@@ -22,7 +22,7 @@ TOLERATED = 0.1
 
 
 class ForgettingState(NamedTuple):
-    """That of a linear learner, and how many clicks it has been missing lately."""
+    """That of a linear policy, and how many clicks it has been missing lately."""
 
     precision: NDArray[np.float64]
     moment: NDArray[np.float64]

@@ -23,7 +23,7 @@ CLOSE = 1e-14
 
 
 class LogisticState(NamedTuple):
-    """What a logistic learner knows, intercept last. `factor` is the R of R'R = precision."""
+    """What a logistic policy knows, intercept last. `factor` is the R of R'R = precision."""
 
     precision: NDArray[np.float64]
     mean: NDArray[np.float64]

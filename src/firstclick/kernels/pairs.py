@@ -16,7 +16,7 @@ def allowed_by(request, n_items):  # type: ignore[no-untyped-def]
         allowed[:] = 0
         for row in candidates:
             allowed[row] = 1
-    # The catalog may have rows already for which a learner has made no room yet.
+    # The catalog may have rows already for which a policy has made no room yet.
     for row in range(min(len(hidden), n_items)):
         if hidden[row]:
             allowed[row] = 0

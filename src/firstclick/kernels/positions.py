@@ -1,4 +1,4 @@
-"""Counts by item and position, for learners that know how likely each position is examined."""
+"""Counts by item and position, for policies that know how likely each position is examined."""
 
 from math import log, sqrt
 from typing import NamedTuple

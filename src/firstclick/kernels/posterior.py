@@ -1,4 +1,4 @@
-"""The Gaussian posterior of linear learners, held as a precision matrix and its Cholesky factor.
+"""The Gaussian posterior of linear policies, held as a precision matrix and its Cholesky factor.
 
     M = I + sigma^-2 sum x x',   B = sum x w,   mean = sigma^-2 M^-1 B         (Zong et al. 2016)
 
@@ -25,7 +25,7 @@ TILE = 64
 
 
 class LinearState(NamedTuple):
-    """What a linear learner knows. A ranked learner has one of each per position, stacked."""
+    """What a linear policy knows. A ranked policy has one of each per position, stacked."""
 
     precision: NDArray[np.float64]
     moment: NDArray[np.float64]
@@ -185,7 +185,7 @@ def sample(moment, factor, sigma, noise):  # type: ignore[no-untyped-def]
 @shared_kernel
 def estimate_products(state, catalog, request, rows, sigma, scale, means, deviations):  # type: ignore[no-untyped-def]
     """The mean and the standard deviation of x'theta for each of the rows, whose x is `scale` times their
-    features; for a ranked learner that of its first position."""
+    features; for a ranked policy that of its first position."""
     d = state.moment.shape[-1]
     factor = state.factor.reshape((-1, d, d))[0]
     theta = mean(state.moment.reshape((-1, d))[0], factor, sigma)

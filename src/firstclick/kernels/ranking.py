@@ -16,7 +16,7 @@ from firstclick.kernels.vectors import LANES
 # Items scored together: their scores and one row of the columns stay in the nearest cache.
 TILE = 256
 
-# The tree of an index: items in a leaf, and children of a node.
+# Items in a leaf of the search tree, and children of a node.
 LEAF = FAN = LANES
 
 

@@ -1,4 +1,4 @@
-"""Observations of a linear learner that count for more or less than one."""
+"""Observations of a linear policy that count for more or less than one."""
 
 from math import sqrt
 from typing import NamedTuple
@@ -16,7 +16,7 @@ LEARNED, LAST_CLICK = -1.0, 0.0
 
 
 class DependentState(NamedTuple):
-    """What a linear learner of several clicks knows: the posterior, and how often users go on after one."""
+    """What a linear policy of several clicks knows: the posterior, and how often users go on after one."""
 
     precision: NDArray[np.float64]
     moment: NDArray[np.float64]

@@ -39,13 +39,13 @@ def first_widths(catalog: CatalogArrays) -> WidthArrays:
     norms = np.sqrt(np.einsum("ij,ij->i", catalog.features, catalog.features))
     with np.errstate(over="ignore"):  # What single precision does not know is infinite.
         sizes = (norms * RAISED + SMALLEST).astype(np.float32)
-    index = catalog.tree
+    tree = catalog.tree
     values = np.concatenate(
-        [np.where(index.order >= 0, sizes[index.order], np.float32(0)), sizes[index.covered :]]
+        [np.where(tree.order >= 0, sizes[tree.order], np.float32(0)), sizes[tree.covered :]]
     )
-    tops = np.zeros((len(index.edges), FAN), np.float32)
-    below = values[: len(index.order)].reshape(-1, LEAF).max(axis=1, initial=0)
-    for start, stop in pairwise(index.first):
+    tops = np.zeros((len(tree.edges), FAN), np.float32)
+    below = values[: len(tree.order)].reshape(-1, LEAF).max(axis=1, initial=0)
+    for start, stop in pairwise(tree.first):
         tops[start:stop].reshape(-1)[: len(below)] = below
         below = tops[start:stop].max(axis=1)
     return WidthArrays(values, tops, np.full(RECENT, -1, np.int64), np.zeros(3, np.int64))

@@ -86,7 +86,7 @@ class SegmentLinTS(LinearPolicy):
         theta_s = sqrt(share) shared + sqrt(1 - share) own_s,    each ~ N(0, I), as in cascade-lin-ts,
 
     so that the tastes of two segments correlate by `share`. The posterior of all of them is exact; a draw of
-    theta_s from it ranks the items by x'theta_s, with the index. share=1 makes all segments one, and is
+    theta_s from it ranks the items by x'theta_s, with the search tree. share=1 makes all segments one, and is
     cascade-lin-ts, slate by slate, as it is without segments; with share=0 none learns from another.
 
     A step costs O(S d^2) for S segments: of the factor only the blocks that are not 0 are kept. Rotations
