@@ -9,9 +9,9 @@ import reference
 from firstclick import Catalog, Ranker
 from firstclick.catalog.search_tree import scanning
 from firstclick.errors import InvalidInput
-from firstclick.kernels.discounting import discount
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.kernels.posterior import factorise
+from firstclick.policies._discounted import discount
 from firstclick.registry import make_policy, make_world
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, states_differ

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from firstclick.kernels.arrays import Request
 from firstclick.kernels.compiling import kernel, recommend
+from firstclick.kernels.ranking import with_hidden
 
 
 @kernel
@@ -45,6 +45,4 @@ def recommend_within_caps(numbers, state, catalog, request, key, noise, slate): 
                 hidden[row] = 1
         for position in range(fitting):
             hidden[slate[position]] = 0
-        asked = Request(
-            request.candidates, hidden, request.context, request.features, request.groups, request.caps
-        )
+        asked = with_hidden(request, hidden)

@@ -13,7 +13,7 @@ import numpy as np
 
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.posterior import REFRESH, SAFE_PIVOT, mean
-from firstclick.kernels.ranking import FAN, LEAF, place, product, scan_by_bound, scan_by_product
+from firstclick.kernels.ranking import FAN, LEAF, insert, place, product, scan_by_bound, scan_by_product
 from firstclick.kernels.search.widths import (
     OBSERVATIONS,
     RAISED,
@@ -143,7 +143,7 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
     # Rows that came after the tree was made.
     for row in range(tree.covered, len(features)):
         if len(hidden) == 0 or not hidden[row]:
-            score = product(features, row, theta)
+            score = product(features[row], theta)
             if factor is not None:
                 at = len(order) + row - tree.covered
                 if score + raised * values[at] < least:
@@ -216,7 +216,7 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
                 row = order[start + m]
                 if row < 0 or (len(hidden) > 0 and hidden[row]):
                     continue
-                score = product(features, row, theta)
+                score = product(features[row], theta)
                 if factor is not None:
                     width = width_of(features, row, factor, z)
                     values[start + m] = width * RAISED + SMALLEST
@@ -274,20 +274,11 @@ def _largest(scores):  # type: ignore[no-untyped-def]
 @kernel
 def _least_of_recent(recent, theta, features, hidden, k):  # type: ignore[no-untyped-def]
     """The k-th best product of the rows that won lately: no row below it can be in the slate."""
-    best = np.empty(k)
-    n = 0
+    best = np.full(k, -inf)
     for row in recent:
         if row >= 0 and (len(hidden) == 0 or not hidden[row]):
-            score = product(features, row, theta)
-            if score != score or (n == k and not score > best[k - 1]):
-                continue
-            at = min(n, k - 1)
-            while at > 0 and best[at - 1] < score:
-                best[at] = best[at - 1]
-                at -= 1
-            best[at] = score
-            n = min(n + 1, k)
-    return best[k - 1] if n == k else -inf
+            insert(best, product(features[row], theta))
+    return best[k - 1]
 
 
 @kernel

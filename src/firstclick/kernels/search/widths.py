@@ -11,12 +11,15 @@ import numpy as np
 
 from firstclick.kernels.arrays import CatalogArrays, WidthArrays
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.posterior import solve_transposed
+from firstclick.kernels.posterior import squared_width
 from firstclick.kernels.ranking import FAN, LEAF, TILE, accumulate, place, product
 
 # A width is kept in single precision, raised by more than its rounding and by more than is too small for it.
 RAISED = 1.0 + 2.0**-20
 SMALLEST = 2.0**-100
+
+# Below so many items all widths are computed as quickly as old ones are looked at.
+KEPT_FROM = 32
 
 # Places of `turn`.
 SEARCHES, VISITED, OBSERVATIONS = range(3)
@@ -32,6 +35,11 @@ def no_widths() -> WidthArrays:
         recent=np.empty(0, np.int64),
         turn=np.zeros(3, np.int64),
     )
+
+
+def with_widths(catalog: CatalogArrays) -> CatalogArrays:
+    """The catalog with widths that are kept, if it has so many items that it pays."""
+    return catalog._replace(widths=first_widths(catalog)) if len(catalog.rows) >= KEPT_FROM else catalog
 
 
 def first_widths(catalog: CatalogArrays) -> WidthArrays:
@@ -53,15 +61,8 @@ def first_widths(catalog: CatalogArrays) -> WidthArrays:
 
 @kernel
 def width_of(features, row, factor, z):  # type: ignore[no-untyped-def]
-    """The width of a row, with the operations of a scan in the same order; `z` is scratch."""
-    x = features[row]
-    for i in range(len(z)):
-        z[i] = x[i]
-    solve_transposed(factor, z)
-    squares = 0.0
-    for i in range(len(z)):
-        squares += z[i] * z[i]
-    return sqrt(squares)
+    """The width of a row; `z` is scratch."""
+    return sqrt(squared_width(features[row], factor, z))
 
 
 @kernel
@@ -117,7 +118,7 @@ def least_of_last(recent, theta, factor, c, features, hidden, k):  # type: ignor
     z = np.empty(len(theta))
     for row in recent:
         if row >= 0 and n < k and (len(hidden) == 0 or not hidden[row]):
-            least = min(least, product(features, row, theta) + c * width_of(features, row, factor, z))
+            least = min(least, product(features[row], theta) + c * width_of(features, row, factor, z))
             n += 1
     return least if n == k else -inf
 
