@@ -28,7 +28,7 @@ from benchmarks.bench.peers.process import PEERS
 from benchmarks.bench.results import Bench, Kept
 from benchmarks.bench.run import already_measured, measure_cells, now
 from firstclick.cli import main
-from firstclick.cli.app import App
+from firstclick.cli.app import CommandLine
 from firstclick.cli.console import Interrupted, Steps, page, print_json, progress_bar, talk
 from firstclick.cli.options import count, number
 from firstclick.errors import InvalidInput
@@ -244,7 +244,7 @@ def _command() -> str:
     return shlex.join(words)
 
 
-app = App()
+app = CommandLine()
 app.command()(bench)
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from rich.table import Table
 from typer import Option
 
 from firstclick.cli import main
-from firstclick.cli.app import App
+from firstclick.cli.app import CommandLine
 from firstclick.cli.console import page, print_json, progress_bar
 from firstclick.cli.options import count, number
 from firstclick.errors import InvalidInput
@@ -164,7 +164,7 @@ def _ms(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
-app = App()
+app = CommandLine()
 app.command()(loadtest)
 
 if __name__ == "__main__":

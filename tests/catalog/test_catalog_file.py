@@ -49,11 +49,10 @@ def features(items):
     ids=["commas", "mark", "returns", "no last end", "semicolons", "tabs", "case", "order"],
 )
 def test_the_same_items_however_they_are_written(tmp_path, content):
-    read = read_catalog(written(tmp_path, content), scale=False)
+    read = read_catalog(written(tmp_path, content))
     assert words(read.items) == [("e1", "Espresso", "coffee"), ("007", "Tea, black", "")]
     by_name = dict(zip(read.feature_names, features(read.items).T.tolist(), strict=True))
     assert by_name == {"strong": [1.0, 0.5], "sweet": [0.0, -0.25]}
-    assert read.notes == ()
 
 
 def test_parquet_keeps_whole_numbers_and_reads_all_kinds_of_numbers(tmp_path):
@@ -62,7 +61,7 @@ def test_parquet_keeps_whole_numbers_and_reads_all_kinds_of_numbers(tmp_path):
         "half": pa.array([0.5, 1.5], pa.float32()), "count": [3, 4], "organic": [True, False],
     }  # fmt: skip
     pq.write_table(pa.table(table), tmp_path / "items.parquet")
-    read = read_catalog(tmp_path / "items.parquet", scale=False)
+    read = read_catalog(tmp_path / "items.parquet")
     assert words(read.items) == [(7, "Seven", ""), (8, "", "")]
     assert type(read.items[0].id) is int
     assert features(read.items).tolist() == [[0.5, 3, 1], [1.5, 4, 0]]
@@ -74,7 +73,7 @@ def test_parquet_keeps_whole_numbers_and_reads_all_kinds_of_numbers(tmp_path):
 def test_features_need_not_be(tmp_path, content):
     read = read_catalog(written(tmp_path, content))
     assert [(item.id, item.features) for item in read.items] == [("a", None), ("b", None)]
-    assert (read.scale, read.feature_names, read.notes) == (None, (), ())
+    assert read.feature_names == ()
 
 
 WRONG = [
@@ -198,36 +197,31 @@ def test_a_damaged_parquet_file_and_no_pyarrow(tmp_path, monkeypatch):
     assert refusal(path) == "items.parquet: reading Parquet needs pyarrow: pip install 'firstclick[parquet]'"
 
 
-def test_features_are_scaled_and_the_notes_say_how(tmp_path):
-    path = written(tmp_path, "id,a,b\nx,3,4\ny,0,1\n")
-    read = read_catalog(path)
-    assert read.scale == FeatureScale(("a", "b"), 5.0, 5 * np.sqrt(2))
-    rows = features(read.items)
-    assert np.linalg.norm(rows, axis=1).max() == pytest.approx(1)
-    assert rows == pytest.approx(np.array([[3, 4, 5], [0, 1, 5]]) / (5 * np.sqrt(2)))
-    assert read.notes == (
-        "items.csv: a constant is put after the features and all are divided by 7.071, so that the longest "
-        "row has norm 1; features sent later are treated alike, send them as they are in the file",
-    )
+def test_features_are_scaled_with_a_constant_beside_them():
+    rows = np.array([[3.0, 4.0], [0.0, 1.0]])
+    scale = FeatureScale.fitted(["a", "b"], rows)
+    assert scale == FeatureScale(("a", "b"), 5.0, 5 * np.sqrt(2))
+    scaled = scale.apply(rows)
+    assert np.linalg.norm(scaled, axis=1).max() == pytest.approx(1)
+    assert scaled == pytest.approx(np.array([[3, 4, 5], [0, 1, 5]]) / (5 * np.sqrt(2)))
 
 
-def test_a_column_that_is_constant_already_is_the_constant(tmp_path):
-    read = read_catalog(written(tmp_path, "id,a,one,zero\nx,3,4,0\ny,0,4,0\n"))
-    assert read.scale == FeatureScale(("a", "one", "zero"), 0.0, 5.0)
-    assert features(read.items).tolist() == [[0.6, 0.8, 0], [0, 0.8, 0]]
-    assert read.notes[0].startswith("items.csv: features are divided by 5, so")
+def test_a_column_that_is_constant_already_is_the_constant():
+    rows = np.array([[3.0, 4, 0], [0, 4, 0]])
+    scale = FeatureScale.fitted(["a", "one", "zero"], rows)
+    assert scale == FeatureScale(("a", "one", "zero"), 0.0, 5.0)
+    assert scale.apply(rows).tolist() == [[0.6, 0.8, 0], [0, 0.8, 0]]
 
 
-def test_one_item_has_no_column_that_is_constant_and_zeros_are_scaled_by_nothing(tmp_path):
-    assert read_catalog(written(tmp_path, "id,a\nx,3\n")).scale == FeatureScale(("a",), 3.0, 3 * np.sqrt(2))
-    assert read_catalog(written(tmp_path, "id,a\nx,0\ny,0\n")).scale == FeatureScale(("a",), 1.0, np.sqrt(2))
+def test_one_item_has_no_column_that_is_constant_and_zeros_are_scaled_by_nothing():
+    assert FeatureScale.fitted(["a"], np.array([[3.0]])) == FeatureScale(("a",), 3.0, 3 * np.sqrt(2))
+    assert FeatureScale.fitted(["a"], np.zeros((2, 1))) == FeatureScale(("a",), 1.0, np.sqrt(2))
 
 
-def test_columns_that_are_tiny_beside_another_are_noted(tmp_path):
-    read = read_catalog(written(tmp_path, "id,kcal,vegan,price\nx,500,1,20\ny,900,0,30\n"))
-    assert read.notes[1] == (
-        "items.csv: kcal goes up to 900, and beside it vegan is tiny and learned slowly; "
-        "bring columns to like sizes"
+def test_columns_that_are_tiny_beside_another_are_noted():
+    rows = np.array([[500.0, 1, 20], [900, 0, 30]])
+    assert note_of_small_columns(["kcal", "vegan", "price"], rows) == (
+        "kcal goes up to 900, and beside it vegan is tiny and learned slowly; bring columns to like sizes"
     )
     assert note_of_small_columns(["a", "b", "nothing"], np.array([[1.0, 0.0, 0], [0.5, -0.021, 0]])) == ""
 
@@ -279,7 +273,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, name, content):
     path = tmp_path_factory.getbasetemp() / name
     items = [Item(*row[:3], np.array([row[3], 2.0])) for row in content]
     write_catalog(path, items, ["f1", "f2"])
-    read = read_catalog(path, scale=False)
+    read = read_catalog(path)
     assert words(read.items) == [(item.id, item.name.strip(), item.group.strip()) for item in items]
     assert features(read.items).tolist() == features(items).tolist()
 

@@ -10,7 +10,7 @@ import pytest
 from typer import Argument, Option
 
 from firstclick.cli import main
-from firstclick.cli.app import App
+from firstclick.cli.app import CommandLine
 from firstclick.cli.options import count
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 
@@ -352,7 +352,7 @@ K = InvalidInput("must be at least 1, got 0", "k")
     ],
 )
 def test_an_error_names_the_options_of_the_command_that_is_run(monkeypatch, capsys, error, said):
-    app = App()
+    app = CommandLine()
 
     @app.command()
     def work(

@@ -28,7 +28,7 @@ def test_the_catalog_has_the_features_of_the_svd_most_attractive_item_first(run,
     assert seen.out == (
         f"items.csv: 9 of 9 items with 3 features, which explain {explained:.0%} of what 14 users liked\n"
     )
-    read = read_catalog("items.csv", scale=False)
+    read = read_catalog("items.csv")
     assert read.feature_names == ("f1", "f2", "f3")
     likes = dict(zip(log.item_ids, np.asarray(matrix.sum(axis=0)).ravel().tolist(), strict=True))
     counts = [likes[item.id] for item in read.items]
@@ -47,7 +47,7 @@ def test_any_source_gives_names_and_groups(run, name):
     assert told == {
         "catalog": name, "data": SMALL, "users": 300, "items_in_data": 400, "items": 50, "features": 20,
     }  # fmt: skip
-    read = read_catalog(name, scale=False)
+    read = read_catalog(name)
     assert len(read.items) == 50
     for item in read.items:
         code = made.item_ids.index(item.id)
@@ -93,7 +93,7 @@ def test_a_file_that_is_there_is_kept_unless_told_otherwise(run, folder):
     (folder / "items.csv").write_text("mine")
     seen = run("features", SMALL, "--out", "items.csv")
     assert (seen.code, seen.out) == (2, "")
-    assert seen.err == "error: --out items.csv is there already; name another file, or say --overwrite\n"
+    assert seen.err == "error: --out items.csv is there already; name a new file, or say --overwrite\n"
     assert (folder / "items.csv").read_text() == "mine"
     assert run("features", SMALL, "--out", "items.csv", "--overwrite").code == 0
     assert len(read_catalog("items.csv").items) == 400

@@ -20,7 +20,7 @@ def shop(folder: Path) -> Path:
         service.create("shop", policy="cascade-ts", k=3, items=ITEMS, seed=4)
         for click in (0, None, 2):
             service.feedback("shop", service.recommend("shop").token, click)
-        service.caretaker.snapshot(service.model("shop"))
+        service.maintenance.snapshot(service.model("shop"))
         service.withdraw_items("shop", ["pie"])
     return folder / "shop.db"
 

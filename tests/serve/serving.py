@@ -63,7 +63,7 @@ class Site:
         """A new key of this role, made behind the server's back."""
         text, digest = new_key()
         self.service.store.add_api_key(role, role, digest, 0.0)
-        self.service.caretaker.reload_api_keys()
+        self.service.maintenance.reload_api_keys()
         return text
 
     def recommend(self) -> dict[str, Any]:

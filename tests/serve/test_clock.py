@@ -49,8 +49,8 @@ def test_work_goes_on_across_a_jump(service: Service, clock: Clock, jump: float)
     for ahead in (jump, 0.0, jump, 2 * jump):
         clock.ahead = ahead
         answer(service)
-        service.caretaker.look()
-        service.caretaker.snapshot(service.model("shop"))
+        service.maintenance.look()
+        service.maintenance.snapshot(service.model("shop"))
     model = service.model("shop")
     assert (model.seq, model.click_stats.slates) == (26, 25)
     assert audit_served(service.store, model).equal
@@ -60,7 +60,7 @@ def test_the_year_1970(service: Service, clock: Clock) -> None:
     answer(service)
     clock.set(1.0)
     answer(service)
-    service.caretaker.look()
+    service.maintenance.look()
     model = service.model("shop")
     assert [model.seq, model.click_stats.slates] == [11, 10]
     assert audit_served(service.store, model).equal
@@ -70,17 +70,17 @@ def test_the_year_1970(service: Service, clock: Clock) -> None:
 def test_a_jump_is_told(
     service: Service, clock: Clock, jump: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    service.caretaker.look()
+    service.maintenance.look()
     assert "jumped" not in caplog.text
     clock.ahead = jump
-    service.caretaker.look()
+    service.maintenance.look()
     assert "the clock of this machine jumped by" in caplog.text
 
 
 def test_a_slate_is_answered_across_a_jump_of_a_day_forward(service: Service, clock: Clock) -> None:
     token = service.recommend("shop").token
     clock.ahead = DAY
-    service.caretaker.look()
+    service.maintenance.look()
     assert service.feedback("shop", token, 0).status == "accepted"
 
 
@@ -105,7 +105,7 @@ def test_what_a_jump_makes_too_old_is_refused_and_counted_and_good_again_afterwa
 ) -> None:
     tokens = [service.recommend("shop").token for _ in range(4)]
     clock.ahead = 8 * DAY
-    service.caretaker.look()
+    service.maintenance.look()
     for token in tokens[:2]:
         with pytest.raises(Expired, match="8 days ago, and feedback is taken for 7 days"):
             service.feedback("shop", token, 0)
@@ -119,13 +119,13 @@ def test_a_jump_over_the_life_of_a_key_leaves_outstanding_slates_good(service: S
     """A new key is made, and the old one is kept as long as any slate it signed may be answered."""
     tokens = [service.recommend("shop").token for _ in range(3)]
     clock.ahead = 31 * DAY
-    service.caretaker._heard = -10.0
-    service.caretaker.look()
+    service.maintenance._heard = -10.0
+    service.maintenance.look()
     assert len(service.store.token_keys()) >= 2
     clock.ahead = 0.0
     assert service.feedback("shop", tokens[0], 0).status == "accepted"
-    service.caretaker._heard = -10.0
-    service.caretaker.look()
+    service.maintenance._heard = -10.0
+    service.maintenance.look()
     assert service.feedback("shop", tokens[1], 0).status == "accepted"
     answer(service)
 

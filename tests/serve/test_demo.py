@@ -1,13 +1,20 @@
 import numpy as np
 import pytest
 
-from firstclick.serve.demo import AT_BEST, BY_CHANCE, LEAST, Crowd, demo_catalog, demo_items
+from firstclick.catalog.feature_scale import FeatureScale
+from firstclick.serve.demo import AT_BEST, BY_CHANCE, LEAST, DemoUsers, demo_catalog
 
 SEEDS = range(20)
 
 
-def attractions(crowd: Crowd) -> np.ndarray:
-    return np.array([crowd.attract(item.id) for item in demo_items()])
+def attractions(users: DemoUsers) -> np.ndarray:
+    return np.array([users.attract(item.id) for item in demo_catalog().items])
+
+
+def scaled_features() -> np.ndarray:
+    cafe = demo_catalog()
+    rows = np.array([item.features for item in cafe.items])
+    return FeatureScale.fitted(cafe.feature_names, rows).apply(rows)
 
 
 def clicked(attractions: np.ndarray) -> float:
@@ -15,22 +22,22 @@ def clicked(attractions: np.ndarray) -> float:
     return 1 - float((1 - attractions).prod())
 
 
-def test_the_cafe_has_names_groups_and_features_that_fit_a_learner():
-    items = demo_items()
+def test_the_cafe_has_names_groups_and_features_that_fit_a_policy():
+    items = demo_catalog().items
     assert len({item.id for item in items}) == len({item.name for item in items}) == len(items) == 60
     assert len({item.group for item in items}) == 8
-    rows = np.array([item.features for item in items])
+    rows = scaled_features()
     assert rows.shape == (60, 10)
     assert np.linalg.norm(rows, axis=1).max() == pytest.approx(1)
     assert np.ptp(rows[:, -1]) == 0
-    # No two items look alike to a learner.
+    # No two items look alike to a policy.
     assert len(np.unique(rows, axis=0)) == 60
     assert demo_catalog().feature_names[:2] == ("sweet", "coffee")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_few_slates_are_clicked_by_chance_and_most_at_best(seed):
-    attracts = attractions(Crowd(seed))
+    attracts = attractions(DemoUsers(seed))
     draw = np.random.default_rng(seed)
     by_chance = np.mean([clicked(draw.permutation(attracts)[:6]) for _ in range(2000)])
     # The standard error of the mean is about 0.004.
@@ -40,8 +47,8 @@ def test_few_slates_are_clicked_by_chance_and_most_at_best(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_linear_learner_can_find_a_slate_that_is_nearly_the_best(seed):
-    rows, attracts = np.array([item.features for item in demo_items()]), attractions(Crowd(seed))
+def test_a_linear_policy_can_find_a_slate_that_is_nearly_the_best(seed):
+    rows, attracts = scaled_features(), attractions(DemoUsers(seed))
     fitted = rows @ np.linalg.lstsq(rows, attracts, rcond=None)[0]
     found = attracts[np.argsort(-fitted)[:6]]
     assert clicked(found) > 0.8 * AT_BEST
@@ -50,28 +57,28 @@ def test_a_linear_learner_can_find_a_slate_that_is_nearly_the_best(seed):
 
 
 def test_tastes_differ_between_seeds_and_nothing_else_does():
-    assert len({tuple(attractions(Crowd(seed))) for seed in SEEDS}) == len(SEEDS)
-    best = {int(attractions(Crowd(seed)).argmax()) for seed in SEEDS}
+    assert len({tuple(attractions(DemoUsers(seed))) for seed in SEEDS}) == len(SEEDS)
+    best = {int(attractions(DemoUsers(seed)).argmax()) for seed in SEEDS}
     assert len(best) > 5
-    assert attractions(Crowd(3)).tolist() == attractions(Crowd(3)).tolist()
+    assert attractions(DemoUsers(3)).tolist() == attractions(DemoUsers(3)).tolist()
 
 
 def test_the_first_that_attracts_is_clicked():
-    crowd = Crowd(1)
-    slate = sorted((item.id for item in demo_items()), key=crowd.attract)[-3:]
-    attracts = np.array([crowd.attract(item) for item in slate])
-    clicks = [crowd.click(slate) for _ in range(20_000)]
+    users = DemoUsers(1)
+    slate = sorted((item.id for item in demo_catalog().items), key=users.attract)[-3:]
+    attracts = np.array([users.attract(item) for item in slate])
+    clicks = [users.click(slate) for _ in range(20_000)]
     shares = [clicks.count(position) / len(clicks) for position in range(3)]
     expected = attracts * np.cumprod([1.0, *(1 - attracts[:2])])
     # Five standard errors of a share of at most 0.3: a false alarm in a million seeds, and the seed is fixed.
     assert shares == pytest.approx(expected.tolist(), abs=0.017)
     assert clicks.count(None) / len(clicks) == pytest.approx(1 - clicked(attracts), abs=0.018)
-    assert [Crowd(1).click(slate) for _ in range(3)] == [Crowd(1).click(slate)] * 3
-    again = Crowd(1)
+    assert [DemoUsers(1).click(slate) for _ in range(3)] == [DemoUsers(1).click(slate)] * 3
+    again = DemoUsers(1)
     assert [again.click(slate) for _ in range(500)] == clicks[:500]
 
 
 def test_an_empty_slate_is_not_clicked_and_a_new_item_attracts_like_the_average():
-    crowd = Crowd(1)
-    assert crowd.click([]) is None
-    assert crowd.attract("new") == crowd.attract(17) == pytest.approx(attractions(crowd).mean())
+    users = DemoUsers(1)
+    assert users.click([]) is None
+    assert users.attract("new") == users.attract(17) == pytest.approx(attractions(users).mean())

@@ -25,7 +25,7 @@ from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import (
     Created,
     Event,
-    Feedback,
+    FeedbackEvent,
     ItemsPut,
     Kind,
     as_json,
@@ -75,7 +75,7 @@ def test_what_was_written_before_is_read_as_it_was_and_written_the_same() -> Non
     assert keys.sign(token) == OLD_TOKEN
     for click, text in OLD_PAYLOADS.items():
         clicks = () if click is None else (click,)
-        assert read_feedback(bytes.fromhex(text)) == Feedback(clicks, ISSUED / 1000, (3, 0, 70_000))
+        assert read_feedback(bytes.fromhex(text)) == FeedbackEvent(clicks, ISSUED / 1000, (3, 0, 70_000))
         assert full_payload(clicks, ISSUED, shown).hex() == text
     model = Model(1, "made", Created("cascade-ts", {}, 3, 5, 0, ItemsPut.of(five_items())))
     said = [(1, (0, 1, 2)), (None, (3, 4, 0)), (0, (4, 2, 1)), (None, ()), (2, (1, 0, 3))]
@@ -272,7 +272,7 @@ def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
 def _same_after_recovery(service: Service, name: str, folder: Path) -> None:
     wanted = service.model(name).digest()
     stored = next(stored for stored in service.store.models() if stored.name == name)
-    service.caretaker.snapshot(service.model(name))
+    service.maintenance.snapshot(service.model(name))
     for use_snapshots in (False, True):
         model = recover(service.store, stored, use_snapshots=use_snapshots)
         assert (model.digest(), model.restored_from) == (wanted, stored.head if use_snapshots else 0)

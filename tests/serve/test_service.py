@@ -253,7 +253,7 @@ def test_everything_is_there_after_a_restart_with_and_without_snapshots(place: s
     with open_service(place) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
         play(service, 30)
-        service.caretaker.snapshot(service.model("shop"))
+        service.maintenance.snapshot(service.model("shop"))
         play(service, 30)
         service.put_items("shop", made_items(2, first=40))
         service.withdraw_items("shop", ["i3"])
@@ -452,7 +452,7 @@ def test_token_keys_rotate_and_old_tokens_stay_good_for_their_time(
 ) -> None:
     token = service.recommend("shop").token
     monkeypatch.setattr("firstclick.serve.maintenance.ROTATE_DAYS", 0.0)
-    service.caretaker._follow_token_keys()
+    service.maintenance._follow_token_keys()
     assert len(service.store.token_keys()) == 2
     assert service.recommend("shop").token[:8] != token[:8]
     assert service.feedback("shop", token, None).status == "accepted"

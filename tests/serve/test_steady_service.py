@@ -71,8 +71,8 @@ def test_a_store_that_fails_in_an_unknown_way_is_unavailable_and_the_next_is_wri
 def test_a_model_that_two_threads_find_at_once_is_one(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The caretaker looks into the store while `create` has just written there."""
-    service.caretaker.close()
+    """Maintenance looks into the store while `create` has just written there."""
+    service.maintenance.close()
     both = threading.Barrier(2, timeout=1)
 
     def slow(store: Store, stored: StoredModel, **how: Any) -> Model:

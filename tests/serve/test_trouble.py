@@ -79,7 +79,7 @@ def test_a_change_that_is_in_the_log_but_not_followed_is_not_acknowledged(
         told = service.audit("shop")
         assert not told.equal
         assert "stands at event 1, its log at event 2" in told.differing[0]
-        service.caretaker.look()
+        service.maintenance.look()
         assert service.audit("shop").equal
         assert not service.model("shop").items.is_shown("i3")
 
@@ -93,7 +93,7 @@ def test_a_log_that_was_set_back_is_noticed_and_its_lost_events_are_not_served(
     shop(service)
     for _ in range(4):
         service.feedback("shop", service.recommend("shop").token, 0)
-    service.caretaker.snapshot(service.model("shop"))
+    service.maintenance.snapshot(service.model("shop"))
     ask(place, "DELETE FROM event WHERE seq > 3")
     ask(place, "UPDATE model SET head = 3")
     if restarted:
@@ -107,7 +107,7 @@ def test_a_log_that_was_set_back_is_noticed_and_its_lost_events_are_not_served(
         service = open_service(str(place))
         assert service.model("shop").digest() != lost
     else:
-        service.caretaker.look()
+        service.maintenance.look()
         assert "the store was set back" in caplog.text
     assert service.model("shop").seq == (5 if restarted else 3)
     assert service.audit("shop").equal
@@ -147,7 +147,7 @@ def test_all_processes_sign_with_a_new_key_soon(tmp_path: Path) -> None:
         shop(service)
         before = service.keys.newest
         service.store.add_token_key(b"n" * 32, time.time())
-        service.caretaker.look()
+        service.maintenance.look()
         assert service.keys.newest == before + 1
 
 
@@ -156,6 +156,6 @@ def test_a_model_that_another_process_made_is_taken_up_beside_the_others(tmp_pat
         shop(service)
         (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)
         service.store.create("new", [first._replace(nonce=b"x" * 16)[1:]])  # type: ignore[list-item]
-        service.caretaker.look()
+        service.maintenance.look()
         wait_for(lambda: "new" in service.names())
         assert service.recommend("new").items

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import mutants
 from made_log import K, made_items
 
-from firstclick.serve import maintenance as caretaker
+from firstclick.serve import maintenance
 from firstclick.serve.config import Settings
 from firstclick.serve.http import connection as protocol
 from firstclick.serve.http import server
@@ -66,7 +66,7 @@ def live(life: Life, listening: socket.socket) -> int:
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (life.file_most, life.file_most))
     # What a server does now and then happens all the time here.
-    caretaker.SELDOM = 0.05
+    maintenance.SELDOM = 0.05
     sqlite_file.CHECKPOINT_PAGES = life.checkpoint_pages
     sqlite_file.BUSY_SECONDS = life.busy_seconds
     protocol.GuardedConnection.arrive_within = life.patience
@@ -99,7 +99,7 @@ def _warm_up() -> None:
                     service.feedback(name, service.recommend(name).token, click)
                 service.withdraw_items(name, ["i1"])
                 service.roll_back(name, 2)
-                service.caretaker.snapshot(service.model(name))
+                service.maintenance.snapshot(service.model(name))
         open_for(Settings(store=str(Path(folder) / "warm.db")), lambda done, total: None)[0].close()
 
 

@@ -1,4 +1,4 @@
-"""How features as people write them become the rows that a learner is given."""
+"""How features as people write them become the rows that a policy is given."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ HARDLY_SEEN = 0.02
 class FeatureScale(NamedTuple):
     """A constant is put after the features, and everything is divided by one number.
 
-    A learner's prior holds each coordinate of theta for about 1 in size and knows no level of its own, so
+    A policy's prior holds each coordinate of theta for about 1 in size and knows no level of its own, so
     that it wants rows of norm about 1 and a constant among them. `intercept` is the constant before it is
     divided, 0 if there is none. The same numbers give the same bits, whether they come from a file or,
     later and one by one, over HTTP.
 
-    The constant is last because some learners look at the first features alone, such as context-lin-ts with
+    The constant is last because some policies look at the first features alone, such as context-lin-ts with
     a `rank`. Models of earlier versions have it first, and keep it there: `constant_first`.
     """
 
@@ -93,15 +93,6 @@ class FeatureScale(NamedTuple):
         # What nobody could have sent, and nobody learned from, may be too large to be told.
         with np.errstate(over="ignore"):
             return rows[:, start : start + len(self.names)] * self.divisor
-
-    def in_words(self) -> str:
-        """What is done to features, for those who send some later."""
-        where = "before" if self.constant_first else "after"
-        put = f"a constant is put {where} the features and all are" if self.intercept else "features are"
-        return (
-            f"{put} divided by {self.divisor:.4g}, so that the longest row has norm 1; "
-            "features sent later are treated alike, send them as they are in the file"
-        )
 
 
 def note_of_small_columns(names: Sequence[str], features: NDArray[np.float64]) -> str:

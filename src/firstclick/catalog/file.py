@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.catalog.feature_scale import FeatureScale, note_of_small_columns
 from firstclick.catalog.features import LARGEST_FEATURE
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
@@ -31,16 +30,10 @@ COLUMNS_SHOWN = 12
 
 
 class CatalogFile(NamedTuple):
-    """What was read: items, with features as the learner is given them, and what was done to these."""
+    """The items of a file, with features as they are written, and the names of the feature columns."""
 
     items: list[Item]
-    scale: FeatureScale | None  # None if the items have no features
-    notes: tuple[str, ...] = ()
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """The feature columns of the file."""
-        return self.scale.names if self.scale else ()
+    feature_names: tuple[str, ...]
 
 
 class _Columns(NamedTuple):
@@ -63,32 +56,22 @@ class _Cells(NamedTuple):
     where: Callable[[int], str]
 
 
-def read_catalog(path: str | os.PathLike[str], *, scale: bool = True) -> CatalogFile:
+def read_catalog(path: str | os.PathLike[str]) -> CatalogFile:
     """The items of a CSV or Parquet file; what is wrong with it is InvalidInput with its line.
 
     Column `id` is needed, `name` and `group` may be there, and all others are features. Text has a header
     line, comma, semicolon or tab between columns, and is UTF-8; its ids are texts (007 stays 007), those of
-    Parquet may be whole numbers. With `scale` features are brought to the size that learners expect (see
-    `FeatureScale`); the notes say how.
+    Parquet may be whole numbers.
     """
     path = as_path(path)
     columns, cells = _from_parquet(path) if path.suffix in PARQUET else _from_text(path)
     if not cells.ids:
         raise InvalidInput(f"{path.name} has columns but no items; add a row for each item")
     _check_ids(cells)
-    if not columns.features:
-        rows = zip(cells.ids, cells.names, cells.groups, strict=True)
-        return CatalogFile([Item(*row) for row in rows], None)
     _check_sizes(columns, cells)
-    fitted = FeatureScale(tuple(columns.feature_names), 0.0, 1.0)
-    notes: tuple[str, ...] = ()
-    if scale:
-        fitted = FeatureScale.fitted(columns.feature_names, cells.features)
-        small = note_of_small_columns(columns.feature_names, cells.features)
-        notes = (f"{path.name}: {fitted.in_words()}", *([f"{path.name}: {small}"] if small else []))
-    ready = fitted.apply(cells.features)
-    items = list(map(Item, cells.ids, cells.names, cells.groups, ready))
-    return CatalogFile(items, fitted, notes)
+    rows = cells.features if columns.features else [None] * len(cells.ids)
+    items = list(map(Item, cells.ids, cells.names, cells.groups, rows))
+    return CatalogFile(items, tuple(columns.feature_names))
 
 
 def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_names: Sequence[str]) -> None:
@@ -254,7 +237,7 @@ def _check_ids(cells: _Cells) -> None:
 
 
 def _check_sizes(columns: _Columns, cells: _Cells) -> None:
-    # ClickReport this way round, NaN is wrong too.
+    # Said this way round, NaN is wrong too.
     wrong = ~(np.abs(cells.features) <= LARGEST_FEATURE)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]

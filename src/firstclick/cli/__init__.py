@@ -7,7 +7,7 @@ import sys
 import typer
 
 from firstclick import __version__
-from firstclick.cli.app import App
+from firstclick.cli.app import CommandLine
 from firstclick.cli.bound import bound
 from firstclick.cli.compare import compare
 from firstclick.cli.data import data_app
@@ -25,7 +25,7 @@ from firstclick.extras import needed_by
 
 INTERRUPTED = 130
 
-app = App(name="firstclick", help="Cascading bandits: learn what to recommend from the first click.")
+app = CommandLine(name="firstclick", help="Cascading bandits: learn what to recommend from the first click.")
 app.command(short_help="Play the usual learners on made-up data, write a report.")(demo)
 app.command(short_help="Play learners in a world, or on your own data.")(simulate)
 app.command(short_help="Every policy in every stock world: the guide.")(compare)

@@ -14,7 +14,7 @@ from firstclick.errors import FirstclickError
 _MARKED = re.compile(r"`(\w+)(?:='?([^`']*)'?)?`")
 
 
-class App(typer.Typer):
+class CommandLine(typer.Typer):
     """An application in plain text, of commands of the class below."""
 
     def __init__(self, **settings: Any) -> None:
@@ -25,6 +25,16 @@ class App(typer.Typer):
 
     def command(self, *name: Any, **settings: Any) -> Callable[[T], T]:
         return super().command(*name, cls=Command, **settings)
+
+
+def command_group(help: str) -> CommandLine:
+    """Commands below a command, which alone prints its help."""
+    return CommandLine(help=help, callback=_print_help, invoke_without_command=True)
+
+
+def _print_help(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 class Command(TyperCommand):

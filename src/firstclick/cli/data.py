@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -20,7 +19,7 @@ from rich.progress import (
 from rich.text import Text
 from typer import Argument, Option
 
-from firstclick.cli.app import App
+from firstclick.cli.app import command_group
 from firstclick.cli.console import Interrupted, page, print_json, talk
 from firstclick.cli.parameters import in_words, print_entry
 from firstclick.data.cut import group_items, keep_items
@@ -31,13 +30,7 @@ from firstclick.data.sources.download import download as fetch
 from firstclick.data.sources.download import find_archive
 from firstclick.errors import InvalidInput
 
-data_app = App(help="Get data, and see what is in it.")
-
-
-@data_app.callback(invoke_without_command=True)
-def _start(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
+data_app = command_group("Get data, and see what is in it.")
 
 
 @data_app.command(short_help="List the sources of data and their parameters.")

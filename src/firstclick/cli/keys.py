@@ -3,23 +3,16 @@
 import time
 from typing import Annotated
 
-import typer
 from rich.table import Table
 from typer import Argument, Option
 
-from firstclick.cli.app import App
+from firstclick.cli.app import command_group
 from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.options import choice, count
 from firstclick.cli.stores import OWN_STORE, StoreOption, opened
 from firstclick.errors import InvalidInput, UnknownName
 
-keys_app = App(help="API keys: make, list and revoke them.")
-
-
-@keys_app.callback(invoke_without_command=True)
-def _start(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        print(context.get_help())
+keys_app = command_group("API keys: make, list and revoke them.")
 
 
 @keys_app.command(short_help="Make a key, and print it once.")

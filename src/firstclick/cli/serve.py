@@ -68,8 +68,9 @@ def serve(**flags: Any) -> None:
 def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
     # The web server and its libraries are loaded by this command alone.
     with needed_by("the server"):
+        from firstclick.serve.demo import DemoTraffic
         from firstclick.serve.http.server import Server
-        from firstclick.serve.startup import ClickingCrowd, open_for
+        from firstclick.serve.startup import open_for
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
@@ -81,16 +82,16 @@ def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
         talk.print(f"note: {note}")
     _welcome(server.address, settings, service)
     if settings.demo:
-        crowd = ClickingCrowd(service, settings.name)
-        crowd.start()
-        stack.callback(crowd.close)
+        traffic = DemoTraffic(service, settings.name)
+        traffic.start()
+        stack.callback(traffic.close)
     if code := server.run():
         raise Exit(code)
     talk.print("closed")
 
 
 def _welcome(address: str, settings: Settings, service: "Service") -> None:
-    key = " \\\n  -H 'Authorization: Bearer '$KEY" if service.caretaker.api_keys else ""
+    key = " \\\n  -H 'Authorization: Bearer '$KEY" if service.maintenance.api_keys else ""
     talk.print(f"\nfirstclick serves {address}   (store: {shown_store(settings.store)}; Ctrl-C ends it)\n")
     if settings.durability == "relaxed":
         talk.print("durability is relaxed: a power cut may take the clicks of the last moments\n")

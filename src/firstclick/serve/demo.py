@@ -1,15 +1,27 @@
-"""The demo: a café's catalog, and a crowd whose taste is hidden from the learner."""
+"""The demo: a café's catalog, and simulated users whose taste is hidden from the policy."""
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.file import CatalogFile, read_catalog
 from firstclick.catalog.ids import ItemId
-from firstclick.catalog.item import Item
 from firstclick.streams import stream
+from firstclick.wire.errors import Refused
+
+if TYPE_CHECKING:
+    from firstclick.serve.service import Service
+
+SEED = 2
+# Slates that users look at, so many at once, so often: thirty a second, so that learning can be watched.
+AT_ONCE = 3
+PAUSE = 0.1
 
 # How often a slate of SLATE items is clicked: one drawn by chance, and the best one.
 SLATE = 6
@@ -26,18 +38,13 @@ LEAST, MOST = 0.005, 0.6
 HALVINGS = 50
 
 
-def demo_catalog(*, scale: bool = True) -> CatalogFile:
+def demo_catalog() -> CatalogFile:
     """The café's 60 items, from a file like those that people bring themselves."""
-    return read_catalog(Path(__file__).with_name("cafe.csv"), scale=scale)
+    return read_catalog(Path(__file__).with_name("cafe.csv"))
 
 
-def demo_items() -> list[Item]:
-    """The café's items, with features as the learner is given them."""
-    return demo_catalog().items
-
-
-class Crowd:
-    """People who look at a slate from the top and click the first item that attracts them, or none.
+class DemoUsers:
+    """Users who look at a slate from the top and click the first item that attracts them, or none.
 
     They love two things and do not care for the rest; which, is drawn with the seed. An item's attraction
     is linear in its features, but for a little of its own and never less than LEAST; it is sized so that
@@ -46,7 +53,8 @@ class Crowd:
 
     def __init__(self, seed: int) -> None:
         catalog = demo_catalog()
-        features = np.array([item.features for item in catalog.items])
+        given = np.array([item.features for item in catalog.items])
+        features = FeatureScale.fitted(catalog.feature_names, given).apply(given)
         draw = stream(seed, "crowd", "taste")
         # Of what only some items have: if most were sweet and loved for it, nothing would stand out.
         rare = np.flatnonzero((features != 0).mean(axis=0) < RARE)
@@ -66,9 +74,35 @@ class Crowd:
         return self._attraction.get(item, self._average)
 
     def click(self, items: Sequence[ItemId]) -> int | None:
-        """The position of the first item that attracts the next person, or None."""
+        """The position of the first item that attracts the next user, or None."""
         luck = self._clicks.random(len(items))
         return next((at for at, item in enumerate(items) if luck[at] < self.attract(item)), None)
+
+
+class DemoTraffic(threading.Thread):
+    """Users who ask the service for slates and click, until it closes."""
+
+    def __init__(self, service: "Service", model: str) -> None:
+        super().__init__(name="firstclick-demo", daemon=True)
+        self._service, self._model = service, model
+        self._users = DemoUsers(SEED)
+        self._closing = threading.Event()
+
+    def close(self) -> None:
+        """Stop."""
+        self._closing.set()
+        self.join()
+
+    def run(self) -> None:
+        due = time.monotonic()
+        while not self._closing.wait(max(0.0, due - time.monotonic())):
+            due = max(due + PAUSE, time.monotonic())
+            slates = [self._service.recommend(self._model) for _ in range(AT_ONCE)]
+            answers = [(slate.token, self._users.click(slate.items)) for slate in slates]
+            try:
+                self._service.feedback_batch(self._model, answers)
+            except Refused:
+                continue  # The service is busy or closing; other users come later.
 
 
 def _sized(appeal: NDArray[np.float64]) -> NDArray[np.float64]:

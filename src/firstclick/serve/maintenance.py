@@ -30,7 +30,7 @@ JUMP = 60.0
 HEARD_WITHIN = 3600.0
 
 
-class Caretaker:
+class Maintenance:
     """A thread that keeps the service's models near the heads of their logs, and their snapshots young."""
 
     def __init__(
@@ -52,7 +52,7 @@ class Caretaker:
         self._reading_keys = threading.Lock()
         self._clock = time.time() - time.monotonic()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="firstclick-caretaker", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="firstclick-maintenance", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Caretaker:
                     log.warning("the store answers again")
                 self._in_trouble = False
             except Refused as refusal:
-                # ClickReport once, not five times a second.
+                # Say it once, not five times a second.
                 if not self._in_trouble:
                     log.warning("the store does not answer; what is known is served meanwhile: %s", refusal)
                 self._in_trouble = True

@@ -25,7 +25,7 @@ from firstclick.policies.base import Policy
 from firstclick.serve.create import first_event
 from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, NewEvent, RolledBack, packed
 from firstclick.serve.log.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
-from firstclick.serve.maintenance import Caretaker
+from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model.audit import Audit, audit_served
 from firstclick.serve.model.exploration import Exploring
 from firstclick.serve.model.export import export_model, import_model
@@ -74,7 +74,7 @@ class Service:
         for stored in store.models():
             self.models.take_up(stored, progress)
         self.writer = Writer(store, self._fold, max_batch=max_batch, max_queue=max_queue)
-        self.caretaker = Caretaker(
+        self.maintenance = Maintenance(
             self,
             poll_seconds=poll_seconds,
             snapshot_events=snapshot_events,
@@ -89,7 +89,7 @@ class Service:
 
     def close(self) -> None:
         """Write what waits, then let go of the store. A service that is killed loses nothing either."""
-        self.caretaker.close()
+        self.maintenance.close()
         self.writer.close()
         self.store.close()
 
@@ -116,7 +116,7 @@ class Service:
     ) -> Model:
         """A new model with these items; Conflict when the name is taken.
 
-        Features, here and in `put_items`, are as people have them: to fit the learner's prior, a constant is
+        Features, here and in `put_items`, are as people have them: to fit the policy's prior, a constant is
         put after them and all are divided by one number (`FeatureScale`), unless `scale` is False.
         """
         body = first_event(

@@ -1,7 +1,5 @@
 """What a server does before its first request: open the store, make the model or bring it up to date."""
 
-import threading
-import time
 from collections.abc import Callable, Collection
 
 import numpy as np
@@ -13,17 +11,11 @@ from firstclick.errors import InvalidInput
 from firstclick.parameters import split_spec
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
-from firstclick.serve.demo import Crowd, demo_catalog
+from firstclick.serve.demo import demo_catalog
 from firstclick.serve.model.item_rules import items_as_learned
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service
 from firstclick.serve.store import open_store
-from firstclick.wire.errors import Refused
-
-DEMO_SEED = 2
-# Slates that the crowd looks at, so many at once, so often: thirty a second, so that learning can be watched.
-AT_ONCE = 3
-PAUSE = 0.1
 
 
 def open_for(
@@ -54,9 +46,9 @@ def open_for(
         notes = list(store.notes)
         notes += [f"model {name!r} is not served: {why}" for name, why in service.models.broken.items()]
         if settings.demo:
-            notes += _follow(service, settings, demo_catalog(scale=False), given)
+            notes += _follow(service, settings, demo_catalog(), given)
         elif settings.catalog is not None:
-            notes += _follow(service, settings, read_catalog(settings.catalog, scale=False), given)
+            notes += _follow(service, settings, read_catalog(settings.catalog), given)
     except BaseException:
         service.close()
         raise
@@ -133,29 +125,3 @@ def _differs(model: Model, item: Item) -> bool:
     features = model.catalog.features
     learned = items_as_learned(model, [item]).table()
     return learned is not None and not np.array_equal(learned[0], features[row])  # type: ignore[index]
-
-
-class ClickingCrowd(threading.Thread):
-    """The demo's users: they ask for slates and click, until the service closes."""
-
-    def __init__(self, service: Service, name: str) -> None:
-        super().__init__(name="firstclick-crowd", daemon=True)
-        self._service, self._model = service, name
-        self._crowd = Crowd(DEMO_SEED)
-        self._closing = threading.Event()
-
-    def close(self) -> None:
-        """Send them home."""
-        self._closing.set()
-        self.join()
-
-    def run(self) -> None:
-        due = time.monotonic()
-        while not self._closing.wait(max(0.0, due - time.monotonic())):
-            due = max(due + PAUSE, time.monotonic())
-            slates = [self._service.recommend(self._model) for _ in range(AT_ONCE)]
-            answers = [(slate.token, self._crowd.click(slate.items)) for slate in slates]
-            try:
-                self._service.feedback_batch(self._model, answers)
-            except Refused:
-                continue  # The service is busy or closing; other people come later.

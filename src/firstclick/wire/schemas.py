@@ -86,7 +86,7 @@ class Feedback(Body):
     examined: Examined | None = None
 
 
-class Receipt(Struct, omit_defaults=True):
+class FeedbackAnswer(Struct, omit_defaults=True):
     """Feedback that is in the log, as event `seq`; `relaxed` if a power cut may still take it."""
 
     status: Literal["accepted", "duplicate"]

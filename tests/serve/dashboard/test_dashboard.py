@@ -252,7 +252,7 @@ def test_a_server_with_keys_is_shown_to_who_has_one(
 ) -> None:
     (right, digest), (wrong, _) = new_key(), new_key()
     service.store.add_api_key("me", "read", digest, 0.0)
-    service.caretaker.reload_api_keys()
+    service.maintenance.reload_api_keys()
     visit(service, 20)
     page = visitor.page
     page.goto(server.address)
@@ -344,7 +344,7 @@ def test_the_calls_that_an_unvisited_model_offers_work(
     if keyed:
         environment["FIRSTCLICK_KEY"], digest = new_key()
         service.store.add_api_key("me", "write", digest, 0.0)
-        service.caretaker.reload_api_keys()
+        service.maintenance.reload_api_keys()
         page.get_by_label("Key", exact=True).fill(environment["FIRSTCLICK_KEY"])
         page.keyboard.press("Enter")
         expect(page.locator("#call-recommend")).to_contain_text("$FIRSTCLICK_KEY")

@@ -54,7 +54,7 @@ def test_what_is_asked_of_a_slate_is_done(site: Site) -> None:
 def test_the_age_of_what_is_known_is_told_while_the_store_is_silent(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site.service.caretaker, "silence", lambda: 12.34)
+    monkeypatch.setattr(site.service.maintenance, "silence", lambda: 12.34)
     answer = site.ask("POST", "/v1/models/shop/recommend", {})
     assert answer.status_code == 200
     assert answer.headers["firstclick-age"] == "12.3"

@@ -308,14 +308,14 @@ def test_ready_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with a_site(tmp_path, durability="relaxed", max_lag=2.0) as site:
         assert site.ask("GET", "/health/ready").json() == {"status": "ready", "durability": "relaxed"}
         assert ready(Asked(site.app.site, ())).status == "ready"
-        caretaker = site.service.caretaker
+        maintenance = site.service.maintenance
         with monkeypatch.context() as patch:
-            patch.setattr(caretaker, "lag", lambda name: 2.5)
+            patch.setattr(maintenance, "lag", lambda name: 2.5)
             late = site.ask("GET", "/health/ready")
         assert late.status_code == 503
         assert "'shop' is 2.5 s behind its log" in late.json()["error"]["message"]
         with monkeypatch.context() as patch:
-            patch.setattr(caretaker, "silence", lambda: 7.0)
+            patch.setattr(maintenance, "silence", lambda: 7.0)
             silent = site.ask("GET", "/health/ready")
         assert silent.status_code == 503
         assert "not answered for 7.0 s" in silent.json()["error"]["message"]
@@ -325,20 +325,19 @@ def test_ready_says_why_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the log, so acknowledged; but not learned, and the caretaker cannot make up for it."""
-    from firstclick.serve import maintenance as caretaker
-    from firstclick.serve import service
+    """In the log, so acknowledged; but not learned, and maintenance cannot make up for it."""
+    from firstclick.serve import maintenance, service
 
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("cannot fold")
 
     monkeypatch.setattr(site.service.model("shop"), "apply", broken)
     monkeypatch.setattr(service, "catch_up", broken)
-    monkeypatch.setattr(caretaker, "catch_up", broken)
+    monkeypatch.setattr(maintenance, "catch_up", broken)
     body = {"token": site.recommend()["token"], "click": 0}
     assert site.ask("POST", f"{SHOP}/feedback", body).status_code == 201
-    site.service.caretaker.look()
-    site.service.caretaker._behind_since["shop"] -= 5
+    site.service.maintenance.look()
+    site.service.maintenance._behind_since["shop"] -= 5
     answer = site.ask("GET", "/health/ready")
     assert answer.status_code == 503
     assert "behind its log" in answer.json()["error"]["message"]
@@ -377,4 +376,4 @@ def test_a_model_of_another_version_is_told_and_the_others_are_served(
         assert (refused.status_code, refused.json()["error"]["status"]) == (503, "not-served")
         assert "retry-after" not in refused.headers, "trying again is no use"
         assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
-        site.service.caretaker.look()
+        site.service.maintenance.look()

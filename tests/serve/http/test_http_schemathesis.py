@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, d
     text, digest = new_key()
     with a_server(tmp_path_factory.mktemp("server")) as server:
         server._service.store.add_api_key("fuzz", "admin", digest, 0.0)
-        server._service.caretaker.reload_api_keys()
+        server._service.maintenance.reload_api_keys()
         yield server, {"Authorization": f"Bearer {text}"}
 
 

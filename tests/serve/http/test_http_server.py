@@ -194,7 +194,7 @@ def test_an_address_that_others_can_reach_needs_a_key(tmp_path: Path) -> None:
             with pytest.raises(InvalidInput, match=rf"127.0.0.1, port {port}: something else listens"):
                 Server(service, Settings(port=port))
         service.store.add_api_key("me", "admin", new_key()[1], 0.0)
-        service.caretaker.reload_api_keys()
+        service.maintenance.reload_api_keys()
         with pytest.raises(InvalidInput, match=r"192.0.2.1, port 0: this machine has no such address"):
             Server(service, Settings(host="192.0.2.1", port=0))
 

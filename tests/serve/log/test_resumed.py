@@ -73,7 +73,7 @@ def test_resumed_is_uninterrupted(policy: str, tmp_path: Path, monkeypatch: pyte
         assert play(service, step) == slates[step], step
         if step in stops:
             if step % 2:
-                service.caretaker.snapshot(service.model("shop"))
+                service.maintenance.snapshot(service.model("shop"))
             service.close()
             service = open_service(interrupted)
     assert service.model("shop").digest() == wanted
@@ -89,7 +89,7 @@ def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pyt
         for step in range(n):
             play(service, 2 * step)
             service.roll_back("shop", service.model("shop").seq - step % 2)
-        service.caretaker.snapshot(service.model("shop"))
+        service.maintenance.snapshot(service.model("shop"))
         wanted = service.model("shop").digest()
         changes: list[int] = []
         for one in (Model, CatalogState):
@@ -210,7 +210,7 @@ class Anything(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self) -> None:
-        self.service.caretaker.snapshot(self.service.model("shop"))
+        self.service.maintenance.snapshot(self.service.model("shop"))
 
     @rule()
     def restart(self) -> None:

@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> str:
             answer(service, 30)
             service.put_items("shop", made_items(1, first=60 + n))
             answer(service, 5)
-            service.caretaker.snapshot(service.model("shop"))
+            service.maintenance.snapshot(service.model("shop"))
         answer(service, 10)
     return path
 

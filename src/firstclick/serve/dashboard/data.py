@@ -185,9 +185,9 @@ class Views:
                 service.store.kind,
                 self._durability,
                 service.recommended[name],
-                service.caretaker.snapshot_seq(name),
+                service.maintenance.snapshot_seq(name),
             ),
-            replicas=service.caretaker.replicas(model),
+            replicas=service.maintenance.replicas(model),
         )
 
     def _rows_to_show(self, model: Model) -> NDArray[np.int64]:

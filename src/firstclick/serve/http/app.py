@@ -57,7 +57,7 @@ class App:
             msgspec.json.encode(document()),
         )
         self._service = service
-        self._caretaker = service.caretaker
+        self._maintenance = service.maintenance
         self._metrics = self.site.metrics
         self._matcher = Matcher(ROUTES)
         self._gate = Gate(bound_to_loopback=is_loopback(settings.host))
@@ -158,7 +158,7 @@ class App:
 
     def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """A Refused for those who may not come in, or not now."""
-        keys = self._caretaker.api_keys
+        keys = self._maintenance.api_keys
         if not keys:
             self._gate.check_host(headers.get(b"host"))
         if not route.always and self._metrics.running > self._settings.max_requests:

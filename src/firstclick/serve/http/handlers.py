@@ -41,7 +41,7 @@ def recommend(asked: Asked) -> Answer:
     # The fields of the body are the arguments of the service.
     shown = asked.service.recommend(asked.path[0], **msgspec.structs.asdict(asked.body))
     headers = [(b"firstclick-seq", b"%d" % shown.seq)]
-    if (age := asked.service.caretaker.silence()) > LATELY:
+    if (age := asked.service.maintenance.silence()) > LATELY:
         headers.append((b"firstclick-age", b"%.1f" % age))
     return Answer(encode(schemas.Recommended(*shown)), 200, headers)
 
@@ -70,7 +70,7 @@ async def feedback(asked: Asked) -> Answer:
         # Not raised: what is raised is counted at the door, and the service has counted this one.
         code, content, headers = as_answer(outcome)
         return Answer(content, code, headers)
-    receipt = schemas.Receipt(outcome.status, outcome.seq, _durability(asked))
+    receipt = schemas.FeedbackAnswer(outcome.status, outcome.seq, _durability(asked))
     return Answer(encode(receipt), 201 if outcome.status == ACCEPTED else 200)
 
 
@@ -222,7 +222,7 @@ def make_key(asked: Asked) -> Answer:
         )
     text, digest = new_key()
     key = store.add_api_key(body.name, body.role, digest, time.time())
-    asked.service.caretaker.reload_api_keys()
+    asked.service.maintenance.reload_api_keys()
     return Answer(encode(schemas.MadeKey(key.id, key.name, body.role, key.created, text)), 201)
 
 
@@ -239,7 +239,7 @@ def revoke_key(asked: Asked) -> schemas.Keys:
             "keys; make another first, or use 'firstclick keys' on the server"
         )
     store.revoke_api_key(key.id)
-    asked.service.caretaker.reload_api_keys()
+    asked.service.maintenance.reload_api_keys()
     return list_keys(asked)
 
 
@@ -254,7 +254,7 @@ def ready(asked: Asked) -> schemas.Ready:
     service, settings = asked.service, asked.site.settings
     if service.writer.broken is not None:
         raise Unavailable("the store must not be written to any more; restart the server, and see its log")
-    if (silence := service.caretaker.silence()) > settings.max_lag:
+    if (silence := service.maintenance.silence()) > settings.max_lag:
         raise Unavailable(
             f"the store has not answered for {silence:.1f} s; what was learned is served meanwhile"
         )
@@ -264,7 +264,7 @@ def ready(asked: Asked) -> schemas.Ready:
         if name not in outdated or not service.names():
             raise Unavailable(f"model {name!r} cannot be served: {why}")
     for name in service.names():
-        if (lag := service.caretaker.lag(name)) > settings.max_lag:
+        if (lag := service.maintenance.lag(name)) > settings.max_lag:
             raise Unavailable(
                 f"model {name!r} is {lag:.1f} s behind its log, and may be {settings.max_lag:g} s; "
                 "ask another replica"

@@ -58,7 +58,7 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._of_requests()
         yield from self._of_models()
-        writer, silence = self._service.writer, self._service.caretaker.silence()
+        writer, silence = self._service.writer, self._service.maintenance.silence()
         yield Gauge("firstclick_waiting_events", "Events that wait for a commit", writer.n_waiting)
         yield Counts("firstclick_commits", "Commits to the store", writer.commits)
         sizes = "Events in those commits, duplicates too; by commits: the mean size of a batch"
@@ -82,7 +82,7 @@ class Metrics(Collector):
         yield Gauge("firstclick_requests_running", "Requests being answered", self.running)
 
     def _of_models(self) -> Iterator[Metric]:
-        service, caretaker = self._service, self._service.caretaker
+        service, maintenance = self._service, self._service.maintenance
         labels = ["model"]
         feedback = Counts("firstclick_feedback", "Feedback by what became of it", labels=["model", "outcome"])
         recommended = Counts("firstclick_recommended", "Slates recommended", labels=labels)
@@ -101,8 +101,8 @@ class Metrics(Collector):
                 feedback.add_metric([name, outcome], counts.get(outcome, 0))
             recommended.add_metric([name], service.recommended[name])
             seq.add_metric([name], model.seq)
-            lag.add_metric([name], caretaker.lag(name))
-            snapshot.add_metric([name], caretaker.snapshot_seq(name))
+            lag.add_metric([name], maintenance.lag(name))
+            snapshot.add_metric([name], maintenance.snapshot_seq(name))
             items.add_metric([name], len(model.catalog))
             if (share := service.exploring[name].share()) is not None:
                 exploring.add_metric([name], share[0])

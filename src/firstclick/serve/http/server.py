@@ -50,7 +50,7 @@ class Server:
 
     def __init__(self, service: Service, settings: Settings) -> None:
         """Bind to the address; InvalidInput when that cannot be."""
-        if not is_loopback(settings.host) and not service.caretaker.api_keys:
+        if not is_loopback(settings.host) and not service.maintenance.api_keys:
             raise InvalidInput(
                 f"host {settings.host!r} can be reached from other machines, and the store has no API keys; "
                 "make one with `firstclick keys create NAME --role admin --store "

@@ -1,7 +1,7 @@
 """The events of a model's log, and their bytes.
 
 A log is all there is: whoever folds the same events in the same order knows the same, bit for bit.
-Feedback, of which there are millions, is packed so that a kernel can read it (`serve.fold`); the rest is
+Feedback, of which there are millions, is packed so that a kernel can read it (`serve.log.codec`); the rest is
 MessagePack.
 """
 
@@ -144,7 +144,7 @@ MORE_HEAD = struct.Struct("<HhHH")
 ROW_SIZE, FLOAT_SIZE = 4, 8
 
 
-class Feedback(NamedTuple):
+class FeedbackEvent(NamedTuple):
     """Which positions of a slate were clicked, and what was known when it was recommended."""
 
     clicks: tuple[int, ...]  # from the top
@@ -195,19 +195,19 @@ def says_the_same(payload: bytes, other: bytes) -> bool:
     return payload[click] == other[click] and payload[rest] == other[rest]
 
 
-def read_feedback(payload: bytes) -> Feedback:
+def read_feedback(payload: bytes) -> FeedbackEvent:
     """What a payload of feedback says; ValueError or struct.error if it is none."""
     click, issued = FEEDBACK_HEAD.unpack_from(payload)
     at = FEEDBACK_HEAD.size
     if click != MORE:
         rows = np.frombuffer(payload, "<u4", offset=at)
-        return Feedback(() if click == NO_CLICK else (click,), issued / 1000, tuple(rows.tolist()))
+        return FeedbackEvent(() if click == NO_CLICK else (click,), issued / 1000, tuple(rows.tolist()))
     n, examined, n_context, n_columns = MORE_HEAD.unpack_from(payload, at)
     at += MORE_HEAD.size
     marks = np.frombuffer(payload, np.uint8, -(-n // 8), at)
     rows = np.frombuffer(payload, "<u4", n, at + len(marks))
     floats = np.frombuffer(payload, "<f8", offset=at + len(marks) + rows.nbytes)
-    return Feedback(
+    return FeedbackEvent(
         tuple(np.flatnonzero(np.unpackbits(marks, bitorder="little")).tolist()),
         issued / 1000,
         tuple(rows.tolist()),

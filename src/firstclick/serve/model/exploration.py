@@ -1,4 +1,4 @@
-"""How often a slate has other items than the one that the learner holds for best."""
+"""How often a slate has other items than the one that the policy holds for best."""
 
 import time
 from collections import deque

@@ -119,7 +119,7 @@ def filled(items: Sequence[Item], more: NDArray[np.float64] | None = None) -> li
 
 
 def scaled(items: Sequence[Item], scale: FeatureScale | None) -> list[Item]:
-    """The items with features as the learner is given them; those without stay without."""
+    """The items with features as the policy is given them; those without stay without."""
     given = [item.features for item in items if item.features is not None]
     if scale is None or not given:
         return list(items)
@@ -155,7 +155,7 @@ def _with_own(catalog: Catalog, item: Item) -> Item:
 
 
 def _check_growth(model: Model, items: Sequence[Item]) -> None:
-    """A learner that cannot take new items must not find them in its log."""
+    """A policy that cannot take new items must not find them in its log."""
     catalog = model.catalog
     for item in items:
         row = catalog.row_of(item.id)

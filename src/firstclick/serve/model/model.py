@@ -25,7 +25,7 @@ from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import (
     Created,
     Event,
-    Feedback,
+    FeedbackEvent,
     Kind,
     RolledBack,
     feedback_payload,
@@ -85,7 +85,7 @@ class Model:
         numbers = policy.numbers(created.k, created.first_features())
         self.engine = Engine(policy, self.catalog, k=created.k, scale=self.catalog.scale, numbers=numbers)
         self.click_stats = ClickStats()
-        self.recent: deque[tuple[float, Feedback]] = deque(maxlen=RECENT)  # for people to look at
+        self.recent: deque[tuple[float, FeedbackEvent]] = deque(maxlen=RECENT)  # for people to look at
         self.seq = 1
         self.nonce = b""  # of the last event, unless that is the creation
         self.restored_from = 0  # the event after which the snapshot was made that this came from
