@@ -322,7 +322,7 @@ def test_a_rollback_takes_back_what_its_own_log_has_after_that_event():
 @pytest.mark.parametrize("policy", ["top-rank", "bubble-rank", "batch-rank", "recur-rank"])
 def test_a_learner_that_shuffles_its_slates_takes_no_log_of_others(policy):
     assert refusal(new_ranker(policy).warm_start, [{"items": ITEMS[:2], "click": 0}]) == (
-        f"{policy} learns from slates that it has shuffled itself and takes no log; take another learner, or "
+        f"{policy} learns from slates that it has shuffled itself and takes no log; take another policy, or "
         "start without one"
     )
 
