@@ -68,7 +68,7 @@ def note(groups, slate, examined):  # type: ignore[no-untyped-def]
 
 
 def ranker_by(index):  # type: ignore[no-untyped-def]
-    """The kernel that ranks by `index(hits, examined, budget)`, with so many examinations pretended.
+    """The kernel that ranks by `index(hits, examined, budget)`, with one more examination if so `pretended`.
 
     `index` gives the index of a group, and base and slope of a line that it stays under for every budget.
     """

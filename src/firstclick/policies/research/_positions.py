@@ -56,6 +56,7 @@ class PositionPolicy(Policy):
     made_for = ("by-position",)
     click_model: ClassVar[ClickModel] = PositionBased()
     wants_all_clicks: ClassVar[bool] = True
+    by_item = ("shown", "hits")
 
     examination: tuple[float, ...] = param(
         PositionBased.usual,
@@ -91,10 +92,6 @@ class PositionPolicy(Policy):
     def check_state(self, state: State, n_items: int, k: int) -> None:
         super().check_state(state, n_items, k)
         check_no_more(self.name, "hits", state.hits, "shown", state.shown)
-
-    def grow(self, state: PositionState, n_items: int) -> PositionState:
-        more = ((0, n_items - len(state.shown)), (0, 0))
-        return state._replace(shown=np.pad(state.shown, more), hits=np.pad(state.hits, more))
 
     def merge(self, first: PositionState, second: PositionState) -> PositionState:
         return PositionState(
