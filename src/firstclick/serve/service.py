@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.files.progress import Progress, silent
 from firstclick.online.feedback import NOT_GIVEN, NotGiven, positions_of
 from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
@@ -55,7 +56,7 @@ class Service:
         snapshot_events: int = 10_000,
         snapshot_seconds: float = 60.0,
         poll_seconds: float = 0.2,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Progress = silent,
     ) -> None:
         self.store = store
         self.token_days = token_days

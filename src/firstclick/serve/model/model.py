@@ -269,14 +269,12 @@ class Model:
             return self.seq, write_snapshot(page, self.engine.state._asdict())
 
     @classmethod
-    def restored(
-        cls, id: int, name: str, created: Created, content: bytes, items_at: Callable[[int], CatalogState]
-    ) -> "Model":
-        """The model of a snapshot, or BadSnapshot; `items_at` folds the items as of an event."""
+    def restored(cls, id: int, name: str, content: bytes, changes: Sequence[Event]) -> "Model":
+        """The model of a snapshot, or BadSnapshot. `changes` are all events that are not feedback."""
         page, arrays = read_snapshot(content)
         try:
             seq = int(page["seq"])
-            model = cls(id, name, created, items_at(seq))
+            model = cls(id, name, unpacked(changes[0], Created), CatalogState.after(seq, changes))
             if page["code"] != model._code():
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
             model.engine = model.engine.with_state(arrays)
