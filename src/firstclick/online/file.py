@@ -149,9 +149,9 @@ def _pending(
     """The slates that wait; ValueError when the parts do not fit, because kernels do not look whether a row
     exists."""
     policy, n_rows = engine.policy, len(engine.catalog.items)
-    if contexts.shape != (len(entries), policy.n_context):
+    if contexts.shape != (len(entries), policy.n_context) or features.shape[1:] != engine.features.shape[1:]:
         raise ValueError("pending")
-    if features.shape[1:] != engine.features.shape[1:] or not np.isfinite(contexts).all():
+    if not (np.isfinite(contexts).all() and np.isfinite(features).all()):
         raise ValueError("pending")
     pending = {}
     start = 0
@@ -160,6 +160,8 @@ def _pending(
         if rows.ndim != 1 or len(rows) > engine.k or not ((rows >= 0) & (rows < n_rows)).all():
             raise ValueError("pending")
         size = len(rows) if has_features else 0
+        if start + size > len(features):
+            raise ValueError("pending")
         own = check_features(features[start : start + size], size) if size else np.empty((0, 0))
         if size:
             policy.admit(engine.numbers, own)
