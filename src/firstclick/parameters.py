@@ -76,7 +76,7 @@ class Rule:
             return value
         try:
             if self.kind in (str, bool, Path):
-                taken = (str, Path) if self.kind is Path else self.kind
+                taken: Any = (str, Path) if self.kind is Path else self.kind
                 if self.words or not isinstance(value, taken) or value == "":
                     raise ValueError
                 return Path(value) if self.kind is Path else value
