@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.bench.contenders import Floor, LoopPlayer
 from firstclick import make_policy, make_world
-from firstclick.catalog.search_tree import build_index, catalog_arrays, scanning
+from firstclick.catalog.search_tree import build_tree, catalog_arrays, scanning
 from firstclick.data import FeedbackScenario, feedback_matrix
 from firstclick.data.sources import make_source
 from firstclick.kernels.arrays import NO_LIMITS
@@ -99,13 +99,13 @@ def told(name, times, extra=""):
 
 
 def building(features, rounds):
-    """Seconds to build an index and to scan once, and its size as a share of the features'."""
+    """Seconds to build a tree and to scan once, and its size as a share of the features'."""
     catalog = scanning(catalog_arrays(features, len(features)))
     theta, slate = np.random.default_rng(0).normal(size=features.shape[1]), np.empty(K, np.int64)
     best = {"build": np.inf, "scan": np.inf}
     for _ in range(rounds + 1):
         start = time.thread_time()
-        tree = build_index(features)
+        tree = build_tree(features)
         best["build"] = min(best["build"], time.thread_time() - start)
         for _ in range(5):
             start = time.thread_time()
@@ -136,7 +136,7 @@ def main():
         world = make_world(f"long-tail:n_items={n_items},n_features=32").build(1)
         build, scan, share = building(world.features, rounds)
         print(
-            f"long-tail, {n_items:,} x 32, building the index: {build * 1e3:,.0f} ms, "
+            f"long-tail, {n_items:,} x 32, building the tree: {build * 1e3:,.0f} ms, "
             f"as long as {build / scan:,.1f} scans; memory {share:.2f} times the features",
             flush=True,
         )

@@ -11,6 +11,7 @@ import json
 import re
 from pathlib import Path
 
+from import_map import table as import_table
 from typer.testing import CliRunner
 
 from firstclick import policy_classes, world_classes
@@ -30,6 +31,8 @@ COMMANDS = (
     "data download", "features", "serve", "audit", "log", "export", "import", "relearn", "keys",
     "keys create", "keys list", "keys revoke", "policies", "bound",
 )  # fmt: skip
+MAP_BEGINS = "<!-- The map: written by docs/generate.py from the imports. -->\n"
+MAP_ENDS = "<!-- The end of the map. -->\n"
 TABLE_BEGINS = "<!-- The table: written by docs/generate.py from guide.csv. -->\n"
 TABLE_ENDS = "<!-- The end of the table. -->\n"
 NOTICE = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
@@ -162,6 +165,14 @@ def guide_page() -> str:
     return page
 
 
+def design_page() -> str:
+    """The page as it is, with the map of today."""
+    page = (HERE / "design.md").read_text(encoding="utf-8")
+    before, _, rest = page.partition(MAP_BEGINS)
+    _, _, after = rest.partition(MAP_ENDS)
+    return before + MAP_BEGINS + "\n" + "\n".join(import_table()) + "\n" + MAP_ENDS + after
+
+
 def sources_page() -> str:
     lines = [
         NOTICE,
@@ -239,6 +250,7 @@ def http_page() -> str:
 
 
 PAGES = {
+    "design.md": design_page,
     "policies.md": policies_page,
     "sources.md": sources_page,
     "command-line.md": command_line_page,

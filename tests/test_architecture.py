@@ -7,44 +7,11 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from import_map import MODULES, rooms
 
 import firstclick
 
 PACKAGE = Path(firstclick.__file__).parent
-
-MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
-
-
-def room(path: Path) -> str:
-    """The folder of a module; a file at the top is a room of its own."""
-    return path.parent.as_posix() if path.parent != Path(".") else path.stem
-
-
-def module_at(name: str) -> Path | None:
-    """The file of `firstclick.policies.base`, if there is one."""
-    path = Path(*name.split(".")[1:])
-    return next((one for one in (path.with_suffix(".py"), path / "__init__.py") if one in MODULES), None)
-
-
-def imported(path: Path) -> set[Path]:
-    """The modules of firstclick that a file imports, anywhere in it: late and for types alone too."""
-    names = set()
-    for node in ast.walk(ast.parse((PACKAGE / path).read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    found = {module_at(name) for name in names if name.startswith("firstclick.")}
-    return {module for module in found if module is not None}
-
-
-def rooms() -> dict[str, set[str]]:
-    """Each room and those it imports from. `firstclick` and `firstclick.serve` only name what is public."""
-    found: dict[str, set[str]] = {}
-    for path in MODULES:
-        if path not in (Path("__init__.py"), Path("serve/__init__.py")):
-            found.setdefault(room(path), set()).update(room(one) for one in imported(path))
-    return {name: others - {name} for name, others in found.items()}
 
 
 def test_imports_between_rooms_point_one_way() -> None:

@@ -107,7 +107,6 @@ COMMANDS = {
 }
 CODE = {
     "from firstclick.client import Client": f"the client needs httpx: {SERVE}",
-    "from firstclick.serve import Client": f"the client needs httpx: {SERVE}",
     "from firstclick.serve import open_service": f"the service needs msgspec: {SERVE}",
     "from firstclick.report import write_report": f"the report needs matplotlib: {REPORT}",
     "from firstclick import Results; Results.frame(None)": (

@@ -1,6 +1,6 @@
 """How a user goes through a slate: what is examined, what is clicked, and what that is worth.
 
-A world has a click model, which answers; a learner has one too, which says what it takes for examined. Write
+A world has a click model, which answers; a policy has one too, which says what it takes for examined. Write
 one as its name, followed by its chances by position if they are not the usual ones: `cascade`, `dcm/0.6/0.5`,
 `pbm/1/0.7/0.5`, `scroll/0.9`. The last chance holds for all further positions.
 """
@@ -113,7 +113,7 @@ class DependentClick(ClickModel):
 
 
 class LeavingUnseen(DependentClick):
-    """Dependent clicks, for a learner that weighs how likely it is that the user went on after the last one:
+    """Dependent clicks, for a policy that weighs how likely it is that the user went on after the last one:
     then -1 positions (UNTOLD) are said to be examined, unless the page tells, or nothing was clicked. No
     world is asked for this."""
 

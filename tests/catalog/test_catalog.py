@@ -469,8 +469,8 @@ def test_what_was_shown_earlier_is_shown_again_and_rows_that_came_later_are_hidd
 
 def test_rows_added_one_by_one_are_seldom_moved_and_the_index_is_seldom_looked_for(monkeypatch):
     built = []
-    build = kernel_rows.build_index
-    monkeypatch.setattr(kernel_rows, "build_index", lambda rows: built.append(len(rows)) or build(rows))
+    build = kernel_rows.build_tree
+    monkeypatch.setattr(kernel_rows, "build_tree", lambda rows: built.append(len(rows)) or build(rows))
     for features in (None, [[1.0, 2.0, 3.0]]):
         built.clear()
         catalog = Catalog(["first"], features)

@@ -1,4 +1,4 @@
-"""A search of the index finds exactly what a scan finds: for any features, filters and thetas."""
+"""A search of the tree finds exactly what a scan finds: for any features, filters and thetas."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from awkward import KINDS, kind_of_features
 from firstclick import Catalog, Ranker
 from firstclick.catalog import kernel_rows
 from firstclick.catalog import search_tree as index_module
-from firstclick.catalog.search_tree import build_index, catalog_arrays, no_index
+from firstclick.catalog.search_tree import build_tree, catalog_arrays, no_tree
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.experiments import loop
 from firstclick.kernels.arrays import NO_LIMITS
@@ -18,7 +18,7 @@ from firstclick.kernels.ranking import FAN, LEAF
 from firstclick.kernels.search.tree import SCANS, rank_by_product
 from sizes import policies
 
-FEW = 64  # items from which these tests build an index
+FEW = 64  # items from which these tests build a tree
 
 
 @pytest.fixture(autouse=True)
@@ -26,11 +26,11 @@ def small_indexes(monkeypatch):
     monkeypatch.setattr(index_module, "FEWEST_ITEMS", FEW)
 
 
-def slates(features, thetas, k, *, hidden=None, index=None):
+def slates(features, thetas, k, *, hidden=None, tree=None):
     """The slates of the search and of the scan, for each theta, with the steps' own keys for ties."""
     request = NO_LIMITS if hidden is None else NO_LIMITS._replace(hidden=hidden)
-    searched = catalog_arrays(features, len(features), index=index)
-    scanned = catalog_arrays(features, len(features), index=no_index(features.shape[1]))
+    searched = catalog_arrays(features, len(features), tree=tree)
+    scanned = catalog_arrays(features, len(features), tree=no_tree(features.shape[1]))
     assert searched.tree.covered > 0
     found = []
     for catalog in (searched, scanned):
@@ -109,9 +109,9 @@ def test_where_there_is_little_to_leave_out_most_calls_scan():
 def test_rows_added_after_the_index_are_found():
     draw = np.random.default_rng(4)
     features = kind_of_features("long tail", draw, 400, 5)
-    old = build_index(features[:300].copy())
+    old = build_tree(features[:300].copy())
     features[350] *= 100
-    searched, scanned = slates(features, draw.normal(size=(30, 5)), 4, index=old)
+    searched, scanned = slates(features, draw.normal(size=(30, 5)), 4, tree=old)
     assert searched == scanned
     assert any(350 in slate for slate in searched)
 
@@ -154,7 +154,7 @@ def test_a_ranker_recommends_the_same_with_and_without_the_index(policy, monkeyp
 def test_every_row_is_in_one_leaf_and_within_its_box():
     draw = np.random.default_rng(5)
     features = kind_of_features("long tail", draw, 777, 6)
-    tree = build_index(features)
+    tree = build_tree(features)
     placed = tree.order[tree.order >= 0]
     assert sorted(placed.tolist()) == list(range(777))
     rotated = features @ tree.rotation / tree.longest
@@ -171,21 +171,21 @@ def test_every_row_is_in_one_leaf_and_within_its_box():
 
 def test_constant_features_are_put_aside():
     draw = np.random.default_rng(6)
-    tree = build_index(kind_of_features("intercept", draw, 500, 5))
+    tree = build_tree(kind_of_features("intercept", draw, 500, 5))
     assert tree.constant.tolist() == [1, 0, 0, 0, 0]
     assert tree.rotation.shape == (5, 4)
 
 
-def test_few_or_equal_items_have_no_index():
-    assert build_index(np.random.default_rng(0).normal(size=(FEW - 1, 3))).covered == 0
-    assert build_index(np.ones((500, 3))).covered == 0
-    assert build_index(1e-312 * np.random.default_rng(0).normal(size=(500, 3))).covered == 0
-    assert build_index(np.empty((500, 0))).covered == 0
+def test_few_or_equal_items_have_no_tree():
+    assert build_tree(np.random.default_rng(0).normal(size=(FEW - 1, 3))).covered == 0
+    assert build_tree(np.ones((500, 3))).covered == 0
+    assert build_tree(1e-312 * np.random.default_rng(0).normal(size=(500, 3))).covered == 0
+    assert build_tree(np.empty((500, 0))).covered == 0
 
 
 def test_without_half_precision_every_search_is_a_scan(monkeypatch):
     monkeypatch.setattr(index_module, "HALVES", False)
-    assert build_index(np.random.default_rng(0).normal(size=(500, 3))).covered == 0
+    assert build_tree(np.random.default_rng(0).normal(size=(500, 3))).covered == 0
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_runs_are_the_same_bits_with_and_without_the_index(policy, monkeypatch):
     scenario = FeedbackScenario(feedback.matrix, rank=6)
     with_index = simulate([policy], scenario, k=3, steps=2000, runs=2, seed=3)
     monkeypatch.setattr(
-        loop, "catalog_arrays", lambda rows, n: catalog_arrays(rows, n, index=no_index(rows.shape[1]))
+        loop, "catalog_arrays", lambda rows, n: catalog_arrays(rows, n, tree=no_tree(rows.shape[1]))
     )
     without = simulate([policy], scenario, k=3, steps=2000, runs=2, seed=3)
     for measure in ("regret", "expected_regret", "reward"):

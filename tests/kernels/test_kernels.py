@@ -12,7 +12,15 @@ from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.bounds import kl_bound, kl_budget, kl_ceiling
 from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.kernels.hashing import beta, fill_normal, log_gamma, mix, uniform, user_of
-from firstclick.kernels.posterior import factorise, mean, observe, sample, solve, solve_transposed
+from firstclick.kernels.posterior import (
+    LinearState,
+    factorise,
+    mean,
+    observe,
+    sample,
+    solve,
+    solve_transposed,
+)
 from firstclick.kernels.ranking import place
 from firstclick.streams import stream, stream_key
 from firstclick.worlds import MatrixWorld
@@ -100,9 +108,9 @@ def test_posterior_equals_linear_algebra(seed, d, sigma):
     x = draw.standard_normal((25, d))
     attracted = draw.integers(0, 2, 25).astype(np.uint8)
     precision, moment, factor = np.eye(d), np.zeros(d), np.eye(d)
-    observations = np.zeros(1, np.int64)
+    state = LinearState(precision, moment, factor, np.zeros(1, np.int64), np.zeros(1, np.int64))
     for row, hit in zip(x, attracted, strict=True):
-        observe(precision, moment, factor, observations, row, hit, sigma, 0.5)
+        observe(state, row, hit, sigma, 0.5, 1.0)
     scaled = 0.5 * x
     np.testing.assert_allclose(precision, np.eye(d) + scaled.T @ scaled / sigma**2, rtol=1e-9)
     np.testing.assert_allclose(moment, scaled.T @ attracted, atol=1e-12)

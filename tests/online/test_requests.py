@@ -185,7 +185,7 @@ def test_features_of_a_request_stand_in_for_those_of_the_catalog_when_shown_and_
         (
             "cascade-lin-ts",
             {"candidates": ITEMS[:2], "features": FEATURES[:2, :2]},
-            "features must have 3 columns, as in the catalog, got 2",
+            "an item has 3 features here (f1, f2, f3), got 2",
         ),
         (
             "cascade-lin-ts",

@@ -268,7 +268,10 @@ def test_features_that_a_request_brought_are_used_as_far_as_the_slate_is():
     assert ranker.state.moment.tolist() == y.tolist()
     np.testing.assert_allclose(ranker.state.precision, np.eye(4) + np.outer(x, x) + np.outer(y, y))
     before = state_of(ranker)
-    for features, part in (([[1, 2, 3]], "one row for each of the 3 items"), ([[1, 2]] * 3, "3 columns")):
+    for features, part in (
+        ([[1, 2, 3]], "one row for each of the 3 items"),
+        ([[1, 2]] * 3, "an item has 3 features here"),
+    ):
         assert part in refusal(ranker.warm_start, [line | {"features": features}])
     assert state_of(ranker) == before
     assert new_ranker("cascade-ts").warm_start([line]) == 1

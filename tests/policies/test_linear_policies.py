@@ -9,9 +9,9 @@ import reference
 from firstclick import Catalog, Ranker
 from firstclick.catalog.search_tree import scanning
 from firstclick.errors import InvalidInput
-from firstclick.kernels.discounting import discount
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.kernels.posterior import factorise
+from firstclick.policies._discounted import discount
 from firstclick.registry import make_policy, make_world
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, states_differ
@@ -290,7 +290,7 @@ def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():
 
 @pytest.mark.plain
 def test_widths_that_grow_as_the_past_fades_are_kept_without_changing_a_slate():
-    features = features_of(1200)  # So many that there is an index.
+    features = features_of(1200)  # So many that there is a tree.
     policy = "discounted-lin-ucb:discount=0.95,detector=3,sigma=0.3"
     quick, plain = (Driver(policy, features, k=K) for _ in range(2))
     plain.catalog = scanning(plain.catalog)

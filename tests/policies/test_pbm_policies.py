@@ -7,8 +7,8 @@ import pytest
 
 from firstclick import Catalog, InvalidInput, Ranker
 from firstclick.kernels.hashing import mix, uniform
-from firstclick.kernels.positions import may_reach
 from firstclick.policies.research import pbm_pie
+from firstclick.policies.research.pbm_pie import may_reach
 from firstclick.registry import make_policy
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request

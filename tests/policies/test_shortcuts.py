@@ -215,7 +215,7 @@ def test_a_ranker_that_gets_another_state_forgets_its_shortcuts(policy):
 @kernel
 def observe_again_and_again(state, x, sigma, times):
     for step in range(times):
-        observe(state.precision, state.moment, state.factor, state.observations, x, step % 2 == 1, sigma, 1.0)
+        observe(state, x, step % 2 == 1, sigma, 1.0, 1.0)
 
 
 @pytest.mark.long  # Two million steps, and kernels of cascade-lin-ucb.

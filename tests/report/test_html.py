@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import firstclick.report
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.experiments.results import Results
 from firstclick.report import headline, html, html_report, write_report
-from firstclick.report.headline import leaders
+from firstclick.report.winner import leaders
 
 MakeResults = Callable[..., Results]
 
@@ -232,3 +233,9 @@ def test_a_demo_sized_page_stays_small(make_results: MakeResults) -> None:
     )
     large = Results(**{**vars(small), "step": step, "runs": 10, "results": results})
     assert len(html_report(large, title="t")) < 150_000
+
+
+def test_a_public_name_is_never_that_of_a_module() -> None:
+    """Names are loaded when they are used: a module of the same name would take their place."""
+    modules = {path.stem for path in Path(firstclick.report.__file__).parent.glob("*.py")}
+    assert not modules & set(firstclick.report.__all__)

@@ -9,15 +9,14 @@ import pytest
 
 from firstclick.errors import InvalidInput
 from firstclick.experiments.results import Shown
-from firstclick.report.claims import OURS, ClaimRow, claims_headline
 from firstclick.report.grid import grid_figure
-from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
+from firstclick.report.page import ClaimRow, FigureBlock, LearnedBlock, Page, html_page
 from firstclick.report.panel import Curve, Plot
 from firstclick.report.tables import TableBlock
 
 HOSTILE = "<script>alert('1')</script> & \"Co\""
 STEP = np.array([1, 50, 900], np.int64)
-VERDICTS = ("holds", "does not hold", "not testable with this data")
+KINDS = {"yes": "holds", "no": "does not hold", "open": "not testable with this data"}
 
 
 class Reader(HTMLParser):
@@ -48,14 +47,15 @@ def block(name: str) -> FigureBlock:
     return FigureBlock(name, f"title of {name}", figure, f"caption {HOSTILE}", f"label {HOSTILE}")
 
 
-def claims(*verdicts: str) -> tuple[ClaimRow, ...]:
+def claims(*kinds: str) -> tuple[ClaimRow, ...]:
     return tuple(
         ClaimRow(
-            f"claim-{place}", "4.4" if place < 2 else "4.6", "Yelp" if place < 2 else "MovieLens 1M",
+            f"claim-{place}", "Section 4.4 · Yelp" if place < 2 else "Section 4.6 · MovieLens 1M",
             f"sentence {place} {HOSTILE}", f"rule {place} {HOSTILE}",
-            (f"ratio {place}.5 (1.2 to 1.9)", f"second {place}"), verdict, f"reason {place} {HOSTILE}",
+            (f"ratio {place}.5 (1.2 to 1.9)", f"second {place}"), KINDS.get(kind, ""), kind,
+            f"reason {place} {HOSTILE}",
         )
-        for place, verdict in enumerate(verdicts)
+        for place, kind in enumerate(kinds)
     )  # fmt: skip
 
 
@@ -65,10 +65,12 @@ def content() -> Page:
         title=f"title {HOSTILE}",
         subtitle=f"subtitle {HOSTILE}",
         facts=("mode paper", f"fact {HOSTILE}"),
+        headline=f"headline {HOSTILE}",
+        overview=TableBlock(f"overview {HOSTILE}", ("data set", "✓ holds"), (("Yelp", "1"), ("Book", "2"))),
         summary=(f"summary {HOSTILE}",),
         notes=(f"note {HOSTILE}",),
         figures=(block("Figure 1"), block("Figure 2")),
-        claims=claims(*VERDICTS, "holds"),
+        claims=claims(*KINDS, "yes"),
         tables=(TableBlock(f"caption {HOSTILE}", ("Learner", "at 1k"), ((HOSTILE, "812 ± 31"), ("b", "7"))),),
         data=(TableBlock("What was read", ("Data set", "SHA-256"), (("MovieLens 1M", "0f" * 32),)),),
         learned=(
@@ -87,8 +89,8 @@ def test_everything_given_is_on_the_page_as_text_only(content: Page) -> None:
     page = Reader(html_page(content))
     assert not {"script", "img", "b"} & set(page.tags)
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]
-    for start in ("title", "subtitle", "fact", "summary", "note", "caption", "sentence 3", "rule 2",
-                  "reason 1", "firstclick reproduce"):  # fmt: skip
+    for start in ("title", "subtitle", "fact", "headline", "overview", "summary", "note", "caption",
+                  "sentence 3", "rule 2", "reason 1", "firstclick reproduce"):  # fmt: skip
         assert f"{start} {HOSTILE}" in page.text
     for text in ("ratio 2.5 (1.2 to 1.9)", "second 1", "claim-3", "Section 4.4 · Yelp", "9.9.9", "0f" * 32,
                  "93.0%", "Salt", "1 more", "mode paper", "What was read"):  # fmt: skip
@@ -108,35 +110,19 @@ def test_every_verdict_is_a_word_and_a_symbol_beside_its_claim(content: Page) ->
         assert len(re.findall(rf"--{kind}: #\w{{6}};", source)) == 2, f"{kind} in light and dark"
 
 
-def test_verdicts_are_counted_in_a_sentence_and_for_each_data_set(content: Page) -> None:
-    assert claims_headline(content.claims) == (
-        "Of 4 claims of the paper 2 hold, 1 does not hold and 1 is not testable with this data."
-    )
-    assert claims_headline(claims("holds", "does not hold", "holds")) == (
-        "Of 3 claims of the paper 2 hold and 1 does not hold."
-    )
-    assert claims_headline(claims("holds")) == "Of 1 claim of the paper 1 holds."
-    assert claims_headline(()) == ""
+def test_the_overview_comes_before_the_figures_and_claims_under_their_headings(content: Page) -> None:
     source = html_page(content)
-    assert "2 hold, 1 does not hold" in source
-    tally = source[source.index('class="card scroll overview"') :]
-    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", tally, flags=re.DOTALL)[:2]
+    overview = source[source.index('class="card scroll overview"') : source.index("<figure")]
+    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</th>(.*?)</tr>", overview, flags=re.DOTALL)
     assert [(name, re.findall(r">(\d+)</td>", counts)) for name, counts in rows] == [
-        ("Yelp", ["1", "1", "0"]), ("MovieLens 1M", ["1", "0", "1"]),
+        ("Yelp", ["1"]), ("Book", ["2"]),
     ]  # fmt: skip
-
-
-def test_a_row_of_ours_is_shown_as_ours_and_counted_nowhere(content: Page) -> None:
-    ours = replace(claims("does not hold")[0], id="claim-9", section=OURS, dataset="Million Song")
-    both = replace(content, claims=(*content.claims, ours))
-    assert claims_headline(both.claims) == claims_headline(content.claims)
-    assert claims_headline((ours,)) == ""
-    source = html_page(both)
-    assert "Our own question, not a claim of the paper · Million Song" in source
-    assert "Section ours" not in source
-    tally = source[source.index('class="card scroll overview"') : source.index("<figure")]
-    assert "Million Song" not in tally
-    assert ">MovieLens 1M<" in tally
+    ledger = source[source.index('id="claims"') : source.index('id="tables"')]
+    order = re.findall(r'Section 4\.\d · [\w ]+|id="claim-claim-\d"', ledger)
+    assert order == [
+        "Section 4.4 · Yelp", 'id="claim-claim-0"', 'id="claim-claim-1"',
+        "Section 4.6 · MovieLens 1M", 'id="claim-claim-2"', 'id="claim-claim-3"',
+    ]  # fmt: skip
 
 
 def test_the_page_loads_nothing_and_its_links_lead_somewhere(content: Page) -> None:
@@ -179,6 +165,6 @@ def test_the_same_content_gives_the_same_page(content: Page) -> None:
     assert html_page(content) == html_page(content)
 
 
-def test_another_verdict_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"claim claim-0: verdict must be one of holds, .* got 'hold'"):
-        claims("hold")
+def test_another_kind_of_verdict_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"claim claim-0: kind must be one of yes, no, open, got 'holds'"):
+        claims("holds")

@@ -323,7 +323,7 @@ def test_requests_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None
         ("page", {"at_most": {"cofee": 1}}, "no item is of group 'cofee'; did you mean 'coffee'"),
         ("page", {"features": [[1, 2]]}, "give candidates too"),
         ("page", one | {"features": [[1, 2], [3, 4]]}, "one row for each of the 1 items, got 2"),
-        ("page", one | {"features": [[1, 2, 3]]}, "features must have 2 columns, as in the catalog, got 3"),
+        ("page", one | {"features": [[1, 2, 3]]}, "an item has 2 features here (f1, f2), got 3"),
         ("page", one | {"features": [[1, 1e300]]}, "at most 1e+100"),
         ("page", {"candidates": ["tea", "tea"], "features": [[1, 2]] * 2}, "'tea' is given twice"),
     ):

@@ -72,9 +72,9 @@ class FeatureScale(NamedTuple):
         """The length of the rows that `apply` gives."""
         return len(self.names) + (self.intercept != 0)
 
-    def apply(self, features: ArrayLike) -> NDArray[np.float64]:
-        """The rows for the learner, of features in the order of `names`, one row an item."""
-        rows = check_features(features)
+    def apply(self, features: ArrayLike, n_items: int | None = None) -> NDArray[np.float64]:
+        """The rows for the policy, of features in the order of `names`, one row an item."""
+        rows = check_features(features, n_items)
         if rows.shape[1] != len(self.names):
             raise InvalidInput(
                 f"an item has {len(self.names)} features here ({_listed(self.names)}), got {rows.shape[1]}"

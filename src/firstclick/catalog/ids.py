@@ -47,7 +47,7 @@ def item_ids(items: Iterable[ItemId], name: str = "items") -> list[ItemId]:
         given = list(items)
     except TypeError:
         raise InvalidInput(f"must be a list of ids, got {quoted(items)}", name) from None
-    return given if _are_plain(given) else [item_id(item) for item in given]
+    return given if not given or _are_plain(given) else [item_id(item) for item in given]
 
 
 def new_ids(items: Iterable[ItemId]) -> list[ItemId]:

@@ -5,10 +5,10 @@ from numpy.typing import NDArray
 
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.features import check_features
-from firstclick.catalog.search_tree import build_index, catalog_arrays
-from firstclick.kernels.arrays import IndexArrays
+from firstclick.catalog.search_tree import build_tree, catalog_arrays
+from firstclick.kernels.arrays import TreeArrays
 
-# Rows that may come after an index before a new one is made: this many, or this share of those it covers.
+# Rows that may come after a tree before a new one is made: this many, or this share of those it covers.
 MOST_AFTER = 256
 SHARE_AFTER = 0.02
 
@@ -24,7 +24,7 @@ class KernelRows:
         """The rows of this table, as they are or in a scale."""
         self._scale = scale
         self.arrays = self._room = catalog_arrays(self._scaled(table), len(table))
-        self._indexed = len(table)
+        self._covered = len(table)
 
     def _scaled(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         return table if self._scale is None else check_features(self._scale.apply(table))
@@ -47,7 +47,7 @@ class KernelRows:
             features=table,
             rows=room.rows[:n_rows],
             labels=room.labels[:n_rows],
-            tree=self._index(table),
+            tree=self._tree(table),
         )
 
     def _make_room(self, held: int, room: int) -> None:
@@ -63,12 +63,12 @@ class KernelRows:
         labels = np.arange(room, dtype=np.uint64)
         self._room = arrays._replace(features=features, columns=columns, rows=np.arange(room), labels=labels)
 
-    def _index(self, features: NDArray[np.float64]) -> IndexArrays:
-        """The index there is, as long as few rows came after it: they are looked at one by one.
+    def _tree(self, features: NDArray[np.float64]) -> TreeArrays:
+        """The tree there is, as long as few rows came after it: they are looked at one by one.
 
-        No index, for too few items or for equal ones, is kept as long.
+        No tree, for too few items or for equal ones, is kept as long.
         """
-        if len(features) - self._indexed <= max(MOST_AFTER, SHARE_AFTER * self._indexed):
+        if len(features) - self._covered <= max(MOST_AFTER, SHARE_AFTER * self._covered):
             return self.arrays.tree
-        self._indexed = len(features)
-        return build_index(features)
+        self._covered = len(features)
+        return build_tree(features)

@@ -1,4 +1,4 @@
-"""Build the tree of boxes that `kernels.index` searches.
+"""Build the tree of boxes that `kernels.search.tree` searches.
 
 Features are rotated so that their first coordinates hold most (an orthogonal change of coordinates
 leaves x'theta as it is), features that are the same for all items are put aside, and norms are divided by
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.kernels.arrays import CatalogArrays, IndexArrays
+from firstclick.kernels.arrays import CatalogArrays, TreeArrays
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.ranking import FAN, LEAF
 from firstclick.kernels.search.groups import no_groups
@@ -44,9 +44,9 @@ BLOCK = 2048
 TILE = 64
 
 
-def no_index(n_features: int) -> IndexArrays:
-    """An index that covers nothing: every search is a scan."""
-    return IndexArrays(
+def no_tree(n_features: int) -> TreeArrays:
+    """A tree that covers nothing: every search is a scan."""
+    return TreeArrays(
         covered=0,
         rotation=np.empty((n_features, 0)),
         constant=np.zeros(n_features),
@@ -62,7 +62,7 @@ def no_index(n_features: int) -> IndexArrays:
 
 
 def with_own_hints(catalog: CatalogArrays) -> CatalogArrays:
-    """The same catalog and index with hints of its own: no other learner changes them meanwhile."""
+    """The same catalog and tree with hints of its own: no other policy changes them meanwhile."""
     tree = catalog.tree
     tree = tree._replace(recent=np.full_like(tree.recent, -1), scans=np.zeros_like(tree.scans))
     return catalog._replace(tree=tree)
@@ -70,22 +70,22 @@ def with_own_hints(catalog: CatalogArrays) -> CatalogArrays:
 
 def scanning(catalog: CatalogArrays) -> CatalogArrays:
     """The same catalog without shortcuts: every search of it is a scan."""
-    none = no_index(catalog.features.shape[1])
+    none = no_tree(catalog.features.shape[1])
     return catalog._replace(tree=none, widths=no_widths(), groups=no_groups())
 
 
-def build_index(features: Floats) -> IndexArrays:
-    """An index over all rows; none for few items, for equal ones, or where half precision is not known."""
+def build_tree(features: Floats) -> TreeArrays:
+    """A tree over all rows; none for few items, for equal ones, or where half precision is not known."""
     n_items, n_features = features.shape
     if n_items < FEWEST_ITEMS or not HALVES:
-        return no_index(n_features)
+        return no_tree(n_features)
     smallest, largest = _kernel(_extremes)(features)
     varies = largest > smallest
     ends: Floats = np.concatenate([smallest[varies], largest[varies]])
     size = float(np.abs(ends).max(initial=0.0))
     longest = size * math.sqrt(max(int(np.count_nonzero(varies)), 1))
     if not longest > SHORTEST:
-        return no_index(n_features)
+        return no_tree(n_features)
     rotation, rotated, norms = _rotated(features, np.flatnonzero(varies), 1.0 / longest)
     order = _arranged(rotated, norms)
 
@@ -106,7 +106,7 @@ def build_index(features: Floats) -> IndexArrays:
 
     turning = np.zeros((n_features, d))
     turning[varies] = rotation
-    return IndexArrays(
+    return TreeArrays(
         covered=n_items,
         rotation=turning,
         constant=np.where(varies, 0.0, features[0]),
@@ -122,8 +122,8 @@ def build_index(features: Floats) -> IndexArrays:
 
 
 def _kernel(function: Any) -> Any:
-    """Compiled, and kept between processes with what belongs to the index."""
-    return compiled(function, IndexArrays)
+    """Compiled, and kept between processes with what belongs to the tree."""
+    return compiled(function, TreeArrays)
 
 
 def _rotated(features: Floats, columns: NDArray[np.intp], scale: float) -> tuple[Floats, Singles, Singles]:
@@ -327,16 +327,16 @@ def catalog_arrays(
     n_items: int,
     labels: ArrayLike | None = None,
     *,
-    index: IndexArrays | None = None,
+    tree: TreeArrays | None = None,
 ) -> CatalogArrays:
     """The items for kernels. `labels`, all different, are what ties and Beta draws hash: row numbers by
     default.
 
-    `index` is one that covers the first rows already, or `no_index` for scans; by default it is built.
+    `tree` is one that covers the first rows already, or `no_tree` for scans; by default it is built.
     """
     rows = np.empty((n_items, 0)) if features is None else features
     names = np.arange(n_items, dtype=np.uint64) if labels is None else np.asarray(labels, np.uint64)
-    if index is None:
-        index = build_index(rows)
+    if tree is None:
+        tree = build_tree(rows)
     columns = np.ascontiguousarray(rows.T)
-    return CatalogArrays(rows, columns, np.arange(n_items), names, index, no_widths(), no_groups())
+    return CatalogArrays(rows, columns, np.arange(n_items), names, tree, no_widths(), no_groups())

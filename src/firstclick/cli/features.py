@@ -16,7 +16,7 @@ from firstclick.cli.options import count
 from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
 from firstclick.cli.stores import refuse_existing
 from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
-from firstclick.data.gathering import GROUP_SEPARATOR
+from firstclick.data.rows_to_interactions import GROUP_SEPARATOR
 from firstclick.data.sources import Progress
 from firstclick.errors import InvalidInput
 from firstclick.files.reading import PARQUET

@@ -9,8 +9,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from firstclick.data.cut import cut
-from firstclick.data.gathering import Column, gather, positions, threshold, wanted_columns
 from firstclick.data.interactions import Interactions
+from firstclick.data.rows_to_interactions import Column, gather, positions, threshold, wanted_columns
 from firstclick.errors import InvalidInput
 from firstclick.extras import needed_by
 from firstclick.files.delimited import read_rows

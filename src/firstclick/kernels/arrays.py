@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class IndexArrays(NamedTuple):
+class TreeArrays(NamedTuple):
     """Items in a tree of boxes, for `kernels.search.tree`.
 
     `firstclick.catalog.search_tree` makes it and explains the words.
 
-    The index covers the first `covered` rows; 0 for no index. Nothing in it is learned, and nothing that is
+    The tree covers the first `covered` rows; 0 for no tree. Nothing in it is learned, and nothing that is
     recommended depends on it.
     """
 
@@ -29,22 +29,20 @@ class IndexArrays(NamedTuple):
 
 
 class WidthArrays(NamedTuple):
-    """The width sqrt(x'M^-1 x) of each item when it was last computed, for `kernels.index`; empty for none.
+    """The width sqrt(x'M^-1 x) of each item when it was last computed, for `kernels.search`; empty for none.
 
-    Widths only shrink while a learner learns, but for rounding: these belong to one state and its future.
-    `kernels.widths` makes them.
+    Widths only shrink while a policy learns, but for rounding: these belong to one state and its future.
+    `kernels.search.widths` makes them.
     """
 
-    values: NDArray[np.float32]  # by place in the index, then by row for rows that it does not cover
-    tops: NDArray[np.float32]  # groups x children of the index: the largest value below
+    values: NDArray[np.float32]  # by place in the tree, then by row for rows that it does not cover
+    tops: NDArray[np.float32]  # groups x children of the tree: the largest value below
     recent: NDArray[np.int64]  # the last slate, then -1: a hint
-    turn: NDArray[
-        np.int64
-    ]  # searches so far, leaves that the last one visited, observations in the state then
+    turn: NDArray[np.int64]  # searches so far, leaves visited by the last one, observations in the state then
 
 
 class GroupArrays(NamedTuple):
-    """Which items have equal counts, as of the last recommendation, for `kernels.groups`; empty for none.
+    """Which items have equal counts, as of the last recommendation; empty for none: `kernels.search.groups`.
 
     They follow one state: from when it was last looked at, every row that is learned from is noted.
     """
@@ -77,7 +75,7 @@ class CatalogArrays(NamedTuple):
     columns: NDArray[np.float64]
     rows: NDArray[np.int64]  # 0, 1, 2, ...
     labels: NDArray[np.uint64]  # what is hashed for an item
-    tree: IndexArrays
+    tree: TreeArrays
     widths: WidthArrays
     groups: GroupArrays
 

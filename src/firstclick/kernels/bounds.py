@@ -10,7 +10,7 @@ from firstclick.kernels.compiling import kernel
 
 
 class CountState(NamedTuple):
-    """What a learner without features knows: how often each item was examined, and attracted."""
+    """What a policy without features knows: how often each item was examined, and attracted."""
 
     examined: NDArray[np.int64]
     hits: NDArray[np.int64]

@@ -1,6 +1,6 @@
 """What a live policy calls: some recommendations, one piece of feedback, some estimates.
 
-Kernels of their own file, because they are compiled anew for every learner when it changes.
+Kernels of their own file, because they are compiled anew for every policy when it changes.
 """
 
 import numpy as np

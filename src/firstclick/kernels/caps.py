@@ -1,22 +1,22 @@
-"""Caps per group, for any learner: of each group of items at most so many in a slate."""
+"""Caps per group, for any policy: of each group of items at most so many in a slate."""
 
 import numpy as np
 
-from firstclick.kernels.arrays import Request
 from firstclick.kernels.compiling import kernel, recommend
+from firstclick.kernels.ranking import with_hidden
 
 
 @kernel
 def recommend_within_caps(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
     """As `recommend`, with no more items of a group than its cap: the best that is left takes the place.
 
-    A learner fills its slate from the top. So what comes before the first item too many stays, and the rest
-    is asked for again without the groups that are full: at most once for each of them. A learner that puts
+    A policy fills its slate from the top. So what comes before the first item too many stays, and the rest
+    is asked for again without the groups that are full: at most once for each of them. A policy that puts
     its best item elsewhere than on top keeps to the caps too, though not always with the best of a group.
     """
     groups, caps = request.groups, request.caps
     # Loops, because what Numba makes of an assignment to a slice takes seconds to compile; and one call,
-    # because a learner takes as long at each.
+    # because a policy takes as long at each.
     hidden = np.zeros(len(groups), np.uint8)
     for row in range(min(len(request.hidden), len(groups))):
         hidden[row] = request.hidden[row]
@@ -37,7 +37,7 @@ def recommend_within_caps(numbers, state, catalog, request, key, noise, slate): 
             return n
         crowded = groups[slate[fitting]]
         if full[crowded]:
-            # A learner that shows what it was told to hide, or changes what comes first.
+            # A policy that shows what it was told to hide, or changes what comes first.
             return fitting
         full[crowded] = 1
         for row in range(len(groups)):
@@ -45,6 +45,4 @@ def recommend_within_caps(numbers, state, catalog, request, key, noise, slate): 
                 hidden[row] = 1
         for position in range(fitting):
             hidden[slate[position]] = 0
-        asked = Request(
-            request.candidates, hidden, request.context, request.features, request.groups, request.caps
-        )
+        asked = with_hidden(request, hidden)

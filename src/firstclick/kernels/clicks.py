@@ -47,7 +47,7 @@ def _popcount(word):  # type: ignore[no-untyped-def]
 @kernel
 def examined_positions(click_model, clicks, n, told):  # type: ignore[no-untyped-def]
     """How many of the first `n` positions were examined: as the page tells, or as the click model has it;
-    UNTOLD if a learner makes up its own mind of what comes after the last click."""
+    UNTOLD if a policy makes up its own mind of what comes after the last click."""
     if told != UNTOLD:
         return told
     if click_model == CASCADE:

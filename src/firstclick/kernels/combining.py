@@ -1,17 +1,16 @@
 """How what is known of a user and the features of an item make one vector.
 
 The vector is linear in the features: z = A x + b, where A and b follow from the user alone. So z'theta is
-linear in x, for the index, and z'M^-1 z is a quadratic form in x, of one small matrix for each request.
+linear in x, for the tree, and z'M^-1 z is a quadratic form in x, of one small matrix for each request.
 """
 
 from math import sqrt
 
 import numpy as np
 
-from firstclick.kernels.arrays import Request
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.posterior import solve_transposed
-from firstclick.kernels.ranking import TILE, features_at, rank, rows_of
+from firstclick.kernels.ranking import TILE, features_at, rank, rows_of, with_features
 
 CONCATENATION, PRODUCT, BILINEAR = range(3)
 
@@ -46,9 +45,7 @@ def combined(catalog, request, rows, how, rank, size):  # type: ignore[no-untype
     features = np.empty((len(rows), size))
     for j in range(len(rows)):
         combine(features_at(catalog, request, rows[j], j), user, how, rank, features[j])
-    return Request(
-        request.candidates, request.hidden, request.context, features, request.groups, request.caps
-    )
+    return with_features(request, features)
 
 
 @kernel

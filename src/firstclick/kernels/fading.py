@@ -1,4 +1,4 @@
-"""What learners without features share whose counts fade: their confidence bound."""
+"""What policies without features share whose counts fade: their confidence bound."""
 
 from math import inf, sqrt
 

@@ -1,4 +1,4 @@
-"""The Gaussian posterior of linear learners, held as a precision matrix and its Cholesky factor.
+"""The Gaussian posterior of linear policies, held as a precision matrix and its Cholesky factor.
 
     M = I + sigma^-2 sum x x',   B = sum x w,   mean = sigma^-2 M^-1 B         (Zong et al. 2016)
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.kernels.compiling import kernel, shared_kernel
-from firstclick.kernels.ranking import features_at
+from firstclick.kernels.ranking import features_at, product, solve_line
 
 # Rounding of the rank-one updates is wiped out after this many observations: a count, never a
 # clock or a restart, so that a resumed run equals an uninterrupted one bit for bit.
@@ -25,7 +25,7 @@ TILE = 64
 
 
 class LinearState(NamedTuple):
-    """What a linear learner knows. A ranked learner has one of each per position, stacked."""
+    """What a linear policy knows. A ranked policy has one of each per position, stacked."""
 
     precision: NDArray[np.float64]
     moment: NDArray[np.float64]
@@ -72,28 +72,27 @@ def factorise(precision, factor):  # type: ignore[no-untyped-def]
 
 
 @shared_kernel
-def observe(precision, moment, factor, observations, x, attracted, sigma, scale):  # type: ignore[no-untyped-def]
-    """Learn that an item with features `scale * x` was examined, and whether it attracted."""
-    observe_weighted(precision, moment, factor, observations, x, attracted, sigma, scale, 1.0)
-
-
-@kernel
-def observe_weighted(precision, moment, factor, observations, x, attracted, sigma, scale, weight):  # type: ignore[no-untyped-def]
-    """As `observe`, counted `weight` times."""
-    d = len(x)
+def observe(state, x, attracted, sigma, scale, weight):  # type: ignore[no-untyped-def]
+    """Learn that an item with features `scale * x` was examined, and whether it attracted: `weight` times."""
+    moment, d = state.moment, len(x)
     v, root = np.empty(d), sqrt(weight)
     for i in range(d):
         v[i] = root * (scale * x[i] / sigma)
-    for i in range(d):
-        row = precision[i]
-        vi = v[i]
-        for j in range(d):
-            row[j] += vi * v[j]
     if attracted:
         for i in range(d):
             moment[i] += weight * (scale * x[i])
-    observations[0] += 1
+    add_square(state.precision, state.factor, state.observations, v)
+
+
+@kernel
+def add_square(precision, factor, observations, v):  # type: ignore[no-untyped-def]
+    """Add vv' to M, by one more observation; `v` is used up."""
+    for i in range(len(v)):
+        row, vi = precision[i], v[i]
+        for j in range(len(v)):
+            row[j] += vi * v[j]
     add_to_factor(factor, v)
+    observations[0] += 1
     if observations[0] % REFRESH == 0:
         factorise(precision, factor)
 
@@ -103,10 +102,7 @@ def observe_slate(state, catalog, request, slate, examined, clicks, sigma, scale
     """Learn from the examined positions of one slate (Algorithm 3)."""
     for position in range(examined):
         x = features_at(catalog, request, slate[position], position)
-        observe(
-            state.precision, state.moment, state.factor, state.observations,
-            x, clicks[position], sigma, scale,
-        )  # fmt: skip
+        observe(state, x, clicks[position], sigma, scale, 1.0)
     state.time[0] += 1
 
 
@@ -154,6 +150,24 @@ def solve(factor, y):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def squared_width(x, factor, z):  # type: ignore[no-untyped-def]
+    """x'M^-1 x, with the operations of a scan in the same order; `z` becomes R'^-1 x."""
+    for i in range(len(z)):
+        z[i] = x[i]
+    solve_transposed(factor, z)
+    squares = 0.0
+    for i in range(len(z)):
+        squares += z[i] * z[i]
+    return squares
+
+
+@kernel
+def probability_of(x, theta, scale):  # type: ignore[no-untyped-def]
+    """The product of `scale * x` and theta, moved into [0, 1] if it lies outside."""
+    return min(max(scale * product(x, theta), 0.0), 1.0)
+
+
+@kernel
 def _scaled(moment, sigma):  # type: ignore[no-untyped-def]
     """sigma^-2 B, in a new array."""
     theta = np.empty(len(moment))
@@ -185,11 +199,10 @@ def sample(moment, factor, sigma, noise):  # type: ignore[no-untyped-def]
 @shared_kernel
 def estimate_products(state, catalog, request, rows, sigma, scale, means, deviations):  # type: ignore[no-untyped-def]
     """The mean and the standard deviation of x'theta for each of the rows, whose x is `scale` times their
-    features; for a ranked learner that of its first position."""
+    features; for a ranked policy that of its first position."""
     d = state.moment.shape[-1]
     factor = state.factor.reshape((-1, d, d))[0]
     theta = mean(state.moment.reshape((-1, d))[0], factor, sigma)
-    # z = R'^-1 x solved for some items at once, one line of `solved` a feature: |z|^2 = x'M^-1 x.
     solved = np.empty((d, min(TILE, len(rows))))
     for start in range(0, len(rows), TILE):
         products, squares = means[start : start + TILE], deviations[start : start + TILE]
@@ -201,16 +214,7 @@ def estimate_products(state, catalog, request, rows, sigma, scale, means, deviat
             products[m] = 0.0
             squares[m] = 0.0
         for i in range(d):
-            line, a, pivot = solved[i], theta[i], factor[i, i]
-            for m in range(size):
-                products[m] += a * line[m]
-            for h in range(i):
-                weight, other = factor[h, i], solved[h]
-                for m in range(size):
-                    line[m] -= weight * other[m]
-            for m in range(size):
-                line[m] /= pivot
-                squares[m] += line[m] * line[m]
+            solve_line(i, solved, theta, factor, products, squares)
         for m in range(size):
             products[m] *= scale
             squares[m] = scale * sqrt(squares[m])

@@ -16,7 +16,7 @@ from firstclick.kernels.vectors import LANES
 # Items scored together: their scores and one row of the columns stay in the nearest cache.
 TILE = 256
 
-# The tree of an index: items in a leaf, and children of a node.
+# Items in a leaf of the search tree, and children of a node.
 LEAF = FAN = LANES
 
 
@@ -39,9 +39,21 @@ def as_shown(request, rows):  # type: ignore[no-untyped-def]
                 for i in range(given.shape[1]):
                     features[j, i] = given[place, i]
                 break
-    return Request(
-        request.candidates, request.hidden, request.context, features, request.groups, request.caps
-    )
+    return with_features(request, features)
+
+
+@kernel
+def with_features(request, features):  # type: ignore[no-untyped-def]
+    """The request with other features."""
+    asked = request
+    return Request(asked.candidates, asked.hidden, asked.context, features, asked.groups, asked.caps)
+
+
+@kernel
+def with_hidden(request, hidden):  # type: ignore[no-untyped-def]
+    """The request with other rows hidden."""
+    asked = request
+    return Request(asked.candidates, hidden, asked.context, asked.features, asked.groups, asked.caps)
 
 
 @kernel
@@ -93,13 +105,12 @@ def _precedes(score, row, other_score, other, labels, key):  # type: ignore[no-u
 
 
 @kernel
-def product(features, row, theta):  # type: ignore[no-untyped-def]
-    """The product of a row, in the order of a scan: feature 0 first."""
-    x = features[row]
-    product = 0.0
+def product(x, theta):  # type: ignore[no-untyped-def]
+    """x'theta, in the order of a scan: feature 0 first."""
+    total = 0.0
     for i in range(len(theta)):
-        product += theta[i] * x[i]
-    return product
+        total += theta[i] * x[i]
+    return total
 
 
 @shared_kernel
@@ -109,11 +120,7 @@ def scan_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
     scores = np.empty(len(rows))
     if len(request.candidates) > 0:
         for j in range(len(rows)):
-            x = features_at(catalog, request, rows[j], j)
-            score = 0.0
-            for i in range(len(theta)):
-                score += theta[i] * x[i]
-            scores[j] = score
+            scores[j] = product(features_at(catalog, request, rows[j], j), theta)
     else:
         columns = catalog.columns
         for start in range(0, len(rows), TILE):
@@ -146,6 +153,34 @@ def accumulate(scores, columns, theta, start):  # type: ignore[no-untyped-def]
         j += 1
 
 
+@kernel
+def solve_line(i, solved, theta, factor, means, squares):  # type: ignore[no-untyped-def]
+    """Feature i of some items x at once, line i of `solved`, goes into their x'theta and becomes coordinate i
+    of z = R'^-1 x, whose square goes into |z|^2 = x'M^-1 x. The lines before it are solved already."""
+    line, a, pivot, size = solved[i], theta[i], factor[i, i], len(means)
+    for m in range(size):
+        means[m] += a * line[m]
+    for h in range(i):
+        weight, other = factor[h, i], solved[h]
+        for m in range(size):
+            line[m] -= weight * other[m]
+    for m in range(size):
+        line[m] /= pivot
+        squares[m] += line[m] * line[m]
+
+
+@kernel
+def insert(best, score):  # type: ignore[no-untyped-def]
+    """Put the score among the best, which fall, in place of the last of them if it is larger."""
+    at = len(best) - 1
+    if not score > best[at]:
+        return
+    while at > 0 and best[at - 1] < score:
+        best[at] = best[at - 1]
+        at -= 1
+    best[at] = score
+
+
 @shared_kernel
 def scan_by_bound(theta, factor, c, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'theta + c sqrt(x'M^-1 x), looking at each; return how many
@@ -154,9 +189,7 @@ def scan_by_bound(theta, factor, c, catalog, request, key, slate):  # type: igno
     rows = rows_of(catalog, request)
     scores = np.empty(len(rows))
     columns, given = catalog.columns, len(request.features) > 0
-    # z = R'^-1 x solved for a tile of items at once, one line of `solved` a feature: |z|^2 = x'M^-1 x.
-    solved = np.empty((d, TILE))
-    squares = np.empty(TILE)
+    solved, squares = np.empty((d, TILE)), np.empty(TILE)
     for start in range(0, len(rows), TILE):
         tile = rows[start : start + TILE]
         size = len(tile)
@@ -165,24 +198,15 @@ def scan_by_bound(theta, factor, c, catalog, request, key, slate):  # type: igno
             means[m] = 0.0
             squares[m] = 0.0
         for i in range(d):
-            line, a = solved[i], theta[i]
+            line = solved[i]
             if given:
                 for m in range(size):
                     line[m] = request.features[start + m, i]
-                    means[m] += a * line[m]
             else:
                 column = columns[i]
                 for m in range(size):
                     line[m] = column[tile[m]]
-                    means[m] += a * line[m]
-            for h in range(i):
-                weight, other = factor[h, i], solved[h]
-                for m in range(size):
-                    line[m] -= weight * other[m]
-            pivot = factor[i, i]
-            for m in range(size):
-                line[m] /= pivot
-                squares[m] += line[m] * line[m]
+            solve_line(i, solved, theta, factor, means, squares)
         for m in range(size):
             means[m] += c * sqrt(squares[m])
     return rank(rows, scores, catalog, request, key, slate)

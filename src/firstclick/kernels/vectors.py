@@ -63,7 +63,7 @@ def _sum_lines(typing, block, lines, weights, sums):  # type: ignore[no-untyped-
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         block, lines, weights, sums = _arrays(context, builder, signature, arguments)
         if not HALVES:
-            return context.get_dummy_value()  # There is no index, and nobody calls this.
+            return context.get_dummy_value()  # There is no tree, and nobody calls this.
         (n_lines,) = cgutils.unpack_tuple(builder, weights.shape)
         total = cgutils.alloca_once_value(builder, ir.Constant(_SINGLES, [0.0] * LANES))
         with cgutils.for_range(builder, n_lines) as loop:

@@ -156,14 +156,14 @@ class Engine:
 
         This is the only door for features that come later than the catalog.
         """
-        rows = check_features(features, n_items)
-        n_given = self.catalog.n_features if self.scale is None else len(self.scale.names)
-        if rows.shape[1] != n_given:
-            raise InvalidInput(
-                f"features must have {n_given} columns, as in the catalog, got {rows.shape[1]}"
-            )
         if self.scale is not None:
-            rows = check_features(self.scale.apply(rows))
+            rows = check_features(self.scale.apply(features, n_items))
+        else:
+            rows = check_features(features, n_items)
+            if rows.shape[1] != self.catalog.n_features:
+                raise InvalidInput(
+                    f"an item has {self.catalog.n_features} features here, got {rows.shape[1]}"
+                )
         self.policy.admit(self.numbers, rows)
         return rows
 

@@ -92,7 +92,8 @@ def click_bits(
     positions = positions_of(click, clicks)
     seen = examined_of(size, positions, examined, first_alone=wants_all and clicks is None)
     bits = np.zeros(size, np.uint8)
-    bits[positions] = 1
+    for position in positions:
+        bits[position] = 1
     return bits, seen
 
 

@@ -55,7 +55,6 @@ def read_request(
     {group: number}. `context` describes the user. `features`, one row for each candidate, replace those of
     the catalog.
     """
-    engine.follow_catalog()
     catalog, n = engine.catalog, engine.k
     if k is not None:
         n = whole_number("k", k, at_least=1, at_most=n, because=", the k that it was created with")

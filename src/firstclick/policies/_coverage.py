@@ -6,16 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
-from firstclick.kernels.arrays import CatalogArrays, Request
+from firstclick.kernels.arrays import CatalogArrays
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.posterior import mean, observe
-from firstclick.kernels.ranking import as_shown, features_at, scan_by_bound
+from firstclick.kernels.ranking import as_shown, features_at, scan_by_bound, with_hidden
 from firstclick.kernels.search.tree import rank_by_bound
-from firstclick.kernels.search.widths import first_widths
+from firstclick.kernels.search.widths import with_widths
 from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy
 from firstclick.policies.base import PlainParameters
-from firstclick.policies.cascade_lin_ucb import KEPT_FROM
 
 # Stands for 0 where something is divided by it: its square, a part of a width, is 0.
 NEARLY_NOTHING = 1e-200
@@ -64,8 +63,7 @@ class CoveragePolicy(LinearPolicy):
             )
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
-        catalog = super().shortcuts(catalog)
-        return catalog._replace(widths=first_widths(catalog)) if len(catalog.rows) >= KEPT_FROM else catalog
+        return with_widths(super().shortcuts(catalog))
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
@@ -77,9 +75,7 @@ class CoveragePolicy(LinearPolicy):
         theta, factor = mean(state.moment, state.factor, sigma), state.factor
         hidden = np.zeros(len(catalog.rows), np.uint8)
         hidden[: len(request.hidden)] = request.hidden
-        asked = Request(
-            request.candidates, hidden, request.context, request.features, request.groups, request.caps
-        )
+        asked = with_hidden(request, hidden)
         left = np.ones(topics)
         seen, tilted = theta.copy(), factor.copy()
         while 0 < n < len(slate):
@@ -106,9 +102,6 @@ class CoveragePolicy(LinearPolicy):
             v = x.copy()
             for i in range(numbers.topics):
                 v[i] *= left[i]
-            observe(
-                state.precision, state.moment, state.factor, state.observations,
-                v, clicks[position], numbers.sigma, 1.0,
-            )  # fmt: skip
+            observe(state, v, clicks[position], numbers.sigma, 1.0, 1.0)
             _cover(left, x)
         state.time[0] += 1

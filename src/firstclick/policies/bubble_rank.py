@@ -1,6 +1,6 @@
 """BubbleRank."""
 
-from math import log
+from math import log, sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from firstclick.errors import InvalidInput
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
-from firstclick.kernels.pairs import allowed_by, swaps_for_sure
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.parameters import param
-from firstclick.policies._pairs import PairPolicy, widened
+from firstclick.policies._ranking import PairPolicy, allowed_by, widened
 from firstclick.policies.base import State
 from firstclick.validation.ranges import Range
 
@@ -26,6 +25,13 @@ class BubbleRankState(NamedTuple):
     wins: NDArray[np.int32]  # [i, j]: slates in which i was clicked and j was not
     place: NDArray[np.int64]  # of each item in the list, from 0
     time: NDArray[np.int64]
+
+
+@kernel
+def _swaps_for_sure(wins, i, j, budget):  # type: ignore[no-untyped-def]
+    """Whether S > 2 sqrt(N budget): of N slates in which only one of the two was clicked, i won S more."""
+    lead, n = wins[i, j] - wins[j, i], wins[i, j] + wins[j, i]
+    return lead > 2.0 * sqrt(n * budget)
 
 
 @kernel
@@ -121,7 +127,7 @@ class BubbleRank(PairPolicy):
         n = rank(rows, -1.0 * place[rows], catalog, request, key, listed)
         for k in range(first, n - 1, 2):
             i, j = listed[k], listed[k + 1]
-            if uniform(coins, labels[i]) < 0.5 and not swaps_for_sure(state.wins, i, j, budget):
+            if uniform(coins, labels[i]) < 0.5 and not _swaps_for_sure(state.wins, i, j, budget):
                 listed[k], listed[k + 1] = j, i
         n = min(n, len(slate))
         for k in range(n):
@@ -150,7 +156,7 @@ class BubbleRank(PairPolicy):
             if not allowed[i]:
                 continue
             # Who is passed over stays where it is: to put a pair right never makes more pairs wrong.
-            if upper >= 0 and swaps_for_sure(wins, i, upper, budget):
+            if upper >= 0 and _swaps_for_sure(wins, i, upper, budget):
                 place[i], place[upper] = place[upper], place[i]
             else:
                 upper = i

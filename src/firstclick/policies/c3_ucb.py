@@ -11,11 +11,10 @@ from firstclick.kernels.compiling import kernel
 from firstclick.kernels.posterior import mean, observe
 from firstclick.kernels.ranking import features_at
 from firstclick.kernels.search.tree import rank_by_bound
-from firstclick.kernels.search.widths import first_widths
+from firstclick.kernels.search.widths import with_widths
 from firstclick.parameters import param
 from firstclick.policies._context import ContextPolicy
 from firstclick.policies.base import PlainParameters
-from firstclick.policies.cascade_lin_ucb import KEPT_FROM
 
 # Clicks are 0 or 1: as Hoeffding's lemma has it, no wider than noise of this deviation.
 SUB_GAUSSIAN = 0.5
@@ -68,8 +67,7 @@ class C3UCB(ContextPolicy):
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
         catalog = super().shortcuts(catalog)
-        kept = self.n_context == 0 and len(catalog.rows) >= KEPT_FROM
-        return catalog._replace(widths=first_widths(catalog)) if kept else catalog
+        return with_widths(catalog) if self.n_context == 0 else catalog
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
@@ -90,10 +88,7 @@ class C3UCB(ContextPolicy):
         for position in range(examined):
             z = features_at(catalog, asked, slate[position], position)
             # The square of `worth` weighs the click too, which `observe` does not know of.
-            observe(
-                state.precision, state.moment, state.factor, state.observations,
-                z, False, numbers.sigma / worth, 1.0,
-            )  # fmt: skip
+            observe(state, z, False, numbers.sigma / worth, 1.0, 1.0)
             if clicks[position]:
                 for i in range(size):
                     state.moment[i] += worth * worth * z[i]

@@ -10,14 +10,11 @@ from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import CatalogArrays
 from firstclick.kernels.posterior import estimate_products, linear, observe_slate
 from firstclick.kernels.search.tree import rank_by_bound
-from firstclick.kernels.search.widths import first_widths
+from firstclick.kernels.search.widths import with_widths
 from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy
 from firstclick.policies.base import PlainParameters
 from firstclick.theory import confidence_width
-
-# Below so many items all widths are computed as quickly as old ones are looked at.
-KEPT_FROM = 32
 
 
 class CascadeLinUCB(LinearPolicy):
@@ -86,8 +83,7 @@ class CascadeLinUCB(LinearPolicy):
         return (told,)
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
-        catalog = super().shortcuts(catalog)
-        return catalog._replace(widths=first_widths(catalog)) if len(catalog.rows) >= KEPT_FROM else catalog
+        return with_widths(super().shortcuts(catalog))
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

@@ -21,7 +21,7 @@ class ContextLinTS(ContextPolicy):
       keeps that out of what is learned of items, and changes the order of none by itself.
 
     theta ~ N(sigma^-2 M^-1 B, M^-1), of as many numbers as z has; their square is the cost of a step, so keep
-    them below some hundreds. z'theta is linear in x: the index of items is used as without a context. With no
+    them below some hundreds. z'theta is linear in x: the search tree is used as without a context. With no
     context, or u = [1], it is cascade-lin-ts, slate by slate. The combination is Li et al. 2010, sampling
     Agrawal and Goyal 2013, feedback that of Zong et al. 2016; to put them together is our choice, as is
     `rank`.

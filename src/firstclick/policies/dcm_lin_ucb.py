@@ -1,6 +1,5 @@
 """DCMLinUCB."""
 
-from firstclick.kernels.weighting import observe_dependent_clicks
 from firstclick.policies._dependent import DependentClickPolicy
 from firstclick.policies.cascade_lin_ucb import CascadeLinUCB
 
@@ -16,9 +15,3 @@ class DCMLinUCB(DependentClickPolicy, CascadeLinUCB):
 
     name = "dcm-lin-ucb"
     paper = "Katariya et al. 2016, with Zong et al. 2016, Algorithms 2 and 3"
-
-    @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        observe_dependent_clicks(
-            state, catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale, numbers.stop
-        )

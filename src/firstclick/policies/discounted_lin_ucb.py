@@ -1,8 +1,5 @@
 """DiscountedLinUCB."""
 
-from firstclick.kernels.discounting import forget
-from firstclick.kernels.posterior import linear, observe_slate
-from firstclick.kernels.search.widths import raise_widths
 from firstclick.policies._discounted import DiscountedPolicy
 from firstclick.policies.cascade_lin_ucb import CascadeLinUCB
 
@@ -20,13 +17,3 @@ class DiscountedLinUCB(DiscountedPolicy, CascadeLinUCB):
 
     name = "discounted-lin-ucb"
     paper = "Russac et al. 2019, with Zong et al. 2016, Algorithms 2 and 3"
-
-    @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        growth = forget(
-            state, catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale,
-            numbers.discount, numbers.detector,
-        )  # fmt: skip
-        if growth > 1.0:
-            raise_widths(catalog.widths, growth)
-        observe_slate(linear(state), catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale)

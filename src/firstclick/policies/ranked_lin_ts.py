@@ -47,8 +47,12 @@ class RankedLinTS(LinearPolicy):
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         for k in range(examined):
             x = features_at(catalog, request, slate[k], k)
-            observe(
-                state.precision[k], state.moment[k], state.factor[k], state.observations[k : k + 1],
-                x, clicks[k], numbers.sigma, 1.0,
-            )  # fmt: skip
+            own = LinearState(
+                state.precision[k],
+                state.moment[k],
+                state.factor[k],
+                state.observations[k : k + 1],
+                state.time,
+            )
+            observe(own, x, clicks[k], numbers.sigma, 1.0, 1.0)
         state.time[0] += 1

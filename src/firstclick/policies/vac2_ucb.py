@@ -1,10 +1,25 @@
 """VAC2-UCB."""
 
+from math import sqrt
 from typing import ClassVar
 
-from firstclick.kernels.weighting import observe_by_variance
+import numpy as np
+
+from firstclick.kernels.compiling import kernel
+from firstclick.kernels.posterior import mean, observe, squared_width
+from firstclick.kernels.ranking import features_at, product
 from firstclick.parameters import param
 from firstclick.policies.cascade_lin_ucb import CascadeLinUCB
+
+
+@kernel
+def _largest_variance(lower, upper):  # type: ignore[no-untyped-def]
+    """The largest p (1 - p) of the probabilities between the bounds; 0 where there are none."""
+    if upper <= 0.5:
+        return max(upper, 0.0) * (1.0 - upper)
+    if lower >= 0.5:
+        return lower * max(1.0 - lower, 0.0)
+    return 0.25
 
 
 class VAC2UCB(CascadeLinUCB):
@@ -35,7 +50,19 @@ class VAC2UCB(CascadeLinUCB):
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        observe_by_variance(
-            state, catalog, request, slate, examined, clicks, numbers.sigma, numbers.scale, numbers.c,
-            numbers.variance, numbers.floor,
-        )  # fmt: skip
+        sigma, scale, factor = numbers.sigma, numbers.scale, state.factor
+        theta = mean(state.moment, factor, sigma)
+        weights, z = np.empty(examined), np.empty(len(theta))
+        # All weights before the first observation: they follow from what was known before the slate.
+        for position in range(examined):
+            variance = numbers.variance
+            if variance == 0.0:  # It is not given.
+                x = features_at(catalog, request, slate[position], position)
+                centre = scale * product(x, theta)
+                width = numbers.c * scale * sqrt(squared_width(x, factor, z))
+                variance = max(_largest_variance(centre - width, centre + width), numbers.floor)
+            weights[position] = 1.0 / variance
+        for position in range(examined):
+            x = features_at(catalog, request, slate[position], position)
+            observe(state, x, clicks[position], sigma, scale, weights[position])
+        state.time[0] += 1

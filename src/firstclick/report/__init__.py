@@ -11,14 +11,14 @@ from firstclick.extras import needed_by
 if TYPE_CHECKING:
     from firstclick.report.comparisons import regret_figure
     from firstclick.report.figures import save_figure
-    from firstclick.report.headline import headline
     from firstclick.report.html import html_report, write_report
     from firstclick.report.tables import results_table
+    from firstclick.report.winner import headline
 
 __all__ = ["headline", "html_report", "regret_figure", "results_table", "save_figure", "write_report"]
 
 _HOME = {
-    "headline": "headline", "html_report": "html", "regret_figure": "comparisons", "results_table": "tables",
+    "headline": "winner", "html_report": "html", "regret_figure": "comparisons", "results_table": "tables",
     "save_figure": "figures", "write_report": "html",
 }  # fmt: skip
 

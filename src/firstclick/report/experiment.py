@@ -13,9 +13,9 @@ from firstclick.files.writing import write_whole
 from firstclick.report.comparisons import plots_of
 from firstclick.report.figures import FORMATS, save_figure
 from firstclick.report.grid import grid_figure
-from firstclick.report.headline import final_with_error
 from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
 from firstclick.report.tables import TableBlock, setting_words, share_of_best
+from firstclick.report.winner import final_with_error
 from firstclick.rounding import percent, whole, with_error
 from firstclick.source_code import installed_versions
 

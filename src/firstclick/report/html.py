@@ -8,9 +8,9 @@ from typing import Any
 from firstclick.experiments.results import Results
 from firstclick.files.writing import write_whole
 from firstclick.report.comparisons import caption, regret_figure
-from firstclick.report.headline import final_with_error, headline, ranked
 from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
 from firstclick.report.tables import results_block
+from firstclick.report.winner import final_with_error, headline, ranked
 from firstclick.rounding import whole
 
 FIGURES = (

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
+from itertools import groupby
 from xml.etree import ElementTree
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -11,11 +12,13 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from firstclick.experiments.results import Shown
-from firstclick.report.claims import CLASSES, SYMBOLS, ClaimRow, claims_headline, grouped, tally
-from firstclick.report.figures import GRID, INK, figure_bytes
+from firstclick.report.figures import GRID, INK, check_choice, figure_bytes
 from firstclick.report.style import LineStyle, dark_colors, line_styles
 from firstclick.report.tables import TableBlock
 from firstclick.rounding import percent
+
+# The kinds of a verdict: a symbol beside the colour, for grey print and for readers who see no red or green.
+SYMBOLS = {"yes": "✓", "no": "✗", "open": "○"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +47,35 @@ class LearnedBlock:
     shown: Mapping[str, tuple[Shown, ...]]
 
 
+@dataclass(frozen=True)
+class ClaimRow:
+    """A claim under a heading, what it was taken to mean, what was measured, and the verdict.
+
+    `id` names it in the address of the page and in other files. `kind` is 'yes', 'no' or 'open'. `reason`
+    says why the verdict is not plain from the figures.
+    """
+
+    id: str
+    heading: str
+    sentence: str
+    rule: str
+    measured: tuple[str, ...]
+    verdict: str
+    kind: str
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        check_choice(f"claim {self.id}: kind", self.kind, tuple(SYMBOLS))
+
+
 @dataclass(frozen=True, eq=False)
 class Page:
     """All that is said on the page; what is empty is left out.
 
-    `facts` are a few words each (mode, steps, runs); `headline` is the result in a sentence or two, by
-    default a count of the claims, and `overview` the same as a table; `summary` are sentences on what was
-    run; `notes` are what a reader must know before believing a figure; `method` and `words` say how the
-    claims were judged and what their words were taken to mean.
+    `facts` are a few words each (mode, steps, runs); `headline` is the result in a sentence or two, and
+    `overview` the same as a table; `summary` are sentences on what was run; `notes` are what a reader must
+    know before believing a figure; `method` and `words` say how the claims were judged and what their words
+    were taken to mean.
     """
 
     title: str
@@ -75,9 +99,8 @@ class Page:
 
 def html_page(content: Page) -> str:
     """The content as one HTML page that loads nothing and runs no script; same content, same text."""
-    overview = content.overview or tally(content.claims)
     policies = [policy for block in content.learned for policy in block.shown]
-    for table in filter(None, (overview, *content.tables)):
+    for table in filter(None, (content.overview, *content.tables)):
         if "policy" in table.columns:
             policies += [row[table.columns.index("policy")] for row in table.rows]
     styles = line_styles(dict.fromkeys(policies))
@@ -95,12 +118,9 @@ def html_page(content: Page) -> str:
     environment.filters |= {"breakable": _breakable, "percent": percent}
     return environment.get_template("page.html").render(
         page=content,
-        headline=content.headline or claims_headline(content.claims),
-        overview=overview,
         figures=drawn,
-        ledger=grouped(content.claims),
+        ledger=[(heading, list(rows)) for heading, rows in groupby(content.claims, lambda row: row.heading)],
         symbols=SYMBOLS,
-        kinds=CLASSES,
         swatches={policy: _swatch(style) for policy, style in styles.items()},
         hues={_variable(color): (color, dark[color]) for color in colors},
     )

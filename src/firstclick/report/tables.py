@@ -10,7 +10,7 @@ from rich.text import Text
 from firstclick.data.describe import SLATE, Description, ItemShare
 from firstclick.experiments import Comparison
 from firstclick.experiments.results import PolicyResult, Results
-from firstclick.report.headline import final_with_error, leaders, ranked
+from firstclick.report.winner import final_with_error, leaders, ranked
 from firstclick.rounding import microseconds, percent, rounded, whole
 
 LARGEST_GROUPS = 15

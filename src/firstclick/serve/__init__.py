@@ -3,37 +3,37 @@
 The names below are loaded when they are first used: a command line needs no server.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from firstclick.extras import needed_by
-
 if TYPE_CHECKING:
     from firstclick.catalog.item import Item
-    from firstclick.client.client import AsyncClient, Client
     from firstclick.serve.service import Service, open_service
     from firstclick.wire.feedback import ClickReport, Receipt, ServedSlate
 
-_HOME = {
-    "AsyncClient": "client.client", "ClickReport": "wire.feedback", "Client": "client.client",
-    "Item": "catalog.item", "Receipt": "wire.feedback", "ServedSlate": "wire.feedback",
-    "Service": "serve.service", "open_service": "serve.service",
-}  # fmt: skip
+__all__ = ["ClickReport", "Item", "Receipt", "ServedSlate", "Service", "open_service"]
 
-__all__ = [
-    "AsyncClient",
-    "ClickReport",
-    "Client",
-    "Item",
-    "Receipt",
-    "ServedSlate",
-    "Service",
-    "open_service",
-]
+_HOME = {
+    "ClickReport": "wire.feedback", "Item": "catalog.item", "Receipt": "wire.feedback",
+    "ServedSlate": "wire.feedback", "Service": "serve.service", "open_service": "serve.service",
+}  # fmt: skip
+# Names of before, for one release.
+_MOVED = {
+    "AsyncClient": "client.AsyncClient", "Client": "client.Client", "Said": "serve.ClickReport",
+    "Shown": "serve.ServedSlate",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name in _MOVED:
+        home, _, new = _MOVED[name].rpartition(".")
+        warnings.warn(
+            f"firstclick.serve.{name} is now firstclick.{home}.{new}; the old name goes soon",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(import_module(f"firstclick.{home}"), new)
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with needed_by("the service"):
-        return getattr(import_module(f"firstclick.{_HOME[name]}"), name)
+    return getattr(import_module(f"firstclick.{_HOME[name]}"), name)

@@ -18,7 +18,7 @@ from firstclick.worlds.bernoulli import best_of, world_arrays
 class ViewsWorld(World):
     """Item e attracts with probability attractions[view, e]: one view for each user, or for each period.
 
-    With `contexts`, one row a user, views are users, each as likely as any other, and a learner may be told
+    With `contexts`, one row a user, views are users, each as likely as any other, and a policy may be told
     the row. With `period`, views are periods of so many steps, one after the other and then again from the
     first. Regret is measured against the best slate of the view.
     """

@@ -16,7 +16,6 @@ from made_evidence import DATASETS, LIN_TS, PAPER, RANKED, UCB1, Made
 
 from firstclick.errors import UnknownName
 from firstclick.registry import make_policy
-from firstclick.report import claims as page_claims
 from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS, WORDS, Claim
 from firstclick.studies.paper.evidence import LEARNING_PARTS, Case
 from firstclick.studies.paper.judge import METHOD, as_json, judge
@@ -301,8 +300,3 @@ def test_judging_imports_neither_the_report_nor_matplotlib() -> None:
     code += "print(sorted({'matplotlib', 'firstclick.report'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_the_page_knows_the_words_of_the_verdicts() -> None:
-    assert tuple(page_claims.SYMBOLS) == (HOLDS, FAILS, UNTESTABLE)
-    assert page_claims.OURS == OURS

@@ -5,8 +5,11 @@ import shutil
 import zipfile
 from dataclasses import dataclass
 from http import HTTPStatus
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 from firstclick._version import __version__
 from firstclick.data.sources import Progress, silent
@@ -111,44 +114,57 @@ def download(
 
 
 def _fetch(address: str, part: Path, progress: Progress, timeout: float) -> None:
-    """Add to the part what is missing."""
-    import httpx  # late, because only this needs it
-
     done = part.stat().st_size if part.exists() else 0
-    headers = {"User-Agent": f"firstclick/{__version__}", "Accept-Encoding": "identity"}
+    headers = {"User-Agent": f"firstclick/{__version__}"}
     if done:
         headers["Range"] = f"bytes={done}-"
-    total, answered = 0, False
-    try:
-        with httpx.stream(
-            "GET", address, headers=headers, timeout=timeout, follow_redirects=True
-        ) as response:
-            answered = True
-            if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and done:
-                return  # The checksum will tell whether what we have is all of it.
-            if response.is_error:
-                said = f"{response.status_code} {response.reason_phrase}"
-                raise WorkFailed(f"{address}: the server says {said}")
-            goes_on = response.status_code == HTTPStatus.PARTIAL_CONTENT
-            done = done if goes_on else 0
-            total = done + int(response.headers.get("Content-Length", 0))
+    response = _open(Request(address, headers=headers), timeout)
+    if response is None:
+        return
+    with response:
+        goes_on = response.status == HTTPStatus.PARTIAL_CONTENT
+        done = done if goes_on else 0
+        total = done + int(response.headers.get("Content-Length", 0))
+        try:
             with part.open("ab" if goes_on else "wb") as file:
-                for block in response.iter_raw():
+                while block := _read(response, done, total):
                     file.write(block)
                     done += len(block)
                     progress(done, total)
-    except httpx.TransportError as error:
-        said = str(error).rpartition("] ")[2] or type(error).__name__  # without [Errno 111]
-        if not answered:
-            host = urlsplit(address).netloc
-            raise WorkFailed(f"{host} cannot be reached: {said}; try again when it can") from None
-        of = f" of {total:,}" if total else ""
-        raise WorkFailed(
-            f"the connection failed ({said}) after {done:,}{of} bytes, which are kept; run it again to go on "
-            "from there"
-        ) from None
-    except OSError as error:
-        raise WorkFailed(f"{part} cannot be written: {error.strerror or error}") from None
+        except OSError as error:
+            raise WorkFailed(f"{part} cannot be written: {error.strerror or error}") from None
+    if done < total:
+        raise _cut("the connection ended", done, total)
+
+
+def _open(request: Request, timeout: float) -> HTTPResponse | None:
+    """The server's answer, or None if it has nothing beyond what we have."""
+    host = urlsplit(request.full_url).netloc
+    try:
+        response: HTTPResponse = urlopen(request, timeout=timeout)
+    except HTTPError as error:
+        with error:
+            # The checksum will tell whether what we have is all of it.
+            if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and request.has_header("Range"):
+                return None
+            raise WorkFailed(f"{request.full_url}: the server says {error.code} {error.reason}") from None
+    except (OSError, HTTPException) as error:
+        reason = error.reason if isinstance(error, URLError) else error
+        said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        raise WorkFailed(f"{host} cannot be reached: {said}; try again when it can") from None
+    return response
+
+
+def _read(response: HTTPResponse, done: int, total: int) -> bytes:
+    try:
+        return response.read(_BLOCK)
+    except (OSError, HTTPException) as error:
+        raise _cut(f"the connection failed ({str(error) or type(error).__name__})", done, total) from None
+
+
+def _cut(what: str, done: int, total: int) -> WorkFailed:
+    of = f" of {total:,}" if total else ""
+    return WorkFailed(f"{what} after {done:,}{of} bytes, which are kept; run it again to go on from there")
 
 
 def _check(archive: Archive, part: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from firstclick.kernels.arrays import GroupArrays
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.hashing import mix, scramble, stride
-from firstclick.kernels.ranking import place, rank, rows_of
+from firstclick.kernels.ranking import insert, place, rank, rows_of
 
 # Rows that may be learned from between two recommendations; after more the groups are made anew.
 MOST_NOTED = 1024
@@ -140,13 +140,7 @@ def ranker_by(index):  # type: ignore[no-untyped-def]
                     if n == k:
                         break
         for _ in range(n):
-            if not score > scores[k - 1]:
-                break
-            at = k - 1
-            while at > 0 and scores[at - 1] < score:
-                scores[at] = scores[at - 1]
-                at -= 1
-            scores[at] = score
+            insert(scores, score)
 
     return rank_by_index
 

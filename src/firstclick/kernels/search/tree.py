@@ -4,7 +4,7 @@ Items lie in leaves, leaves in a tree, and every node has a box that holds its i
 largest x'theta that a box allows bounds its items from above, so a node below the K-th best score is
 left alone. Boxes and leaves are half precision, and each bound is raised by more than rounding can
 take from it; what decides is the same sum in double precision as in a scan, with the same rule for ties.
-Widths are those of `kernels.widths`.
+Widths are those of `kernels.search.widths`.
 """
 
 from math import inf, sqrt
@@ -13,7 +13,7 @@ import numpy as np
 
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.posterior import REFRESH, SAFE_PIVOT, mean
-from firstclick.kernels.ranking import FAN, LEAF, place, product, scan_by_bound, scan_by_product
+from firstclick.kernels.ranking import FAN, LEAF, insert, place, product, scan_by_bound, scan_by_product
 from firstclick.kernels.search.widths import (
     OBSERVATIONS,
     RAISED,
@@ -51,16 +51,16 @@ RENEWAL = 8
 @shared_kernel
 def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` with the items of largest x'theta; return how many were found."""
-    index = catalog.tree
-    length = _searchable_length(theta, index, request, slate)
+    tree = catalog.tree
+    length = _searchable_length(theta, tree, request, slate)
     if length < 0.0:
         return scan_by_product(theta, catalog, request, key, slate)
-    if index.scans[0] > 0:
-        index.scans[0] -= 1
+    if tree.scans[0] > 0:
+        tree.scans[0] -= 1
         return scan_by_product(theta, catalog, request, key, slate)
-    least = _least_of_recent(index.recent, theta, catalog.features, request.hidden, len(slate))
+    least = _least_of_recent(tree.recent, theta, catalog.features, request.hidden, len(slate))
     n = _search(theta, None, 0.0, 0.0, least, length, catalog, request, key, slate)
-    _remember(index.recent, slate, n)
+    _remember(tree.recent, slate, n)
     return n
 
 
@@ -101,19 +101,19 @@ def rank_by_bound(state, sigma, c, catalog, request, key, slate):  # type: ignor
 
 
 @kernel
-def _searchable_length(theta, index, request, slate):  # type: ignore[no-untyped-def]
-    """The norm of theta, or -1 where there is no index to search for this request and such numbers."""
+def _searchable_length(theta, tree, request, slate):  # type: ignore[no-untyped-def]
+    """The norm of theta, or -1 where there is no tree to search for this request and such numbers."""
     fixed, squares = 0.0, 0.0
     for i in range(len(theta)):
         squares += theta[i] * theta[i]
-        fixed += abs(theta[i] * index.constant[i])
+        fixed += abs(theta[i] * tree.constant[i])
     length = sqrt(squares)
     if (
-        index.covered > 0
+        tree.covered > 0
         and len(request.candidates) == 0
         and len(slate) <= LONGEST_SLATE
-        and len(slate) <= LARGEST_SHARE * index.covered
-        and length * index.longest < LARGEST
+        and len(slate) <= LARGEST_SHARE * tree.covered
+        and length * tree.longest < LARGEST
         and fixed < inf
     ):
         return length
@@ -126,26 +126,26 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
 
     Without a factor there are no widths, and none of what is done for them is compiled.
     """
-    index, features, labels, hidden = catalog.tree, catalog.features, catalog.labels, request.hidden
-    order, leaves, edges, reach, first = index.order, index.leaves, index.edges, index.reach, index.first
+    tree, features, labels, hidden = catalog.tree, catalog.features, catalog.labels, request.hidden
+    order, leaves, edges, reach, first = tree.order, tree.leaves, tree.edges, tree.reach, tree.first
     values, tops = catalog.widths.values, catalog.widths.tops
-    turned, upper, plain, constant = _turned(theta, length, index)
+    turned, upper, plain, constant = _turned(theta, length, tree)
     d = len(turned)
     # What rounding may take from a bound, for each unit of norm in a box: rotation and sums of d products in
     # single precision, whose sizes may add up to sqrt(d) times the norm, and casts. Leaves are rounded to
     # half precision besides; the edges of boxes are rounded outward.
-    unit = length * index.longest
+    unit = length * tree.longest
     slack = (2 * d * sqrt(d) + 4 * d + 32) * ROUNDING * unit
     coarse = slack + HALF_ROUNDING * unit
 
     k, n = len(slate), 0
     best, z = np.empty(k), np.empty(len(theta))
-    # Rows that came after the index was made.
-    for row in range(index.covered, len(features)):
+    # Rows that came after the tree was made.
+    for row in range(tree.covered, len(features)):
         if len(hidden) == 0 or not hidden[row]:
-            score = product(features, row, theta)
+            score = product(features[row], theta)
             if factor is not None:
-                at = len(order) + row - index.covered
+                at = len(order) + row - tree.covered
                 if score + raised * values[at] < least:
                     continue
                 width = width_of(features, row, factor, z)
@@ -216,7 +216,7 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
                 row = order[start + m]
                 if row < 0 or (len(hidden) > 0 and hidden[row]):
                     continue
-                score = product(features, row, theta)
+                score = product(features[row], theta)
                 if factor is not None:
                     width = width_of(features, row, factor, z)
                     values[start + m] = width * RAISED + SMALLEST
@@ -232,19 +232,19 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
     if factor is not None:
         catalog.widths.turn[VISITED] = visited
     elif visited > MOST_VISITED * len(leaves):
-        index.scans[0] = SCANS
+        tree.scans[0] = SCANS
     return n
 
 
 @kernel
-def _turned(theta, length, index):  # type: ignore[no-untyped-def]
-    """theta in the coordinates of the index, which edge of a box each takes, their plain order, and the most
+def _turned(theta, length, tree):  # type: ignore[no-untyped-def]
+    """theta in the coordinates of the tree, which edge of a box each takes, their plain order, and the most
     that a score gets besides: from constant features, from rounding in double precision, and from numbers
     too small for half precision."""
-    rotation, fixed = index.rotation, index.constant
+    rotation, fixed = tree.rotation, tree.constant
     d = rotation.shape[1]
     exact = np.zeros(d)
-    constant, size = 0.0, length * index.longest
+    constant, size = 0.0, length * tree.longest
     for i in range(len(theta)):
         line, a = rotation[i], theta[i]
         for j in range(d):
@@ -252,11 +252,11 @@ def _turned(theta, length, index):  # type: ignore[no-untyped-def]
         constant += a * fixed[i]
         size += abs(a * fixed[i])
     constant += (len(theta) + 4) * FINE_ROUNDING * size
-    constant += d * (SMALLEST_HALF * length * index.longest + SMALLEST)
+    constant += d * (SMALLEST_HALF * length * tree.longest + SMALLEST)
     turned = np.empty(d, np.float32)
     upper, plain = np.empty(d, np.int64), np.empty(d, np.int64)
     for j in range(d):
-        turned[j] = exact[j] * index.longest
+        turned[j] = exact[j] * tree.longest
         upper[j] = j if exact[j] > 0 else d + j
         plain[j] = j
     return turned, upper, plain, constant
@@ -274,20 +274,11 @@ def _largest(scores):  # type: ignore[no-untyped-def]
 @kernel
 def _least_of_recent(recent, theta, features, hidden, k):  # type: ignore[no-untyped-def]
     """The k-th best product of the rows that won lately: no row below it can be in the slate."""
-    best = np.empty(k)
-    n = 0
+    best = np.full(k, -inf)
     for row in recent:
         if row >= 0 and (len(hidden) == 0 or not hidden[row]):
-            score = product(features, row, theta)
-            if score != score or (n == k and not score > best[k - 1]):
-                continue
-            at = min(n, k - 1)
-            while at > 0 and best[at - 1] < score:
-                best[at] = best[at - 1]
-                at -= 1
-            best[at] = score
-            n = min(n + 1, k)
-    return best[k - 1] if n == k else -inf
+            insert(best, product(features[row], theta))
+    return best[k - 1]
 
 
 @kernel

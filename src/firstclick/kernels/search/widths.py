@@ -11,12 +11,15 @@ import numpy as np
 
 from firstclick.kernels.arrays import CatalogArrays, WidthArrays
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.posterior import solve_transposed
+from firstclick.kernels.posterior import squared_width
 from firstclick.kernels.ranking import FAN, LEAF, TILE, accumulate, place, product
 
 # A width is kept in single precision, raised by more than its rounding and by more than is too small for it.
 RAISED = 1.0 + 2.0**-20
 SMALLEST = 2.0**-100
+
+# Below so many items all widths are computed as quickly as old ones are looked at.
+KEPT_FROM = 32
 
 # Places of `turn`.
 SEARCHES, VISITED, OBSERVATIONS = range(3)
@@ -34,18 +37,23 @@ def no_widths() -> WidthArrays:
     )
 
 
+def with_widths(catalog: CatalogArrays) -> CatalogArrays:
+    """The catalog with widths that are kept, if it has so many items that it pays."""
+    return catalog._replace(widths=first_widths(catalog)) if len(catalog.rows) >= KEPT_FROM else catalog
+
+
 def first_widths(catalog: CatalogArrays) -> WidthArrays:
     """The largest widths that items can have in any state, their norms: M is at least the identity."""
     norms = np.sqrt(np.einsum("ij,ij->i", catalog.features, catalog.features))
     with np.errstate(over="ignore"):  # What single precision does not know is infinite.
         sizes = (norms * RAISED + SMALLEST).astype(np.float32)
-    index = catalog.tree
+    tree = catalog.tree
     values = np.concatenate(
-        [np.where(index.order >= 0, sizes[index.order], np.float32(0)), sizes[index.covered :]]
+        [np.where(tree.order >= 0, sizes[tree.order], np.float32(0)), sizes[tree.covered :]]
     )
-    tops = np.zeros((len(index.edges), FAN), np.float32)
-    below = values[: len(index.order)].reshape(-1, LEAF).max(axis=1, initial=0)
-    for start, stop in pairwise(index.first):
+    tops = np.zeros((len(tree.edges), FAN), np.float32)
+    below = values[: len(tree.order)].reshape(-1, LEAF).max(axis=1, initial=0)
+    for start, stop in pairwise(tree.first):
         tops[start:stop].reshape(-1)[: len(below)] = below
         below = tops[start:stop].max(axis=1)
     return WidthArrays(values, tops, np.full(RECENT, -1, np.int64), np.zeros(3, np.int64))
@@ -53,15 +61,8 @@ def first_widths(catalog: CatalogArrays) -> WidthArrays:
 
 @kernel
 def width_of(features, row, factor, z):  # type: ignore[no-untyped-def]
-    """The width of a row, with the operations of a scan in the same order; `z` is scratch."""
-    x = features[row]
-    for i in range(len(z)):
-        z[i] = x[i]
-    solve_transposed(factor, z)
-    squares = 0.0
-    for i in range(len(z)):
-        squares += z[i] * z[i]
-    return sqrt(squares)
+    """The width of a row; `z` is scratch."""
+    return sqrt(squared_width(features[row], factor, z))
 
 
 @kernel
@@ -117,7 +118,7 @@ def least_of_last(recent, theta, factor, c, features, hidden, k):  # type: ignor
     z = np.empty(len(theta))
     for row in recent:
         if row >= 0 and n < k and (len(hidden) == 0 or not hidden[row]):
-            least = min(least, product(features, row, theta) + c * width_of(features, row, factor, z))
+            least = min(least, product(features[row], theta) + c * width_of(features, row, factor, z))
             n += 1
     return least if n == k else -inf
 

@@ -1,16 +1,52 @@
 """What policies share that know how likely each position is examined."""
 
-from typing import ClassVar
+from math import sqrt
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.click_models import ClickModel, PositionBased
 from firstclick.errors import InvalidInput
-from firstclick.kernels.positions import PositionState, count_positions, estimate_attractions
+from firstclick.kernels.compiling import kernel
 from firstclick.parameters import param
 from firstclick.policies.base import PlainParameters, Policy, State
 from firstclick.validation.ranges import BIT, Range, check_no_more
+
+
+class PositionState(NamedTuple):
+    """What was shown where, and clicked."""
+
+    shown: NDArray[np.int64]  # items x positions
+    hits: NDArray[np.int64]
+    examination: NDArray[np.float64]  # by position: the chance of being examined
+    time: NDArray[np.int64]
+
+
+@kernel
+def sums_of(state, row):  # type: ignore[no-untyped-def]
+    """How often an item was shown, how often it was examined on the average of all users, and clicked."""
+    shown, examined, hits = 0.0, 0.0, 0.0
+    for position in range(len(state.examination)):
+        shown += state.shown[row, position]
+        examined += state.examination[position] * state.shown[row, position]
+        hits += state.hits[row, position]
+    return shown, examined, hits
+
+
+@kernel
+def spread(slate, n, examination):  # type: ignore[no-untyped-def]
+    """Put the best of `n` ranked items where it is most likely examined, the next where it is next likely,
+    and so on; return the position of the last that is looked at."""
+    ranked = slate[:n].copy()
+    # Positions of equal chance from the top down, as a stable sort has them.
+    where = np.argsort(-examination[:n], kind="mergesort")
+    for j in range(n):
+        slate[where[j]] = ranked[j]
+    last = n - 1
+    while last > 0 and examination[where[last]] == 0.0:
+        last -= 1
+    return where[last] if n > 0 else 0
 
 
 class PositionPolicy(Policy):
@@ -67,8 +103,17 @@ class PositionPolicy(Policy):
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        count_positions(state, slate, examined, clicks)
+        for position in range(examined):
+            state.shown[slate[position], position] += 1
+            state.hits[slate[position], position] += clicks[position]
+        state.time[0] += 1
 
     @staticmethod
     def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        estimate_attractions(state, rows, means, deviations)
+        # That of Beta(1 + hits, 1 + misses), with the examinations to be expected.
+        for j in range(len(rows)):
+            _, examined, hits = sums_of(state, rows[j])
+            # More clicks than examinations to be expected are possible, an attraction above 1 is not.
+            rate = (1.0 + hits) / (2.0 + max(examined, hits))
+            means[j] = rate
+            deviations[j] = sqrt(rate * (1.0 - rate) / (3.0 + max(examined, hits)))

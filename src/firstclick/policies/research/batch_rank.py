@@ -6,15 +6,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.click_models import ClickModel, PositionBased
-from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import kl_bound
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.parameters import param
-from firstclick.policies.base import Policy, State
-from firstclick.validation.ranges import Range, check_no_more
+from firstclick.policies._ranking import BlockPolicy, slots_of_block
+from firstclick.validation.ranges import Range
 
 # Batch first, then how often shown: more than anything is ever shown.
 _BATCH = 2.0**40
@@ -44,10 +42,7 @@ def _stage_length(horizon, stage):  # type: ignore[no-untyped-def]
 def _end_stage(state, start, horizon):  # type: ignore[no-untyped-def]
     """Split the batch that begins at this slot, or drop what cannot be among its best, and start anew."""
     k = len(state.stage)
-    end = start + 1
-    while end < k and state.stage[end] < 0:
-        end += 1
-    slots = end - start
+    slots = slots_of_block(state.stage, start)
     rows = np.nonzero(state.batch == start)[0]
     lower, upper = np.empty(len(rows)), np.empty(len(rows))
     budget = log(horizon) + 3.0 * log(log(horizon))
@@ -78,7 +73,7 @@ def _end_stage(state, start, horizon):  # type: ignore[no-untyped-def]
         state.shown[row] = state.hits[row] = 0
 
 
-class BatchRank(Policy):
+class BatchRank(BlockPolicy):
     """Give slots to batches of items, split a batch where its best are better for sure, drop the hopeless.
 
     It needs no click model: only that better items are clicked more often on the average over the slots of
@@ -99,14 +94,7 @@ class BatchRank(Policy):
 
     name = "batch-rank"
     paper = "Zoghi et al. 2017, Algorithm 1 (BatchRank)"
-    family = "ranking"
-    made_for = ("by-position",)
-    click_model: ClassVar[ClickModel] = PositionBased()
-    # Which stage a slate belongs to depends on what came before it.
-    mergeable: ClassVar[bool] = False
-    order_free: ClassVar[bool] = False
-    # Items of a batch are compared over its slots, among which it has shuffled them.
-    learns_from_others: ClassVar[bool] = False
+    by_slot = "stage"
     # 16 log n = 184 times each item before it acts at all.
     quick: ClassVar[bool] = False
     horizon: int = param(
@@ -115,10 +103,8 @@ class BatchRank(Policy):
     )  # fmt: skip
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> BatchRankState:
-        stage = np.full(k, -1, np.int64)
-        stage[0] = 0
         none = np.zeros(n_items, np.int64)
-        return BatchRankState(none, none.copy(), none.copy(), stage, np.zeros(1, np.int64))
+        return BatchRankState(none, none.copy(), none.copy(), self._no_blocks(k), np.zeros(1, np.int64))
 
     def grow(self, state: BatchRankState, n_items: int) -> BatchRankState:
         more = np.zeros(n_items - len(state.batch), np.int64)
@@ -131,14 +117,6 @@ class BatchRank(Policy):
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
         return {"batch": Range(0, k), "stage": Range(-1, LAST_STAGE)}
-
-    def check_state(self, state: State, n_items: int, k: int) -> None:
-        super().check_state(state, n_items, k)
-        check_no_more(self.name, "hits", state.hits, "shown", state.shown)
-        if state.stage[0] < 0:
-            raise InvalidInput(
-                f"{self.name}: stage must be at least 0 for the first slot, got {state.stage[0]}"
-            )
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

@@ -1,6 +1,5 @@
 """DCMLinTS."""
 
-from firstclick.kernels.weighting import observe_dependent_clicks
 from firstclick.policies._dependent import DependentClickPolicy
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 
@@ -22,9 +21,3 @@ class DCMLinTS(DependentClickPolicy, CascadeLinTS):
 
     name = "dcm-lin-ts"
     paper = "Katariya et al. 2016, with Zong et al. 2016, Algorithms 1 and 3"
-
-    @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        observe_dependent_clicks(
-            state, catalog, request, slate, examined, clicks, numbers.sigma, 1.0, numbers.stop
-        )

@@ -1,7 +1,5 @@
 """DiscountedLinTS."""
 
-from firstclick.kernels.discounting import forget
-from firstclick.kernels.posterior import linear, observe_slate
 from firstclick.policies._discounted import DiscountedPolicy
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 
@@ -19,11 +17,3 @@ class DiscountedLinTS(DiscountedPolicy, CascadeLinTS):
 
     name = "discounted-lin-ts"
     paper = "Russac et al. 2019, with Zong et al. 2016, Algorithms 1 and 3"
-
-    @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        forget(
-            state, catalog, request, slate, examined, clicks, numbers.sigma, 1.0,
-            numbers.discount, numbers.detector,
-        )  # fmt: skip
-        observe_slate(linear(state), catalog, request, slate, examined, clicks, numbers.sigma, 1.0)

@@ -1,20 +1,90 @@
-"""LogisticTS."""
+"""LogisticTS: a Gaussian in place of the posterior of a logistic model, moved by one observation at a time.
 
-from math import sqrt
-from typing import ClassVar
+    P(click) = 1 / (1 + exp(-z'theta)),   theta ~ N(mean, Q^-1),   z = an item's features and a 1
+
+An observation moves the mean to where Gaussian times likelihood is largest, and adds p (1 - p) z z' to Q,
+with p the probability there: the curvature at the top (Laplace). The new mean is mean + a Q^-1 z with one
+unknown a, the root of an equation, found to rounding.
+"""
+
+from math import exp, sqrt
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from firstclick.kernels.logistic import (
-    LogisticState,
-    draw_coefficients,
-    estimate_probabilities,
-    observe_clicks,
-)
+from firstclick.kernels.compiling import kernel
+from firstclick.kernels.posterior import add_square, solve, solve_transposed
+from firstclick.kernels.ranking import features_at
 from firstclick.kernels.search.tree import rank_by_product
 from firstclick.parameters import param
 from firstclick.policies.base import Policy, State
 from firstclick.validation.ranges import check_factor
+
+# Newton's steps nearly always end after five; bisection, where they leave the bracket, after a hundred.
+MOST_STEPS = 200
+CLOSE = 1e-14
+
+
+class LogisticState(NamedTuple):
+    """What a logistic policy knows, intercept last. `factor` is the R of R'R = precision."""
+
+    precision: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    observations: NDArray[np.int64]
+    time: NDArray[np.int64]
+
+
+@kernel
+def _logistic(score):  # type: ignore[no-untyped-def]
+    """1 / (1 + exp(-score)), without overflow."""
+    if score >= 0.0:
+        return 1.0 / (1.0 + exp(-score))
+    small = exp(score)
+    return small / (1.0 + small)
+
+
+@kernel
+def _top_score(held, spread, clicked):  # type: ignore[no-untyped-def]
+    """The score of an item, once held to be N(held, spread), that is likeliest after one observation of it.
+
+    It is the root of s - held - spread (clicked - _logistic(s)), which rises in s.
+    """
+    low, high = held - spread * (1 - clicked), held + spread * clicked
+    score = held
+    for _ in range(MOST_STEPS):
+        p = _logistic(score)
+        surprise = _logistic(-score) if clicked else -p
+        excess = score - held - spread * surprise
+        if excess > 0.0:
+            high = score
+        else:
+            low = score
+        better = score - excess / (1.0 + spread * p * (1.0 - p))
+        if not low <= better <= high:
+            better = 0.5 * (low + high)
+        if abs(better - score) <= CLOSE * (1.0 + abs(score)):
+            break
+        score = better
+    return score
+
+
+@kernel
+def _product_and_spread(state, x, z):  # type: ignore[no-untyped-def]
+    """z'mean and z'Q^-1 z of an item with features x; `z` becomes R'^-1 z."""
+    mean = state.mean
+    d = len(x)
+    held = mean[d]
+    for i in range(d):
+        held += mean[i] * x[i]
+        z[i] = x[i]
+    z[d] = 1.0
+    solve_transposed(state.factor, z)
+    spread = 0.0
+    for i in range(d + 1):
+        spread += z[i] * z[i]
+    return held, spread
 
 
 class LogisticTS(Policy):
@@ -59,12 +129,35 @@ class LogisticTS(Policy):
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
-        return rank_by_product(draw_coefficients(state, noise), catalog, request, key, slate)
+        theta = noise.copy()
+        solve(state.factor, theta)
+        for i in range(len(theta)):
+            theta[i] += state.mean[i]
+        return rank_by_product(theta[: len(theta) - 1], catalog, request, key, slate)
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        observe_clicks(state, catalog, request, slate, examined, clicks)
+        mean, d = state.mean, len(state.mean) - 1
+        z, v = np.empty(d + 1), np.empty(d + 1)
+        for position in range(examined):
+            x = features_at(catalog, request, slate[position], position)
+            held, spread = _product_and_spread(state, x, z)
+            score = _top_score(held, spread, clicks[position])
+            p = _logistic(score)
+            solve(state.factor, z)
+            surprise = _logistic(-score) if clicks[position] else -p
+            root = sqrt(p * _logistic(-score))
+            for i in range(d + 1):
+                mean[i] += surprise * z[i]
+                v[i] = root * (x[i] if i < d else 1.0)
+            add_square(state.precision, state.factor, state.observations, v)
+        state.time[0] += 1
 
     @staticmethod
     def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        estimate_probabilities(state, catalog, request, rows, means, deviations)
+        """The probability of a click at the mean of theta; its deviation to first order."""
+        z = np.empty(len(state.mean))
+        for j in range(len(rows)):
+            held, spread = _product_and_spread(state, features_at(catalog, request, rows[j], j), z)
+            means[j] = _logistic(held)
+            deviations[j] = _logistic(held) * _logistic(-held) * sqrt(spread)

@@ -4,13 +4,49 @@ from math import inf, log
 
 import numpy as np
 
+from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
-from firstclick.kernels.positions import is_looked_at, may_reach, spread, sums_of
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.policies.research._positions import PositionPolicy
+from firstclick.policies.research._positions import PositionPolicy, spread, sums_of
 
 # Coins and lots are no part of the order of ties: other keys.
 _COIN, _LOTS = np.uint64(9 << 56), np.uint64(10 << 56)
+
+
+@kernel
+def _is_looked_at(slate, row, examination):  # type: ignore[no-untyped-def]
+    """Whether the row stands at a position that some users examine."""
+    found = False
+    for position in range(len(slate)):
+        found = found or (slate[position] == row and examination[position] > 0.0)
+    return found
+
+
+@kernel
+def may_reach(shown, hits, examination, rate, budget):  # type: ignore[no-untyped-def]
+    """Whether the largest q with sum of N_l KL(S_l / N_l, chance_l q) <= budget is at least this rate.
+
+    The sum is convex in q: so it is if the sum at the rate is within the budget, or still falls there.
+    """
+    total, slope = 0.0, 0.0
+    for position in range(len(examination)):
+        n, chance = shown[position], examination[position]
+        if n == 0 or chance == 0.0:
+            continue
+        p, q = hits[position] / n, chance * rate
+        if q <= 0.0:
+            if p > 0.0:
+                return True
+        elif q >= 1.0:
+            if p < 1.0:
+                return False
+        else:
+            if p > 0.0:
+                total += n * p * log(p / q)
+            if p < 1.0:
+                total += n * (1.0 - p) * log((1.0 - p) / (1.0 - q))
+            slope += n * chance * (q - p) / (q * (1.0 - q))
+    return slope <= 0.0 or total <= budget
 
 
 class PbmPIE(PositionPolicy):
@@ -53,7 +89,7 @@ class PbmPIE(PositionPolicy):
         rate = min(hits / examined, 1.0)
         lots, highest, drawn = mix(key, _LOTS), np.uint64(0), -1
         for row in rows:
-            if (len(hidden) > 0 and hidden[row]) or is_looked_at(slate, row, state.examination):
+            if (len(hidden) > 0 and hidden[row]) or _is_looked_at(slate, row, state.examination):
                 continue
             if may_reach(state.shown[row], state.hits[row], state.examination, rate, budget):
                 lot = mix(lots, labels[row])

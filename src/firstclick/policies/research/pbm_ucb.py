@@ -4,9 +4,8 @@ from math import inf, log, sqrt
 
 import numpy as np
 
-from firstclick.kernels.positions import spread, sums_of
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.policies.research._positions import PositionPolicy
+from firstclick.policies.research._positions import PositionPolicy, spread, sums_of
 
 
 class PbmUCB(PositionPolicy):

@@ -6,15 +6,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.click_models import ClickModel, PositionBased
 from firstclick.errors import InvalidInput
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.design import g_optimal, least_squares, spanning
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.ranking import rank, rows_of
-from firstclick.parameters import param
-from firstclick.policies.base import Policy, State
-from firstclick.validation.ranges import Range, check_no_more
+from firstclick.policies._ranking import BlockPolicy, slots_of_block
+from firstclick.policies.base import State
+from firstclick.validation.ranges import Range
 
 # Block first, then place: more than there are places.
 _BLOCK = 2.0**40
@@ -58,9 +57,7 @@ def _begin_phase(state, features, rows, start, phase, horizon):  # type: ignore[
 def _end_phase(state, features, rows, start, horizon):  # type: ignore[no-untyped-def]
     """Drop and split what is decided, and begin the next phase."""
     k, phase = len(state.phase), state.phase[start]
-    slots = 1
-    while start + slots < k and state.phase[start + slots] < 0:
-        slots += 1
+    slots = slots_of_block(state.phase, start)
     gap = 2.0 * 0.5 ** min(phase, _LAST_PHASE)
     _, z = spanning(features[rows])
     rates = least_squares(z, 1.0 * state.shown[rows], state.hits[rows])
@@ -83,7 +80,7 @@ def _end_phase(state, features, rows, start, horizon):  # type: ignore[no-untype
             first = place + 1
 
 
-class RecurRank(Policy):
+class RecurRank(BlockPolicy):
     """Give slots to blocks of items, try items in the first slot of each, and split it by a linear model.
 
     It needs no click model: a click at a slot is the chance that it is examined, which may depend on what
@@ -107,43 +104,24 @@ class RecurRank(Policy):
 
     name = "recur-rank"
     paper = "Li, Lattimore and Szepesvari 2019, Algorithm 2 (RecurRank)"
-    family = "ranking"
-    made_for = ("by-position",)
-    click_model: ClassVar[ClickModel] = PositionBased()
+    by_slot = "phase"
     needs_features: ClassVar[bool] = True
     # What it tries is planned from the features of the catalog, before any request.
     takes_features: ClassVar[bool] = False
-    # Which phase a slate belongs to depends on what came before it.
-    mergeable: ClassVar[bool] = False
-    order_free: ClassVar[bool] = False
-    # What it learns from is planned: who stands in the first slot of a block, and how often.
-    learns_from_others: ClassVar[bool] = False
     # The design of a running phase knows nothing of items that come later.
     growable: ClassVar[bool] = False
-    horizon: int = param(
-        100_000, "n: slates that its confidence is meant for; 100,000 is our choice",
-        at_least=2, told="horizon",
-    )  # fmt: skip
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> RecurRankState:
-        phase = np.full(k, -1, np.int64)
-        phase[0] = 0
-        by_item = np.zeros((5, n_items), np.int64)
-        block, place, left, shown, hits = (line.copy() for line in by_item)
-        return RecurRankState(block, place, left, shown, hits, phase, np.zeros(1, np.int64))
+        block, place, left, shown, hits = (np.zeros(n_items, np.int64) for _ in range(5))
+        return RecurRankState(block, place, left, shown, hits, self._no_blocks(k), np.zeros(1, np.int64))
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
         return {"block": Range(0, k), "place": Range(0, n_items), "phase": Range(-1, 2**31)}
 
     def check_state(self, state: State, n_items: int, k: int) -> None:
         super().check_state(state, n_items, k)
-        check_no_more(self.name, "hits", state.hits, "shown", state.shown)
         if state.left[state.block == k].any():
             raise InvalidInput(f"{self.name}: left must be 0 for items that were dropped")
-        if state.phase[0] < 0:
-            raise InvalidInput(
-                f"{self.name}: phase must be at least 0 for the first slot, got {state.phase[0]}"
-            )
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
-from firstclick.kernels.arrays import Request
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.posterior import LinearState, estimate_products, observe, sample, solve_transposed
-from firstclick.kernels.ranking import features_at
+from firstclick.kernels.ranking import features_at, with_features
 from firstclick.kernels.search.tree import rank_by_product
 from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy, root_of_sum
@@ -86,7 +85,7 @@ class SegmentLinTS(LinearPolicy):
         theta_s = sqrt(share) shared + sqrt(1 - share) own_s,    each ~ N(0, I), as in cascade-lin-ts,
 
     so that the tastes of two segments correlate by `share`. The posterior of all of them is exact; a draw of
-    theta_s from it ranks the items by x'theta_s, with the index. share=1 makes all segments one, and is
+    theta_s from it ranks the items by x'theta_s, with the search tree. share=1 makes all segments one, and is
     cascade-lin-ts, slate by slate, as it is without segments; with share=0 none learns from another.
 
     A step costs O(S d^2) for S segments: of the factor only the blocks that are not 0 are kept. Rotations
@@ -181,13 +180,14 @@ class SegmentLinTS(LinearPolicy):
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         d, segment = len(state.shared_moment), _segment_of(state, request)
         factor, moment, z = _factor_of(state, segment), np.zeros(2 * d), np.empty(2 * d)
-        # `observe` wants them; what is needed of the precision is in `sums`.
-        precision, observations = np.zeros((2 * d, 2 * d)), np.zeros(1, np.int64)
+        # `observe` wants a precision too; what is needed of it is in `sums`.
+        observations = np.zeros(1, np.int64)
+        joint = LinearState(np.zeros((2 * d, 2 * d)), moment, factor, observations, state.time)
         for position in range(examined):
             x = features_at(catalog, request, slate[position], position)
             _split(x, numbers.share, z)
             observations[0] = 0
-            observe(precision, moment, factor, observations, z, clicks[position], numbers.sigma, 1.0)
+            observe(joint, z, clicks[position], numbers.sigma, 1.0, 1.0)
             for i in range(d):
                 for j in range(d):
                     state.sums[segment, i, j] += x[i] / numbers.sigma * (x[j] / numbers.sigma)
@@ -206,9 +206,7 @@ class SegmentLinTS(LinearPolicy):
         features = np.empty((len(rows), 2 * len(state.shared_moment)))
         for j in range(len(rows)):
             _split(features_at(catalog, request, rows[j], j), numbers.share, features[j])
-        asked = Request(
-            request.candidates, request.hidden, request.context, features, request.groups, request.caps
-        )
+        asked = with_features(request, features)
         factor = _factor_of(state, segment)
         joint = LinearState(factor, _moment_of(state, segment), factor, state.time, state.time)
         estimate_products(joint, catalog, asked, rows, numbers.sigma, 1.0, means, deviations)

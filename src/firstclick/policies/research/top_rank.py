@@ -1,15 +1,15 @@
 """TopRank."""
 
-from math import erf, pi, sqrt
+from math import erf, log, pi, sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.kernels.pairs import allowed_by, beats_for_sure, in_layers
+from firstclick.kernels.compiling import kernel
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.parameters import param
-from firstclick.policies._pairs import PairPolicy, widened
+from firstclick.policies._ranking import PairPolicy, allowed_by, widened
 from firstclick.policies.base import PlainParameters
 from firstclick.validation.ranges import BIT, Range
 
@@ -24,6 +24,40 @@ class TopRankState(NamedTuple):
     beats: NDArray[np.uint8]  # [i, j]: i is better than j for sure
     block: NDArray[np.int64]  # by item, from 0
     time: NDArray[np.int64]
+
+
+@kernel
+def _beats_for_sure(wins, i, j, constant):  # type: ignore[no-untyped-def]
+    """Whether S >= sqrt(2 N log(constant sqrt(N))): of N slates in which only one of the two was clicked, i
+    won S more than j."""
+    lead, n = wins[i, j] - wins[j, i], wins[i, j] + wins[j, i]
+    return lead > 0 and lead >= sqrt(2.0 * n * log(constant * sqrt(n)))
+
+
+@kernel
+def _in_layers(beats, block):  # type: ignore[no-untyped-def]
+    """Set block[j] to 0 for items that no other beats, to 1 for those beaten by none but these, and so on.
+
+    Items that beat each other in a circle, which only happens by mistake, come last, in one block.
+    """
+    n_items = len(block)
+    beaten = np.zeros(n_items, np.int64)
+    for row in range(n_items):
+        for j in range(n_items):
+            beaten[j] += beats[row, j]
+    placed = np.zeros(n_items, np.bool_)
+    layer, left = 0, n_items
+    while left > 0:
+        free = np.nonzero(~placed & (beaten == 0))[0]
+        if len(free) == 0:
+            free = np.nonzero(~placed)[0]
+        for i in free:
+            placed[i] = True
+            block[i] = layer
+            for j in range(n_items):
+                beaten[j] -= beats[i, j]
+        left -= len(free)
+        layer += 1
 
 
 class TopRank(PairPolicy):
@@ -115,9 +149,9 @@ class TopRank(PairPolicy):
                 for j in range(len(block)):
                     if comparable[j] and block[j] == block[i]:
                         wins[i, j] += 1
-                        if not beats[i, j] and beats_for_sure(wins, i, j, numbers.constant):
+                        if not beats[i, j] and _beats_for_sure(wins, i, j, numbers.constant):
                             beats[i, j] = 1
                             news = True
         if news:
-            in_layers(beats, block)
+            _in_layers(beats, block)
         state.time[0] += 1

@@ -15,7 +15,6 @@ from firstclick.experiments.runner import UNWATCHED, Watch
 from firstclick.files.reading import as_path
 from firstclick.files.writing import write_whole
 from firstclick.policies.base import Policy
-from firstclick.report.claims import ClaimRow, claims_headline
 from firstclick.report.comparisons import plots_of, sweep_plot
 from firstclick.report.experiment import (
     CURVES,
@@ -33,7 +32,7 @@ from firstclick.report.page import FigureBlock, Page, html_page
 from firstclick.report.panel import Plot
 from firstclick.report.style import base_name
 from firstclick.source_code import installed_versions
-from firstclick.studies.paper.claims import TITLES, WORDS
+from firstclick.studies.paper.claims import OURS, TITLES, WORDS
 from firstclick.studies.paper.evidence import evidence_of
 from firstclick.studies.paper.experiments import (
     BESIDE,
@@ -46,6 +45,7 @@ from firstclick.studies.paper.experiments import (
 from firstclick.studies.paper.judge import METHOD, PAPER_STEPS, as_json, judge
 from firstclick.studies.paper.plain_numpy import numpy_seconds_per_step
 from firstclick.studies.paper.statistics import CHANCE, fewest_runs
+from firstclick.studies.paper.summary import Judged, claim_rows, claims_headline, tally
 from firstclick.studies.paper.verdicts import FAILS
 
 # Figure 2 of the paper, column by column: the experiment, what is drawn, and what it is called.
@@ -119,22 +119,18 @@ def reproduce(
     figures = _figures(comparisons, datasets)
     for stem, block in figures:
         save_all(block.figure, folder / stem)
-    rows = tuple(
-        ClaimRow(
-            claim.id, claim.section, TITLES[claim.dataset], claim.sentence, claim.criterion.rule,
-            finding.measured, finding.verdict, finding.reason,
-        )
-        for claim, finding in judged
-        if claim.dataset in evidence  # Claims about data that was not played are in claims.json alone.
-    )  # fmt: skip
+    # Claims about data that was not played are in claims.json alone.
+    played = [(claim, finding) for claim, finding in judged if claim.dataset in evidence]
     page = Page(
         title="Cascading Bandits for Large-Scale Recommendation Problems, reproduced",
         subtitle=" · ".join(dataset.title for dataset in datasets),
         facts=(f"{mode.name} mode", *facts_of(comparisons)),
+        headline=claims_headline(played),
+        overview=tally(played),
         summary=_told(comparisons, datasets, mode),
         notes=(*_of_made_up(datasets), *notes_of(comparisons)),
         figures=tuple(block for _, block in figures),
-        claims=rows,
+        claims=claim_rows(played),
         method=METHOD,
         words={word.phrase: f"{word.of} is {word.limits}: {word.reason}" for word in WORDS},
         tables=tuple(
@@ -151,7 +147,7 @@ def reproduce(
         command=command,
     )
     write_whole(folder / "report.html", html_page(page).encode())
-    return Reproduction(comparisons, claims, _summary(rows, steps, runs))
+    return Reproduction(comparisons, claims, _summary(played, steps, runs))
 
 
 def _figures(comparisons: Sequence[Comparison], datasets: Sequence[Dataset]) -> list[tuple[str, FigureBlock]]:
@@ -233,15 +229,15 @@ def _of_made_up(datasets: Sequence[Dataset]) -> tuple[str, ...]:
     )
 
 
-def _summary(rows: tuple[ClaimRow, ...], steps: int, runs: int) -> str:
+def _summary(judged: Judged, steps: int, runs: int) -> str:
     """The verdicts counted, the claims that do not hold, and what verdicts need if it was not given."""
-    lines = [claims_headline(rows)]
+    lines = [claims_headline(judged)]
     fewest = fewest_runs(CHANCE / 2)
     if steps != PAPER_STEPS or runs < fewest:
         lines.append(f"Verdicts need {PAPER_STEPS:,} steps, as in the paper, and at least {fewest} runs.")
     lines += [
-        f"  {row.verdict}: {row.dataset}: {row.sentence}"
-        for row in rows
-        if row.verdict == FAILS and not row.ours
+        f"  {FAILS}: {TITLES[claim.dataset]}: {claim.sentence}"
+        for claim, finding in judged
+        if finding.verdict == FAILS and claim.section != OURS
     ]
     return "\n".join(lines)

@@ -1,0 +1,64 @@
+"""What is public: these names and no others. Whoever changes one changes this list, and the CHANGELOG."""
+
+from importlib import import_module
+
+import pytest
+
+PUBLIC = {
+    "firstclick": [
+        "Catalog", "FirstclickError", "InvalidInput", "Policy", "PolicyResult", "Ranker", "Results",
+        "Scenario", "Slate", "Stage", "UnknownName", "WorkFailed", "World", "__version__", "confidence_width",
+        "make_policy", "make_world", "param", "policy_classes", "regret_bound", "simulate", "world_classes",
+    ],
+    "firstclick.client": ["AsyncClient", "Client"],
+    "firstclick.data": [
+        "FeedbackScenario", "Interactions", "SyntheticFeedback", "cut", "feedback_matrix",
+        "interactions_from_frame", "keep_items", "most_attractive", "read_features", "read_interactions",
+        "split", "synthetic_matrix", "truncated_svd",
+    ],
+    "firstclick.experiments": [
+        "Cell", "CellStore", "Comparison", "Dataset", "Experiment", "PolicyResult", "Results", "Setting",
+        "Shown", "Training", "conduct", "plan", "read_experiment", "simulate",
+    ],
+    "firstclick.policies": ["ConfidencePolicy", "CountPolicy", "LinearPolicy"],
+    "firstclick.report": [
+        "headline", "html_report", "regret_figure", "results_table", "save_figure", "write_report",
+    ],
+    "firstclick.serve": ["ClickReport", "Item", "Receipt", "ServedSlate", "Service", "open_service"],
+    "firstclick.testing": [
+        "CHECKS", "N_FEATURES", "N_ITEMS", "Check", "Driver", "K", "PolicyTests", "check_policy", "checks_of",
+        "request", "states_differ",
+    ],
+    "firstclick.worlds": [
+        "BernoulliWorld", "LinearWorld", "LogisticWorld", "LongTailWorld", "MatrixWorld", "TopicsWorld",
+        "ViewsWorld",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names_are_declared_and_there(module):
+    found = import_module(module)
+    assert sorted(found.__all__) == sorted(PUBLIC[module])
+    for name in found.__all__:
+        assert getattr(found, name) is not None
+
+
+@pytest.mark.parametrize("module", ["firstclick", "firstclick.serve", "firstclick.report"])
+def test_a_name_that_is_not_there_is_an_attribute_error(module):
+    with pytest.raises(AttributeError, match="no attribute 'Rankr'"):
+        _ = import_module(module).Rankr
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Client", "client.Client"), ("AsyncClient", "client.AsyncClient"), ("Said", "serve.ClickReport"),
+        ("Shown", "serve.ServedSlate"),
+    ],
+)  # fmt: skip
+def test_old_names_of_serve_work_for_one_release(old, new):
+    home, _, name = new.rpartition(".")
+    with pytest.warns(DeprecationWarning, match=f"is now firstclick.{new}"):
+        found = getattr(import_module("firstclick.serve"), old)
+    assert found is getattr(import_module(f"firstclick.{home}"), name)
