@@ -195,9 +195,14 @@ class Declared:
     @property
     def label(self) -> str:
         """The name and what differs from the defaults, as the command line would write it."""
-        defaults = self.defaults()
+        return self.label_beside(self.defaults())
+
+    def label_beside(self, defaults: Mapping[str, Any]) -> str:
+        """The label, if these were the defaults; a parameter without one is left out."""
         changed = [
-            f"{name}={_text(value)}" for name, value in self.settings.items() if value != defaults[name]
+            f"{name}={_text(value)}"
+            for name, value in self.settings.items()
+            if name in defaults and value != defaults[name]
         ]
         return self.name + (":" + ",".join(changed) if changed else "")
 
