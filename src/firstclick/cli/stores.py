@@ -201,8 +201,9 @@ def log(
       firstclick log shop --store shop.db --kind feedback --out clicks.parquet
     """
     from firstclick.catalog.feature_scale import FeatureScale
-    from firstclick.serve.log.events import Event, Kind, as_json
-    from firstclick.serve.model.replay import created_as, items_of_rows
+    from firstclick.serve.log.events import Created, Event, Kind, as_json, unpacked
+    from firstclick.serve.model.catalog_state import CatalogState
+    from firstclick.serve.model.replay import changes_in
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -213,7 +214,9 @@ def log(
     wanted = None if kind is None else Kind[kind.upper().replace("-", "_")]
     with opened(store) as there:
         stored = find_model(there, model)
-        items, created = items_of_rows(there, stored), created_as(there, stored)
+        changes = changes_in(there, stored)
+        created = unpacked(changes[0], Created)
+        items = CatalogState.after(stored.head, changes).catalog.items
         scale = FeatureScale.from_json(created.feature_scale) if created.feature_scale else None
         # A plug-in that is not installed here was asked when its log was written.
         wants_all = getattr(policy_classes().get(created.policy), "wants_all_clicks", False)

@@ -29,14 +29,6 @@ class SlateRequest(NamedTuple):
     pinned: dict[int, int]
 
 
-class Answer(NamedTuple):
-    """The rows of a slate, the estimate of each, and its features if the request brought some."""
-
-    rows: NDArray[np.int64]
-    means: NDArray[np.float64]
-    features: NDArray[np.float64]
-
-
 def read_request(
     engine: Engine,
     *,
@@ -82,8 +74,11 @@ def read_request(
     return SlateRequest(request, n - len(held) if rows is None or len(rows) else 0, held)
 
 
-def answered(engine: Engine, key: np.uint64, number: int, asked: SlateRequest, *, scored: bool) -> Answer:
-    """The slate for a request. The key and the number decide what is explored."""
+def answered(
+    engine: Engine, key: np.uint64, number: int, asked: SlateRequest, *, scored: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """The rows of the slate for a request, the estimate of each, and its features if the request brought
+    some. The key and the number decide what is explored."""
     request = asked.kernel
     ((rows, means),) = engine.recommend_many(key, [number], asked.free, request, scored=scored)
     if asked.pinned:
@@ -98,7 +93,7 @@ def answered(engine: Engine, key: np.uint64, number: int, asked: SlateRequest, *
         ).reshape(len(rows), of_catalog.shape[1])
     if asked.pinned and scored:
         means, _ = engine.estimates(rows, request.context, own)
-    return Answer(rows, means, own)
+    return rows, means, own
 
 
 def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float64]:

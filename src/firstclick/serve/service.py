@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.files.progress import Progress, silent
 from firstclick.online.feedback import NOT_GIVEN, NotGiven, positions_of
 from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
@@ -27,7 +28,7 @@ from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, Ne
 from firstclick.serve.log.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
 from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model.audit import Audit, audit_served
-from firstclick.serve.model.exploration import Exploring
+from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes
 from firstclick.serve.model.item_rules import items_as_learned, withdrawn_ids
@@ -55,7 +56,7 @@ class Service:
         snapshot_events: int = 10_000,
         snapshot_seconds: float = 60.0,
         poll_seconds: float = 0.2,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Progress = silent,
     ) -> None:
         self.store = store
         self.token_days = token_days
@@ -63,7 +64,7 @@ class Service:
         self.name = f"{os.uname().nodename if hasattr(os, 'uname') else 'host'}:{os.getpid()}"
         self.outcomes: dict[str, Counter[str]] = {}
         self.recommended: Counter[str] = Counter()
-        self.exploring: dict[str, Exploring] = {}
+        self.exploring: dict[str, Exploration] = {}
         self._counting = threading.Lock()
         # What a rollback goes back to, from when it is asked for until it is in the log.
         self._recalled: dict[tuple[int, int], Known] = {}
@@ -141,7 +142,7 @@ class Service:
 
     def _admit(self, model: Model) -> None:
         self.outcomes[model.name] = Counter()
-        self.exploring[model.name] = Exploring()
+        self.exploring[model.name] = Exploration()
 
     # Recommendations
 

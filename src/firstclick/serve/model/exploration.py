@@ -16,7 +16,7 @@ SELDOM = 1.0
 ONE_IN = 4
 
 
-class Exploring:
+class Exploration:
     """The last slates, each compared with the best one as of a moment ago."""
 
     def __init__(self) -> None:

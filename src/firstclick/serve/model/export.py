@@ -42,7 +42,7 @@ def export_model(store: Store, stored: StoredModel) -> bytes:
     page = {
         "format": FORMAT,
         "name": stored.name,
-        "digest": recover(store, stored, upto=stored.head).digest(),
+        "digest": recover(store, stored).digest(),
     }
     arrays: dict[str, NDArray[Any]] = {
         "kind": np.array([event.kind for event in events], "<u1"),
