@@ -67,7 +67,7 @@ def gather(
     A cell that is wrong raises InvalidInput beginning with `where` of its row; `hint` goes with row 1, and
     `empty` is what is said of a log without rows.
     """
-    users, items = _Codes(), _Codes()
+    users, items = (_Codes(f"empty {kind} id in column {wanted[kind]}") for kind in ("user", "item"))
     user_codes, item_codes, attracted = array("i"), array("i"), bytearray()
     names: dict[int, str] = {}
     groups: dict[int, tuple[str, ...]] = {}
@@ -83,9 +83,8 @@ def gather(
                 names[item] = name
             if group_at is not None and item not in groups and (found := _groups(cells[group_at])):
                 groups[item] = found
-        except _EmptyId:
-            kind = "item" if _text(cells[user_at]) else "user"
-            raise InvalidInput(f"{where(number)}: empty {kind} id in column {wanted[kind]}") from None
+        except InvalidInput as error:
+            raise error.within(where(number)) from None
         except TypeError:  # from the dictionaries: a list, say, cannot be a key
             raise InvalidInput(
                 f"{where(number)}: ids must be text or numbers, got {quoted(cells[user_at])} and "
@@ -118,10 +117,6 @@ def gather(
     )
 
 
-class _EmptyId(Exception):
-    pass
-
-
 class _NotANumber(Exception):
     pass
 
@@ -129,20 +124,19 @@ class _NotANumber(Exception):
 class _Codes(dict[Any, int]):
     """Cell of an id -> code in order of first appearance; a new cell gets its code on the way."""
 
-    def __init__(self) -> None:
+    def __init__(self, if_empty: str) -> None:
         self.ids: list[str] = []
+        self.if_empty = if_empty
 
     def __missing__(self, cell: Any) -> int:
         name = _text(cell)
         if not name:
-            raise _EmptyId
-        if name in self:
-            code = self[name]
-        else:
-            code = self[name] = len(self.ids)
+            raise InvalidInput(self.if_empty)
+        if name not in self:
+            self[name] = len(self.ids)
             self.ids.append(name)
-        self[cell] = code
-        return code
+        self[cell] = self[name]
+        return self[name]
 
 
 def _text(cell: Any) -> str:

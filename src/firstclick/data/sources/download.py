@@ -168,14 +168,12 @@ def _cut(what: str, done: int, total: int) -> WorkFailed:
 
 
 def _check(archive: Archive, part: Path) -> None:
-    digest = hashlib.md5(usedforsecurity=False)
     with part.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    if digest.hexdigest() != archive.md5:
+        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if found != archive.md5:
         part.unlink()
         raise WorkFailed(
-            f"{archive.address}: expected a file with md5 {archive.md5}, got {digest.hexdigest()}; it was "
+            f"{archive.address}: expected a file with md5 {archive.md5}, got {found}; it was "
             "thrown away: run it again, and if that does not help, ask the owner of the address"
         )
 
