@@ -25,7 +25,11 @@ _INTEGER = re.compile(r"-?[0-9]{1,4000}")
 
 def wanted_columns(**columns: Column | None) -> dict[str, Column]:
     """The columns that are given, by what they hold; a text of digits is the number it writes."""
-    return {kind: _column(column) for kind, column in columns.items() if column is not None}
+    return {
+        kind: int(column) if isinstance(column, str) and re.fullmatch("[0-9]{1,19}", column) else column
+        for kind, column in columns.items()
+        if column is not None
+    }
 
 
 def positions(owner: str, wanted: Mapping[str, Column], names: Sequence[str]) -> dict[str, int]:
@@ -169,12 +173,6 @@ def _number(cell: Any) -> float:
     if not isfinite(value) or (isinstance(cell, str) and "_" in cell):
         raise _NotANumber(cell)
     return value
-
-
-def _column(column: Column) -> Column:
-    if isinstance(column, str):
-        return int(column) if column.isascii() and column.isdigit() and len(column) < 20 else column
-    return column
 
 
 def _position(owner: str, column: Column, names: Sequence[str]) -> int:

@@ -9,7 +9,6 @@ import numpy as np
 from firstclick.experiments.cells import Cell, Setting
 from firstclick.experiments.engines import Engine, engine_named
 from firstclick.experiments.folder import CELLS, alone_in, check_folder, write_manifest
-from firstclick.experiments.loop import log_spaced
 from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.experiments.store import CellStore
 from firstclick.files.reading import as_path
@@ -82,7 +81,7 @@ def compare(
     with alone_in(folder):
         write_manifest(folder, _manifest(fitted, worlds, steps, runs, seed), overwrite=overwrite)
         store = CellStore(folder / CELLS)
-        played = play_cells(cells, stage_of, engine, recorded=log_spaced, store=store, watch=watch)
+        played = play_cells(cells, stage_of, engine, store=store, watch=watch)
         regret = {cell: record.expected_regret[-1] for cell, record in zip(cells, played, strict=True)}
         standings = [
             Standing(

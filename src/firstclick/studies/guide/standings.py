@@ -18,12 +18,6 @@ from firstclick.studies.guide.stock import STOCK, StockWorld
 # By so many standard errors of the paired difference one is clearly better than the other.
 CLEARLY = 2.0
 
-# `learner` is the policy as it was asked for, `policy` as it played. Readers of the file know both names.
-COLUMNS = (
-    "world", "learner", "policy", "steps", "runs", "expected_regret", "stderr", "share_of_random",
-    "times_best", "leads", "reason",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, eq=False)
 class Standing:
@@ -50,8 +44,8 @@ class Line:
     """One cell of the table, as results.csv has it."""
 
     world: str
-    learner: str
-    policy: str
+    learner: str  # the policy as it was asked for: readers of the file know it by this name
+    policy: str  # as it played
     steps: int
     runs: int
     expected_regret: float
@@ -60,6 +54,9 @@ class Line:
     times_best: float  # times the least regret of this world; no number where that is not above 0
     leads: bool  # nobody is clearly better
     reason: str
+
+
+COLUMNS = tuple(Line.__annotations__)
 
 
 def lines_of(standings: Sequence[Standing], steps: int) -> list[Line]:
