@@ -74,8 +74,9 @@ def conduct(
             if dataset.source in experiment.data
             for setting in settings_of(experiment, dataset)
         ]
-        for name, rows in (("results.csv", _means), ("runs.csv", _runs)):
-            write_whole(folder / name, as_csv(row for one in comparisons for row in rows(one)))
+        means = (_place(one) | row for one in comparisons for row in one.results.rows())
+        write_whole(folder / "results.csv", as_csv(means))
+        write_whole(folder / "runs.csv", as_csv(row for one in comparisons for row in _runs(one)))
     return comparisons
 
 
@@ -144,11 +145,6 @@ def _place(comparison: Comparison) -> dict[str, Any]:
         "experiment": comparison.experiment.name, "dataset": comparison.dataset.title, "group": setting.group,
         "items": setting.n_items, "rank": setting.rank, "k": setting.k,
     }  # fmt: skip
-
-
-def _means(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Means and standard errors over runs, at every recorded step."""
-    return (_place(comparison) | row for row in comparison.results.rows())
 
 
 def _runs(comparison: Comparison) -> Iterator[dict[str, Any]]:

@@ -145,12 +145,10 @@ def _source(entry: Any) -> Source:
             f'data must be text such as "movielens", or {{source = "table", ...}}, got {quoted(entry)}'
         )
     named = type(make_source(entry["source"]))
-    return named.from_text({key: _written(value) for key, value in entry.items() if key != "source"})
-
-
-def _written(value: Any) -> str:
-    """The value as text; one that Python does not write out is refused by its rule all the same."""
-    return value if isinstance(value, str) else quoted(value, 1000)
+    # A value that Python does not write out is refused by its rule all the same.
+    texts = {key: value if isinstance(value, str) else quoted(value, 1000) for key, value in entry.items()}
+    del texts["source"]
+    return named.from_text(texts)
 
 
 def _policies(name: str, entries: Any) -> tuple[Policy, ...]:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from firstclick.registry import make_policy, policy_classes
 from firstclick.source_code import installed_versions
 from firstclick.studies.guide.families import FLOOR, in_order
 from firstclick.studies.guide.fitting import Contender, contenders
-from firstclick.studies.guide.standings import Standing, as_csv, lines_of
+from firstclick.studies.guide.standings import as_csv, lines_of
 from firstclick.studies.guide.stock import StockWorld
 from firstclick.validation.whole_number import seed_number, whole_number
 from firstclick.worlds.base import Stage
@@ -48,7 +49,7 @@ def compare(
     seed: int = SEED,
     overwrite: bool = False,
     watch: Watch = UNWATCHED,
-) -> list[Standing]:
+) -> list[Contender]:
     """Every policy in every world, `runs` times, each time in another world of its kind.
 
     The policies are those of `policies_named`. Cells finished in the folder already are not played again. The
@@ -83,15 +84,9 @@ def compare(
         store = CellStore(folder / CELLS)
         played = play_cells(cells, stage_of, engine, store=store, watch=watch)
         regret = {cell: record.expected_regret[-1] for cell, record in zip(cells, played, strict=True)}
-        standings = [
-            Standing(
-                one.world, one.given.label, one.policy.label,
-                np.array([regret[cell] for cell in cells_of(one)]), one.reason,
-            )
-            for one in fitted
-        ]  # fmt: skip
-        write_whole(folder / "results.csv", as_csv(lines_of(standings, steps)))
-    return standings
+        done = [replace(one, regret=np.array([regret[cell] for cell in cells_of(one)])) for one in fitted]
+        write_whole(folder / "results.csv", as_csv(lines_of(done, steps)))
+    return done
 
 
 def _manifest(
