@@ -16,7 +16,7 @@ from firstclick.experiments.cells import Cell, Setting, plan, settings_of
 from firstclick.experiments.dataset import Dataset
 from firstclick.experiments.engines import Engine, engine_named
 from firstclick.experiments.file import Experiment, Training
-from firstclick.experiments.folder import CELLS, alone_in, check_folder, write_manifest
+from firstclick.experiments.folder import CELLS, alone_in
 from firstclick.experiments.loop import Beside, Record, Speed
 from firstclick.experiments.results import MEASURES, Results, as_csv, gather
 from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
@@ -61,9 +61,7 @@ def conduct(
     folder = as_path(folder)
     engine = engine_named(engine, 1) if isinstance(engine, str) else engine
     cells = plan(experiments, datasets)
-    check_folder(folder)
-    with alone_in(folder):
-        write_manifest(folder, _manifest(experiments, datasets) | (about or {}), overwrite=overwrite)
+    with alone_in(folder, _manifest(experiments, datasets) | (about or {}), overwrite=overwrite):
         store = CellStore(folder / CELLS, beside_numpy=beside_numpy is not None)
         stages = _Stages(datasets)
         played = play_cells(cells, stages, engine, store=store, watch=watch, beside=beside_numpy)

@@ -25,7 +25,6 @@ _BLOCK = 1 << 16
 class Archive:
     """A zip file at an address, with the checksum its owner states and the terms to agree to first."""
 
-    name: str
     title: str
     address: str
     md5: str
@@ -43,7 +42,6 @@ class Archive:
 
 ARCHIVES = {
     "movielens-1m": Archive(
-        name="movielens-1m",
         title="MovieLens 1M",
         address="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         md5="c4d9eecfca2ab87c1945afe126590906",

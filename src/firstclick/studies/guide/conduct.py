@@ -9,7 +9,7 @@ import numpy as np
 
 from firstclick.experiments.cells import Cell, Setting
 from firstclick.experiments.engines import Engine, engine_named
-from firstclick.experiments.folder import CELLS, alone_in, check_folder, write_manifest
+from firstclick.experiments.folder import CELLS, alone_in
 from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.experiments.store import CellStore
 from firstclick.files.reading import as_path
@@ -61,7 +61,6 @@ def compare(
     steps = whole_number("steps", steps, at_least=1)
     runs = whole_number("runs", runs, at_least=1)
     seed = seed_number(seed)
-    check_folder(folder)
     fitted = [one for world in worlds for one in contenders(list(policies), world, steps, seed)]
 
     def cells_of(one: Contender) -> list[Cell]:
@@ -79,8 +78,7 @@ def compare(
         dict.fromkeys(cell for one in fitted for cell in cells_of(one)),
         key=lambda cell: (order.index(cell.setting.dataset), cell.run, cell.data),
     )
-    with alone_in(folder):
-        write_manifest(folder, _manifest(fitted, worlds, steps, runs, seed), overwrite=overwrite)
+    with alone_in(folder, _manifest(fitted, worlds, steps, runs, seed), overwrite=overwrite):
         store = CellStore(folder / CELLS)
         played = play_cells(cells, stage_of, engine, store=store, watch=watch)
         regret = {cell: record.expected_regret[-1] for cell, record in zip(cells, played, strict=True)}
