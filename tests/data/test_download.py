@@ -84,8 +84,8 @@ def server(monkeypatch):
 @pytest.fixture
 def archive(server):
     return Archive(
-        name="small", title="Small", address=server.address, md5=hashlib.md5(WHOLE).hexdigest(),
-        folder="small", members=tuple(FILES), source="movielens", terms="Be kind.",
+        title="Small", address=server.address, md5=hashlib.md5(WHOLE).hexdigest(), folder="small",
+        members=tuple(FILES), source="movielens", terms="Be kind.",
     )  # fmt: skip
 
 

@@ -12,9 +12,6 @@ from firstclick.data.ranking import most_first, places
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.validation.whole_number import whole_number
 
-# Rows at a time: NumPy widens codes to 64 bits wherever they are counted or looked up.
-_BLOCK = 1 << 22
-
 
 def cut(
     interactions: Interactions, *, top_users: int | None = None, top_items: int | None = None
@@ -55,40 +52,31 @@ def group_items(interactions: Interactions, name: str) -> NDArray[np.int64]:
     # The largest of those that differ in case alone.
     plain = {group.casefold(): group for group in reversed(groups)}
     near = [plain[found] for found in difflib.get_close_matches(name.casefold(), plain, n=5, cutoff=0.5)]
-    listed = ", ".join(f"{group!r} ({_items(len(groups[group]))})" for group in near or list(groups)[:10])
+    listed = ", ".join(
+        f"{group!r} ({(size := len(groups[group]))} item{'s' * (size != 1)})"
+        for group in near or list(groups)[:10]
+    )
     raise UnknownName(f"unknown group {name!r}; {'nearest' if near else 'largest'}: {listed}")
-
-
-def _items(number: int) -> str:
-    return "1 item" if number == 1 else f"{number} items"
 
 
 def _top(name: str, n: int | None, codes: NDArray[Any], n_ids: int) -> NDArray[np.int64]:
     if n is None:
         return np.arange(n_ids)
     n = whole_number(name, n, at_least=1)
-    counts = np.zeros(n_ids, np.int64)
-    for start in range(0, len(codes), _BLOCK):
-        counts += np.bincount(codes[start : start + _BLOCK], minlength=n_ids)
-    return np.sort(most_first(counts)[:n])
+    return np.sort(most_first(np.bincount(codes, minlength=n_ids))[:n])
 
 
 def _keep(old: Interactions, users: NDArray[np.int64], items: NDArray[np.int64]) -> Interactions:
-    new_user, new_item = places(users, len(old.user_ids)), places(items, len(old.item_ids))
-    parts = []
-    for start in range(0, max(len(old.users), 1), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        user, item = new_user[old.users[rows]], new_item[old.items[rows]]
-        kept = (user >= 0) & (item >= 0)
-        parts.append((user[kept], item[kept], old.attracted[rows][kept]))
-    user_codes, item_codes, attracted = (np.concatenate(column) for column in zip(*parts, strict=True))
+    new_users = places(users, len(old.user_ids))[old.users]
+    new_items = places(items, len(old.item_ids))[old.items]
+    kept = (new_users >= 0) & (new_items >= 0)
     # The gaps that items left out leave in the ranks are closed: twice sorted is ranked.
     ranks = old.item_ranks[items] if old.item_ranks.size else old.item_ranks
     return replace(
         old,
-        users=user_codes,
-        items=item_codes,
-        attracted=attracted,
+        users=new_users[kept],
+        items=new_items[kept],
+        attracted=old.attracted[kept],
         user_ids=tuple(old.user_ids[user] for user in users.tolist()),
         item_ids=tuple(old.item_ids[item] for item in items.tolist()),
         item_names=old.item_names and tuple(old.item_names[item] for item in items.tolist()),

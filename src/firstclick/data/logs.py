@@ -15,9 +15,7 @@ from firstclick.errors import InvalidInput
 from firstclick.extras import needed_by
 from firstclick.files.delimited import read_rows
 from firstclick.files.progress import Progress, silent
-from firstclick.files.reading import as_path, reading
-
-PARQUET = (".parquet", ".pq")
+from firstclick.files.reading import PARQUET, as_path, reading
 
 _BLOCK = 1 << 16
 

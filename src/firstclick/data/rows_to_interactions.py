@@ -25,7 +25,11 @@ _INTEGER = re.compile(r"-?[0-9]{1,4000}")
 
 def wanted_columns(**columns: Column | None) -> dict[str, Column]:
     """The columns that are given, by what they hold; a text of digits is the number it writes."""
-    return {kind: _column(column) for kind, column in columns.items() if column is not None}
+    return {
+        kind: int(column) if isinstance(column, str) and re.fullmatch("[0-9]{1,19}", column) else column
+        for kind, column in columns.items()
+        if column is not None
+    }
 
 
 def positions(owner: str, wanted: Mapping[str, Column], names: Sequence[str]) -> dict[str, int]:
@@ -67,7 +71,7 @@ def gather(
     A cell that is wrong raises InvalidInput beginning with `where` of its row; `hint` goes with row 1, and
     `empty` is what is said of a log without rows.
     """
-    users, items = _Codes(), _Codes()
+    users, items = (_Codes(f"empty {kind} id in column {wanted[kind]}") for kind in ("user", "item"))
     user_codes, item_codes, attracted = array("i"), array("i"), bytearray()
     names: dict[int, str] = {}
     groups: dict[int, tuple[str, ...]] = {}
@@ -83,9 +87,8 @@ def gather(
                 names[item] = name
             if group_at is not None and item not in groups and (found := _groups(cells[group_at])):
                 groups[item] = found
-        except _EmptyId:
-            kind = "item" if _text(cells[user_at]) else "user"
-            raise InvalidInput(f"{where(number)}: empty {kind} id in column {wanted[kind]}") from None
+        except InvalidInput as error:
+            raise error.within(where(number)) from None
         except TypeError:  # from the dictionaries: a list, say, cannot be a key
             raise InvalidInput(
                 f"{where(number)}: ids must be text or numbers, got {quoted(cells[user_at])} and "
@@ -118,10 +121,6 @@ def gather(
     )
 
 
-class _EmptyId(Exception):
-    pass
-
-
 class _NotANumber(Exception):
     pass
 
@@ -129,20 +128,19 @@ class _NotANumber(Exception):
 class _Codes(dict[Any, int]):
     """Cell of an id -> code in order of first appearance; a new cell gets its code on the way."""
 
-    def __init__(self) -> None:
+    def __init__(self, if_empty: str) -> None:
         self.ids: list[str] = []
+        self.if_empty = if_empty
 
     def __missing__(self, cell: Any) -> int:
         name = _text(cell)
         if not name:
-            raise _EmptyId
-        if name in self:
-            code = self[name]
-        else:
-            code = self[name] = len(self.ids)
+            raise InvalidInput(self.if_empty)
+        if name not in self:
+            self[name] = len(self.ids)
             self.ids.append(name)
-        self[cell] = code
-        return code
+        self[cell] = self[name]
+        return self[name]
 
 
 def _text(cell: Any) -> str:
@@ -175,12 +173,6 @@ def _number(cell: Any) -> float:
     if not isfinite(value) or (isinstance(cell, str) and "_" in cell):
         raise _NotANumber(cell)
     return value
-
-
-def _column(column: Column) -> Column:
-    if isinstance(column, str):
-        return int(column) if column.isascii() and column.isdigit() and len(column) < 20 else column
-    return column
 
 
 def _position(owner: str, column: Column, names: Sequence[str]) -> int:

@@ -63,7 +63,8 @@ class FeedbackScenario:
         self.item_ranks = None if item_ranks is None else np.asarray(item_ranks, np.int64)
         if pick == "source" and (self.item_ranks is None or self.item_ranks.shape != (columns,)):
             raise InvalidInput(f"pick 'source' needs item_ranks, one for each of {columns} items")
-        self._halves = _Halves(self.matrix, with_replacement)
+        # The two parts of the users, and the features that the first part taught, by rank; of the latest run.
+        self._halves: dict[tuple[int, int], tuple[Any, Any, dict[int, Floats]]] = {}
         self._latest: tuple[tuple[int, int], Stage] | None = None
 
     def resized(self, n_items: int, rank: int | None) -> "FeedbackScenario":
@@ -83,7 +84,11 @@ class FeedbackScenario:
 
     def _make(self, seed: int, run: int) -> Stage:
         items = self._items(seed, run)
-        train, test, taught = self._halves.of(seed, run)
+        if (seed, run) not in self._halves:
+            self._halves.clear()
+            halves = split(self.matrix, seed, run=run, with_replacement=self.with_replacement)
+            self._halves[seed, run] = *halves, {}
+        train, test, taught = self._halves[seed, run]
         features = None
         if self.rank is not None and self.cut_first:
             features = self._features(train[:, items])
@@ -108,18 +113,3 @@ class FeedbackScenario:
             assert self.item_ranks is not None
             return np.argsort(self.item_ranks, kind="stable")[: self.n_items]
         return most_attractive(self.matrix, self.n_items)
-
-
-class _Halves:
-    """The two parts of the users, and the features that the first part taught, by rank; of the latest run."""
-
-    def __init__(self, matrix: sparse.csr_matrix, with_replacement: bool) -> None:
-        self._matrix, self._with_replacement = matrix, with_replacement
-        self._key: tuple[int, int] | None = None
-        self._found: tuple[sparse.csr_matrix, sparse.csr_matrix, dict[int, Floats]] | None = None
-
-    def of(self, seed: int, run: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix, dict[int, Floats]]:
-        if self._found is None or self._key != (seed, run):
-            train, test = split(self._matrix, seed, run=run, with_replacement=self._with_replacement)
-            self._key, self._found = (seed, run), (train, test, {})
-        return self._found

@@ -97,16 +97,11 @@ def _attracted(
 
     chance = stream(seed, "synthetic", "chance")
     step = max(1, _BLOCK // n_items)
-    columns, counts = [], [np.zeros(1, dtype=np.int64)]
+    blocks = []
     for start in range(0, n_users, step):
         block = interest[start : start + step]
         noise = chance.standard_normal((len(block), n_items), dtype=np.float32)
         noise *= math.sqrt(1 - ACTIVITY - TASTE)
         noise += block[:, groups]
-        hits = noise > bar
-        columns.append(np.nonzero(hits)[1].astype(np.int32))
-        counts.append(np.count_nonzero(hits, axis=1))
-    indices = np.concatenate(columns)
-    indptr = np.cumsum(np.concatenate(counts))
-    ones = np.ones(len(indices), dtype=np.uint8)
-    return sparse.csr_matrix((ones, indices, indptr), shape=(n_users, n_items))
+        blocks.append(sparse.csr_matrix(noise > bar, dtype=np.uint8))
+    return sparse.vstack(blocks, format="csr")

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import Any
 
@@ -17,9 +17,6 @@ from firstclick.experiments.file import ALL, Experiment, Training
 from firstclick.experiments.loop import log_spaced
 from firstclick.policies.base import Policy
 from firstclick.source_code import code_hash, installed_versions
-
-# Of worlds that come with their features.
-NO_TRAINING = Training()
 
 FORMAT = "firstclick cell 2"
 
@@ -38,7 +35,7 @@ class Setting:
     k: int
     steps: int
     seed: int
-    training: Training = NO_TRAINING
+    training: Training = field(default_factory=Training)  # of worlds that have their features: nothing
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from firstclick.experiments.cells import Cell, Setting, plan, settings_of
 from firstclick.experiments.dataset import Dataset
 from firstclick.experiments.engines import Engine, engine_named
 from firstclick.experiments.file import Experiment, Training
-from firstclick.experiments.folder import CELLS, alone_in, check_folder, write_manifest
+from firstclick.experiments.folder import CELLS, alone_in
 from firstclick.experiments.loop import Beside, Record, Speed
 from firstclick.experiments.results import MEASURES, Results, as_csv, gather
 from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
@@ -61,9 +61,7 @@ def conduct(
     folder = as_path(folder)
     engine = engine_named(engine, 1) if isinstance(engine, str) else engine
     cells = plan(experiments, datasets)
-    check_folder(folder)
-    with alone_in(folder):
-        write_manifest(folder, _manifest(experiments, datasets) | (about or {}), overwrite=overwrite)
+    with alone_in(folder, _manifest(experiments, datasets) | (about or {}), overwrite=overwrite):
         store = CellStore(folder / CELLS, beside_numpy=beside_numpy is not None)
         stages = _Stages(datasets)
         played = play_cells(cells, stages, engine, store=store, watch=watch, beside=beside_numpy)
@@ -74,8 +72,9 @@ def conduct(
             if dataset.source in experiment.data
             for setting in settings_of(experiment, dataset)
         ]
-        for name, rows in (("results.csv", _means), ("runs.csv", _runs)):
-            write_whole(folder / name, as_csv(row for one in comparisons for row in rows(one)))
+        means = (_place(one) | row for one in comparisons for row in one.results.rows())
+        write_whole(folder / "results.csv", as_csv(means))
+        write_whole(folder / "runs.csv", as_csv(row for one in comparisons for row in _runs(one)))
     return comparisons
 
 
@@ -144,11 +143,6 @@ def _place(comparison: Comparison) -> dict[str, Any]:
         "experiment": comparison.experiment.name, "dataset": comparison.dataset.title, "group": setting.group,
         "items": setting.n_items, "rank": setting.rank, "k": setting.k,
     }  # fmt: skip
-
-
-def _means(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """Means and standard errors over runs, at every recorded step."""
-    return (_place(comparison) | row for row in comparison.results.rows())
 
 
 def _runs(comparison: Comparison) -> Iterator[dict[str, Any]]:

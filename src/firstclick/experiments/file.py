@@ -103,8 +103,10 @@ def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Exp
         if key not in content:
             raise InvalidInput(f"{key} is missing; see `firstclick run --help` for an example")
     data = tuple(_source(entry) for entry in _list(content["data"]))
-    policies = _policies("policies", content["policies"])
-    extras = _policies("extras", content.get("extras", []))
+    policies, extras = content["policies"], content.get("extras", [])
+    for key, entries in (("policies", policies), ("extras", extras)):
+        if not isinstance(entries, list):
+            raise InvalidInput(f"must be a list of policies, got {quoted(entries)}", key)
     items = tuple(_items(entry) for entry in _list(content.get("items", ALL)))
     for key, values in (("data", data), ("policies", policies), ("items", items)):
         if not values:
@@ -113,8 +115,8 @@ def experiment_of(content: Mapping[str, Any], *, name: str, beside: Path) -> Exp
         name=name,
         title=_text("title", content.get("title", name)),
         data=data,
-        policies=policies,
-        extras=extras,
+        policies=tuple(policies),
+        extras=tuple(extras),
         items=items,
         rank=_counts("rank", content.get("rank", 20)),
         k=_counts("k", content.get("k", 4)),
@@ -145,18 +147,10 @@ def _source(entry: Any) -> Source:
             f'data must be text such as "movielens", or {{source = "table", ...}}, got {quoted(entry)}'
         )
     named = type(make_source(entry["source"]))
-    return named.from_text({key: _written(value) for key, value in entry.items() if key != "source"})
-
-
-def _written(value: Any) -> str:
-    """The value as text; one that Python does not write out is refused by its rule all the same."""
-    return value if isinstance(value, str) else quoted(value, 1000)
-
-
-def _policies(name: str, entries: Any) -> tuple[Policy, ...]:
-    if not isinstance(entries, list):
-        raise InvalidInput(f"must be a list of policies, got {quoted(entries)}", name)
-    return tuple(make_policy(entry) for entry in entries)
+    # A value that Python does not write out is refused by its rule all the same.
+    texts = {key: value if isinstance(value, str) else quoted(value, 1000) for key, value in entry.items()}
+    del texts["source"]
+    return named.from_text(texts)
 
 
 def _list(value: Any) -> list[Any]:

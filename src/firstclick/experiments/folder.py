@@ -45,8 +45,12 @@ def check_folder(folder: Path) -> None:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Nobody else works in the folder meanwhile; a lock that a killed process left does not count."""
+def alone_in(folder: Path, manifest: dict[str, Any], *, overwrite: bool) -> Iterator[None]:
+    """The folder has this manifest, and nobody else works in it; a lock that a killed process left is none.
+
+    Results of a call with another manifest are removed, or refused; cells are kept.
+    """
+    check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("w") as file:
         alone = True
@@ -57,12 +61,11 @@ def alone_in(folder: Path) -> Iterator[None]:
                 f"another process is at work in {folder}; wait for it, or name another folder (a script of "
                 "your own must start under `if __name__ == '__main__':`)"
             )
+        _write_manifest(folder, {"format": FORMAT} | manifest, overwrite)
         yield
 
 
-def write_manifest(folder: Path, content: dict[str, Any], *, overwrite: bool) -> None:
-    """The manifest is `content`; results of a call with another one are removed, or refused, cells kept."""
-    manifest = {"format": FORMAT} | content
+def _write_manifest(folder: Path, manifest: dict[str, Any], overwrite: bool) -> None:
     if _manifest_in(folder) not in (None, manifest):
         if not overwrite:
             raise InvalidInput(

@@ -1,5 +1,6 @@
 """One run of one policy: the compiled loop, the blocks it is played in, and what it gives."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -172,9 +173,8 @@ class Task:
         policy, player, ground = self._begin()
         tally = Tally(np.zeros(3), np.zeros(world.n_items, np.int64), steps - max(steps // 10, 1))
         loop = compiled(play, type(policy))
-        loop(
-            player, ground, tally, 0, 0
-        )  # Compiles, or loads from the cache: not part of the time of a step.
+        # Compiles, or loads from the cache: not part of the time of a step.
+        loop(player, ground, tally, 0, 0)
         report(0)
         curve = np.empty((len(self.recorded), 3))
         seconds, done, block = 0.0, 0, FIRST_BLOCK
@@ -220,9 +220,8 @@ class Task:
         arrays = world.arrays()
         if policy.learns_row:
             row = np.empty(world.n_items, np.uint8)
-            compiled(look_at_row, type(policy))(
-                arrays, stream_key(self.seed, "run", self.run, "first row"), row
-            )
+            row_key = stream_key(self.seed, "run", self.run, "first row")
+            compiled(look_at_row, type(policy))(arrays, row_key, row)
             policy.learn_row(state, row)
         player = Player(
             numbers, state, catalog, NO_LIMITS, known_of(world, arrays, policy), policy.click_model.kind,
@@ -231,8 +230,8 @@ class Task:
         return policy, player, Ground(arrays, self.optimal, new_memo(k), world_key)
 
 
-def _by_name(counts: NDArray[np.int64], names: Any) -> dict[str, int]:
-    total: dict[str, int] = {}
+def _by_name(counts: NDArray[np.int64], names: Any) -> Counter[str]:
+    total: Counter[str] = Counter()
     for item in np.flatnonzero(counts).tolist():
-        total[names[item]] = total.get(names[item], 0) + int(counts[item])
+        total[names[item]] += int(counts[item])
     return total

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
@@ -239,9 +240,9 @@ def gather(
 def _most_shown(
     counts: Sequence[Mapping[str, int]], called: Callable[[str], str], slates: int, most: int
 ) -> tuple[Shown, ...]:
-    total: dict[str, int] = {}
+    total: Counter[str] = Counter()
     for count in counts:
         for item, times in count.items():
-            total[called(item)] = total.get(called(item), 0) + times
+            total[called(item)] += times
     ranked = sorted(total.items(), key=lambda entry: (-entry[1], entry[0]))
     return tuple(Shown(item, times / slates) for item, times in ranked[:most])

@@ -11,15 +11,12 @@ from firstclick.experiments.cells import Cell, recorded_steps
 from firstclick.experiments.engines import Engine
 from firstclick.experiments.loop import Beside, Record, Task
 from firstclick.experiments.store import CellStore
+from firstclick.files.progress import Progress, silent
 from firstclick.worlds.base import Stage
 
 # Runs of a setting that are timed beside another implementation: enough for a median, and few for a sweep of
 # short cells.
 RUNS_TIMED = 3
-
-
-def _nothing(done: int, total: int) -> None:
-    pass
 
 
 @dataclass(frozen=True)
@@ -29,8 +26,8 @@ class Watch:
     Steps of cells that were found finished count as done.
     """
 
-    begins: Callable[[int, int], Any] = _nothing
-    steps: Callable[[int, int], Any] = _nothing
+    begins: Progress = silent
+    steps: Progress = silent
 
 
 UNWATCHED = Watch()
@@ -51,10 +48,8 @@ def play_cells(
     `stage_of` is asked once for neighbours of one setting and run. `recorded` gives the steps at which curves
     are recorded, of so many. With `beside` the first runs are timed beside another implementation.
     """
-    found: dict[int, Record] = {}
-    for number, cell in enumerate(cells):
-        if store is not None and (record := store.load(cell)) is not None:
-            found[number] = record
+    loaded = {number: store.load(cell) for number, cell in enumerate(cells)} if store else {}
+    found = {number: record for number, record in loaded.items() if record is not None}
     total = sum(cell.setting.steps for cell in cells)
     done = sum(cells[number].setting.steps for number in found)
     watch.begins(len(found), len(cells))

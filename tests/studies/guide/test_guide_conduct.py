@@ -1,6 +1,7 @@
 """A comparison is played cell by cell, and goes on where it stopped."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from firstclick.errors import InvalidInput
 from firstclick.experiments.engines import engine_named, play_here
 from firstclick.experiments.runner import Watch
 from firstclick.studies.guide.conduct import compare, policies_named
-from firstclick.studies.guide.standings import COLUMNS, Standing, as_csv, from_csv, lines_of
+from firstclick.studies.guide.fitting import Contender
+from firstclick.studies.guide.standings import COLUMNS, as_csv, from_csv, lines_of
 from firstclick.studies.guide.stock import StockWorld, stock_worlds
 
 WORLDS = stock_worlds(["few-items", "types"])
@@ -112,7 +114,8 @@ def test_what_cannot_be_played_is_refused_before_anything_is_written(policies, t
 
 def standing(policy, *regret, reason=""):
     world = StockWorld("few-items", "blb", 2, "A world.")
-    return Standing(world, policy, policy, np.array(regret, float), reason)
+    named = SimpleNamespace(label=policy)
+    return Contender(world, policy, named, "blb", 4, None, reason, np.array(regret, float))
 
 
 def test_lines_compare_with_the_best_and_with_random_order():

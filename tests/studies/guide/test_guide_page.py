@@ -1,13 +1,16 @@
 """The table and the picture of the guide."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
 from firstclick.report.figures import figure_bytes
 from firstclick.studies.guide.figure import OWN, SCALE, color_of, guide_figure
+from firstclick.studies.guide.fitting import Contender
 from firstclick.studies.guide.page import guide_page, guide_table, leaders_table, share_in_words
-from firstclick.studies.guide.standings import Standing, lines_of
+from firstclick.studies.guide.standings import lines_of
 from firstclick.studies.guide.stock import stock_worlds
 
 
@@ -22,14 +25,15 @@ def lines():
         "top-rank": ([40, 41], [90, 95]),
         "random": ([100, 120], [100, 120]),
     }
-    standings = []
+    played = []
     for place, world in enumerate((few, topics)):
         for name, given in regrets.items():
             regret = given[place]
             policy = "top-rank:horizon=50" if name == "top-rank" else name
             reason = "" if regret else f"{name} needs features, and this world has none"
-            standings.append(Standing(world, name, policy, np.array(regret or [], float), reason))
-    return lines_of(standings, 50)
+            named, regret = SimpleNamespace(label=policy), np.array(regret or [], float)
+            played.append(Contender(world, name, named, world.spec, 16, None, reason, regret))
+    return lines_of(played, 50)
 
 
 def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_marked(lines):

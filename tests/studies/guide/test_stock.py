@@ -17,9 +17,7 @@ OURS = {name: cls for name, cls in policy_classes().items() if cls.__module__.st
 
 def fitted(name, *specs, steps=500):
     (world,) = stock_worlds([name])
-    return {
-        one.given.label: one for one in contenders([make_policy(spec) for spec in specs], world, steps, 1)
-    }
+    return {one.asked: one for one in contenders([make_policy(spec) for spec in specs], world, steps, 1)}
 
 
 @pytest.mark.parametrize("world", STOCK, ids=lambda world: world.name)
@@ -82,7 +80,7 @@ def test_worlds_are_found_by_name():
 
 def test_policies_are_told_what_their_papers_assume_known_and_nothing_else():
     told = fitted("by-position", *OURS)
-    changed = {name: one.policy.label for name, one in told.items() if one.policy != one.given}
+    changed = {name: one.policy.label for name, one in told.items() if one.policy.label != one.asked}
     assert changed == {
         **{name: f"{name}:horizon=500" for name in
            ("batch-rank", "bubble-rank", "cascade-ducb", "cascade-swucb", "recur-rank", "top-rank")},

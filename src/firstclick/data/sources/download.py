@@ -25,7 +25,6 @@ _BLOCK = 1 << 16
 class Archive:
     """A zip file at an address, with the checksum its owner states and the terms to agree to first."""
 
-    name: str
     title: str
     address: str
     md5: str
@@ -43,7 +42,6 @@ class Archive:
 
 ARCHIVES = {
     "movielens-1m": Archive(
-        name="movielens-1m",
         title="MovieLens 1M",
         address="https://files.grouplens.org/datasets/movielens/ml-1m.zip",
         md5="c4d9eecfca2ab87c1945afe126590906",
@@ -168,14 +166,12 @@ def _cut(what: str, done: int, total: int) -> WorkFailed:
 
 
 def _check(archive: Archive, part: Path) -> None:
-    digest = hashlib.md5(usedforsecurity=False)
     with part.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    if digest.hexdigest() != archive.md5:
+        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if found != archive.md5:
         part.unlink()
         raise WorkFailed(
-            f"{archive.address}: expected a file with md5 {archive.md5}, got {digest.hexdigest()}; it was "
+            f"{archive.address}: expected a file with md5 {archive.md5}, got {found}; it was "
             "thrown away: run it again, and if that does not help, ask the owner of the address"
         )
 

@@ -35,13 +35,14 @@ class Lines:
                 self._advance(len(block))
                 if not rest and number == 1:
                     block = block.removeprefix(b"\xef\xbb\xbf")
-                    self._refuse_markup(block)
+                    if block[:100].decode("latin-1").lstrip().lower().startswith(MARKUP):
+                        raise self.error(1, "a web page, not data; fetch the file itself")
                 block = rest + block
                 # The last line that is not blank waits for the next block, which may end it.
                 end = block.rstrip().rfind(b"\n") + 1
                 rest = block[end:]
                 if end:
-                    lines = _split(block[: end - 1])
+                    lines = block[:end].replace(b"\r\n", b"\n").split(b"\n")[:-1]
                     yield number, lines
                     number += len(lines)
                 elif len(rest) > LONGEST_LINE:
@@ -68,10 +69,6 @@ class Lines:
         hint = "; the file ends within this line: is it complete?" if number == self._without_end else ""
         return InvalidInput(f"{self.name} line {number}: {problem}{hint}")
 
-    def _refuse_markup(self, block: bytes) -> None:
-        if block[:100].decode("latin-1").lstrip().lower().startswith(MARKUP):
-            raise self.error(1, "a web page, not data; fetch the file itself")
-
 
 def lines_of(files: Mapping[str, Path], progress: Progress) -> dict[str, Lines]:
     """The lines of each file, by what it holds; progress counts the bytes of them all."""
@@ -86,9 +83,3 @@ def lines_of(files: Mapping[str, Path], progress: Progress) -> dict[str, Lines]:
         progress(done, total)
 
     return {what: Lines(path, advance) for what, path in files.items()}
-
-
-def _split(block: bytes) -> list[bytes]:
-    if b"\r" in block:
-        return [line.removesuffix(b"\r") for line in block.split(b"\n")]
-    return block.split(b"\n")

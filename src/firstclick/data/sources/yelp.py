@@ -150,10 +150,10 @@ def _records(lines: Lines) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in lines:
         try:
             record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError
         except (ValueError, RecursionError):
             raise lines.error(number, f"expected one JSON object, got {line[:40]!r}") from None
-        if not isinstance(record, dict):
-            raise lines.error(number, f"expected one JSON object, got {line[:40]!r}")
         yield number, record
 
 

@@ -11,14 +11,15 @@ from itertools import islice
 from queue import SimpleQueue
 from threading import Event, Lock
 from time import monotonic
-from typing import Any, Generic
+from typing import Any
 
 from distributed import CancelledError, Client, Future, KilledWorker, get_worker
 from distributed.protocol.pickle import dumps, loads
 
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.experiments.engines.dask_cluster import connected, quiet
-from firstclick.experiments.engines.engine import POLL_SECONDS, Playable, Report, T
+from firstclick.experiments.engines.engine import POLL_SECONDS, Played, Report
+from firstclick.experiments.loop import Task
 
 # How often to look whether the cluster has grown or shrunk.
 COUNT_SECONDS = 1.0
@@ -42,7 +43,7 @@ STAGES_KEPT = 2
 MOST_DEATHS = 5
 
 
-def play_on_dask(tasks: Iterator[Playable[T]], report: Report, address: str | None, jobs: int) -> Iterator[T]:
+def play_on_dask(tasks: Iterator[Task], report: Report, address: str | None, jobs: int) -> Iterator[Played]:
     """Play tasks on the cluster at `address`; without one, on `jobs` processes of this machine.
 
     Tasks are made only as they are needed: one more than the cluster can play at once, or as many short ones
@@ -87,10 +88,10 @@ class _Shared:
 
 
 @dataclass
-class _Sent(Generic[T]):
+class _Sent:
     """Tasks of one stage on their way, to which worker, and how many of their steps have been reported."""
 
-    tasks: list[Playable[T]]
+    tasks: list[Task]
     shared: _Shared
     worker: str
     future: Future
@@ -104,22 +105,22 @@ class _Sent(Generic[T]):
         return more
 
 
-class _Supply(Generic[T]):
+class _Supply:
     """The tasks that are still to be sent; each is made when somebody looks for it."""
 
-    def __init__(self, tasks: Iterator[Playable[T]]) -> None:
+    def __init__(self, tasks: Iterator[Task]) -> None:
         self._tasks = tasks
-        self._made: deque[Playable[T]] = deque()
+        self._made: deque[Task] = deque()
 
-    def first(self) -> Playable[T] | None:
+    def first(self) -> Task | None:
         if not self._made:
             self._made.extend(islice(self._tasks, 1))
         return self._made[0] if self._made else None
 
-    def take(self) -> Playable[T]:
+    def take(self) -> Task:
         return self._made.popleft()
 
-    def give_back(self, tasks: list[Playable[T]]) -> None:
+    def give_back(self, tasks: list[Task]) -> None:
         self._made.extendleft(reversed(tasks))
 
 
@@ -138,10 +139,10 @@ class _Player:
         self._topic = f"firstclick {client.id}"
         client.subscribe_topic(self._topic, lambda event: self._heard.put(event[1]))
 
-    def play(self, tasks: Iterator[Playable[T]]) -> Iterator[T]:
+    def play(self, tasks: Iterator[Task]) -> Iterator[Played]:
         """The results, as they end."""
         supply = _Supply(tasks)
-        waiting: dict[int, _Sent[T]] = {}
+        waiting: dict[int, _Sent] = {}
         sent = 0
         while waiting or supply.first():
             if not self._threads or monotonic() > self._counted + COUNT_SECONDS:
@@ -179,7 +180,7 @@ class _Player:
         threads = sum(self._threads.values())
         return threads and threads + max(1, int(threads * min(self._bundle_size(), 1)))
 
-    def _bundle(self, supply: _Supply[T]) -> list[Playable[T]]:
+    def _bundle(self, supply: _Supply) -> list[Task]:
         """The next tasks to send, all of one stage; none if there are none, or no room for their stage."""
         first = supply.first()
         if first is None or not self._has_room(first.stage):
@@ -203,7 +204,7 @@ class _Player:
         for key in idle[: max(len(self._stages) - most, 0)]:
             del self._stages[key]
 
-    def _send(self, number: int, tasks: list[Playable[T]]) -> _Sent[T]:
+    def _send(self, number: int, tasks: list[Task]) -> _Sent:
         stage = tasks[0].stage
         if id(stage) not in self._stages:
             self._stages[id(stage)] = _Shared(stage, self._scatter(stage))
@@ -212,7 +213,7 @@ class _Player:
         shared.waiting += 1
         return _Sent(tasks, shared, *self._submit(number, tasks, shared))
 
-    def _finish(self, sent: _Sent[T], played: int) -> list[Playable[T]]:
+    def _finish(self, sent: _Sent, played: int) -> list[Task]:
         """Forget a bundle of which so many tasks are played; gives the others."""
         self._waiting_for[sent.worker] -= 1
         sent.shared.waiting -= 1
@@ -230,9 +231,9 @@ class _Player:
                 self._count_threads()  # It was the worker, if the scheduler still answers.
         raise self._no_workers() from None
 
-    def _submit(self, number: int, tasks: list[Playable[T]], shared: _Shared) -> tuple[str, Future]:
+    def _submit(self, number: int, tasks: list[Task], shared: _Shared) -> tuple[str, Future]:
         """Send tasks to the worker that has fewest: dask would send all to the one that holds their stage."""
-        light = dumps([replace(task, stage=None) for task in tasks])
+        light = dumps([replace(task, stage=None) for task in tasks])  # type: ignore[arg-type]
         worker = min(self._threads, key=lambda one: self._waiting_for[one] / self._threads[one], default="")
         future = self._client.submit(
             _play_there, light, shared.future, self._topic, number, pure=False,
@@ -242,7 +243,7 @@ class _Player:
         future.add_done_callback(lambda future: self._ended.set())
         return worker, future
 
-    def _send_again(self, number: int, sent: _Sent[T]) -> None:
+    def _send_again(self, number: int, sent: _Sent) -> None:
         self._count_threads()
         if sent.deaths >= MOST_DEATHS:
             raise WorkFailed(
@@ -254,7 +255,7 @@ class _Player:
         self._waiting_for[sent.worker] -= 1
         sent.worker, sent.future = self._submit(number, sent.tasks, sent.shared)
 
-    def _news(self, waiting: dict[int, _Sent[T]]) -> int:
+    def _news(self, waiting: dict[int, _Sent]) -> int:
         """The number of steps that workers have reported and we have not."""
         more = 0
         while not self._heard.empty():

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing import resource_tracker
 from typing import Any
 
 from firstclick.errors import WorkFailed
-from firstclick.experiments.engines.engine import POLL_SECONDS, Playable, Report, T
+from firstclick.experiments.engines.engine import POLL_SECONDS, Played, Report
+from firstclick.experiments.loop import Task
 
 _done: Any = None
 
@@ -34,7 +36,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _play_in_worker(task: Playable[T]) -> T:
+def _play_in_worker(task: Task) -> Played:
     def report(steps: int) -> None:
         with _done.get_lock():
             _done.value += steps
@@ -57,39 +59,34 @@ def deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def play_in_processes(tasks: Iterator[Playable[T]], report: Report, jobs: int) -> Iterator[T]:
+def play_in_processes(tasks: Iterator[Task], report: Report, jobs: int) -> Iterator[Played]:
     """Play tasks in `jobs` processes. Tasks are made only as they are needed: their data can be large."""
     # Spawn, not fork: a forked child would inherit the threads of BLAS in an unknown state.
     context = multiprocessing.get_context("spawn")
     done = context.Value("q", 0)
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(done,))
-    waiting: set[Future[T]] = set()
-    reported, finished_all = 0, False
+    waiting: set[Future[Played]] = set()
+    reported = 0
     try:
-        exhausted = False
-        while waiting or not exhausted:
-            while not exhausted and len(waiting) < jobs + 1:
-                task = next(tasks, None)
-                if task is None:
-                    exhausted = True
-                else:
-                    with deaf_to_interrupts():
-                        waiting.add(pool.submit(_play_in_worker, task))
+        while True:
+            for task in islice(tasks, jobs + 1 - len(waiting)):
+                with deaf_to_interrupts():
+                    waiting.add(pool.submit(_play_in_worker, task))
+            if not waiting:
+                return
             finished, waiting = wait(waiting, POLL_SECONDS, FIRST_COMPLETED)
             now = done.value
             report(now - reported)
             reported = now
             for future in finished:
                 yield future.result()
-        finished_all = True
     except BrokenProcessPool:
         raise WorkFailed(
             "a worker process died (out of memory?); try fewer --jobs. In a script of your own, call "
             "simulate(jobs=...) under `if __name__ == '__main__':`"
         ) from None
     finally:
-        if not finished_all:
-            # Not asked to stop: a worker that compiles would not hear it for half a minute.
-            for process in list((pool._processes or {}).values()):
-                process.kill()
+        # Not asked to stop: a worker that compiles would not hear it for half a minute.
+        for process in list((pool._processes or {}).values()) if waiting else ():
+            process.kill()
         pool.shutdown(wait=True, cancel_futures=True)

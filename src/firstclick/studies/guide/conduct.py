@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from firstclick.experiments.cells import Cell, Setting
 from firstclick.experiments.engines import Engine, engine_named
-from firstclick.experiments.folder import CELLS, alone_in, check_folder, write_manifest
-from firstclick.experiments.loop import log_spaced
+from firstclick.experiments.folder import CELLS, alone_in
 from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.experiments.store import CellStore
 from firstclick.files.reading import as_path
@@ -20,7 +20,7 @@ from firstclick.registry import make_policy, policy_classes
 from firstclick.source_code import installed_versions
 from firstclick.studies.guide.families import FLOOR, in_order
 from firstclick.studies.guide.fitting import Contender, contenders
-from firstclick.studies.guide.standings import Standing, as_csv, lines_of
+from firstclick.studies.guide.standings import as_csv, lines_of
 from firstclick.studies.guide.stock import StockWorld
 from firstclick.validation.whole_number import seed_number, whole_number
 from firstclick.worlds.base import Stage
@@ -49,7 +49,7 @@ def compare(
     seed: int = SEED,
     overwrite: bool = False,
     watch: Watch = UNWATCHED,
-) -> list[Standing]:
+) -> list[Contender]:
     """Every policy in every world, `runs` times, each time in another world of its kind.
 
     The policies are those of `policies_named`. Cells finished in the folder already are not played again. The
@@ -61,7 +61,6 @@ def compare(
     steps = whole_number("steps", steps, at_least=1)
     runs = whole_number("runs", runs, at_least=1)
     seed = seed_number(seed)
-    check_folder(folder)
     fitted = [one for world in worlds for one in contenders(list(policies), world, steps, seed)]
 
     def cells_of(one: Contender) -> list[Cell]:
@@ -79,20 +78,13 @@ def compare(
         dict.fromkeys(cell for one in fitted for cell in cells_of(one)),
         key=lambda cell: (order.index(cell.setting.dataset), cell.run, cell.data),
     )
-    with alone_in(folder):
-        write_manifest(folder, _manifest(fitted, worlds, steps, runs, seed), overwrite=overwrite)
+    with alone_in(folder, _manifest(fitted, worlds, steps, runs, seed), overwrite=overwrite):
         store = CellStore(folder / CELLS)
-        played = play_cells(cells, stage_of, engine, recorded=log_spaced, store=store, watch=watch)
+        played = play_cells(cells, stage_of, engine, store=store, watch=watch)
         regret = {cell: record.expected_regret[-1] for cell, record in zip(cells, played, strict=True)}
-        standings = [
-            Standing(
-                one.world, one.given.label, one.policy.label,
-                np.array([regret[cell] for cell in cells_of(one)]), one.reason,
-            )
-            for one in fitted
-        ]  # fmt: skip
-        write_whole(folder / "results.csv", as_csv(lines_of(standings, steps)))
-    return standings
+        done = [replace(one, regret=np.array([regret[cell] for cell in cells_of(one)])) for one in fitted]
+        write_whole(folder / "results.csv", as_csv(lines_of(done, steps)))
+    return done
 
 
 def _manifest(

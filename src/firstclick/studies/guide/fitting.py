@@ -9,8 +9,12 @@ A parameter declared with `told=` gets what is known of the world, unless anothe
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import nan, sqrt
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from firstclick.click_models import PositionBased, Scroll
 from firstclick.errors import InvalidInput
@@ -20,17 +24,27 @@ from firstclick.studies.guide.stock import StockWorld
 from firstclick.worlds.base import Stage, World
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Contender:
-    """A policy in a stock world: as it plays there, and where exactly; or why it cannot."""
+    """A policy in a stock world: as it plays there, where exactly, and its regret; or why it cannot play."""
 
     world: StockWorld
-    given: Policy  # as it was asked for
+    asked: str  # the policy as it was asked for
     policy: Policy  # as it plays
     spec: str  # the world, with its users described as this policy reads it
     n_items: int
     n_features: int | None
     reason: str = ""  # why it does not play
+    regret: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # of each run
+
+    @property
+    def mean(self) -> float:
+        return float(self.regret.mean()) if len(self.regret) else nan
+
+    @property
+    def stderr(self) -> float:
+        runs = len(self.regret)
+        return float(self.regret.std(ddof=1) / sqrt(runs)) if runs > 1 else nan
 
 
 def contenders(policies: list[Policy], world: StockWorld, steps: int, seed: int) -> Iterator[Contender]:
@@ -46,7 +60,7 @@ def contenders(policies: list[Policy], world: StockWorld, steps: int, seed: int)
         policy = _told(given, _known(world, stage.world, steps))
         n_features = None if stage.features is None else stage.features.shape[1]
         reason = _reason(policy, world, stage)
-        yield Contender(world, given, policy, spec, stage.world.n_items, n_features, reason)
+        yield Contender(world, given.label, policy, spec, stage.world.n_items, n_features, reason)
 
 
 def _known(world: StockWorld, built: World, steps: int) -> dict[str, Any]:

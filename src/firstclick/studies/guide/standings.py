@@ -7,42 +7,14 @@ from dataclasses import asdict, dataclass
 from math import nan, sqrt
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from firstclick.errors import InvalidInput
 from firstclick.experiments.results import as_csv as rows_as_csv
 from firstclick.studies.guide.families import FLOOR
+from firstclick.studies.guide.fitting import Contender
 from firstclick.studies.guide.stock import STOCK, StockWorld
 
 # By so many standard errors of the paired difference one is clearly better than the other.
 CLEARLY = 2.0
-
-# `learner` is the policy as it was asked for, `policy` as it played. Readers of the file know both names.
-COLUMNS = (
-    "world", "learner", "policy", "steps", "runs", "expected_regret", "stderr", "share_of_random",
-    "times_best", "leads", "reason",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Standing:
-    """One policy in one world: the regret of each run, or why it did not play."""
-
-    world: StockWorld
-    asked: str  # the policy as it was asked for
-    policy: str  # as it played
-    regret: NDArray[np.float64]
-    reason: str = ""
-
-    @property
-    def mean(self) -> float:
-        return float(self.regret.mean()) if len(self.regret) else nan
-
-    @property
-    def stderr(self) -> float:
-        runs = len(self.regret)
-        return float(self.regret.std(ddof=1) / sqrt(runs)) if runs > 1 else nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +22,8 @@ class Line:
     """One cell of the table, as results.csv has it."""
 
     world: str
-    learner: str
-    policy: str
+    learner: str  # the policy as it was asked for: readers of the file know it by this name
+    policy: str  # as it played
     steps: int
     runs: int
     expected_regret: float
@@ -62,19 +34,21 @@ class Line:
     reason: str
 
 
-def lines_of(standings: Sequence[Standing], steps: int) -> list[Line]:
-    """The standings against the best and against random order, world by world."""
+COLUMNS = tuple(Line.__annotations__)
+
+
+def lines_of(played: Sequence[Contender], steps: int) -> list[Line]:
+    """All contenders against the best and against random order, world by world."""
     lines = []
-    for world in dict.fromkeys(one.world for one in standings):
-        here = [one for one in standings if one.world == world]
-        played = [one for one in here if not one.reason]
-        best = min(played, key=lambda one: one.mean)
-        floor = next(one for one in played if one.asked == FLOOR)
+    for world in dict.fromkeys(one.world for one in played):
+        here = [one for one in played if one.world == world]
+        best = min((one for one in here if not one.reason), key=lambda one: one.mean)
+        floor = next(one for one in here if one.asked == FLOOR)
         lines += [
             Line(
                 world=world.name,
                 learner=one.asked,
-                policy=one.policy,
+                policy=one.policy.label,
                 steps=steps,
                 runs=len(one.regret),
                 expected_regret=one.mean,
@@ -89,7 +63,7 @@ def lines_of(standings: Sequence[Standing], steps: int) -> list[Line]:
     return lines
 
 
-def _clearly_worse(one: Standing, best: Standing) -> bool:
+def _clearly_worse(one: Contender, best: Contender) -> bool:
     """Whether it loses more in every run, or in the mean by more than luck: runs are paired, having the same
     world and the same users for all."""
     more = one.regret - best.regret

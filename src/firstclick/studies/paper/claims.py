@@ -94,10 +94,15 @@ SHOWN = {k: Case(k=k) for k in (4, 8, 12)}
 RISING = ((SHOWN[8], SHOWN[4]), (SHOWN[12], SHOWN[8]))
 
 
-def regrets(experiment: str, word: Word, *pairs: tuple[Case, Case], measure: str = "regret") -> Criterion:
-    """The word is true of the regrets (or rewards) of the two cases of each pair."""
+def regrets(
+    experiment: str, word: Word, *pairs: tuple[Case, Case], measure: str = "regret", called: str = "",
+    note: str = "",
+) -> Criterion:  # fmt: skip
+    """The word is true of the regrets (or rewards) of the two cases of each pair; `called` names a pair."""
 
     def name(first: Case, second: Case) -> str:
+        if called:
+            return called.format(first, second)
         shared = replace(first, policy=second.policy) == second
         return f"{first.policy if shared else first} {'/' if word.is_ratio else '−'} {second}"
 
@@ -105,20 +110,15 @@ def regrets(experiment: str, word: Word, *pairs: tuple[Case, Case], measure: str
         sums = getattr(evidence, measure)
         return sums[first], sums[second]
 
-    return compared(experiment, word, {name(*pair): pair for pair in pairs}, sides)
+    return compared(experiment, word, {name(*pair): pair for pair in pairs}, sides, note)
 
 
 def best_gains_more(*pairs: tuple[Case, Case]) -> Criterion:
     """From the second case of each pair to the first, the best slate gains more clicks than the policy."""
-
-    def sides(evidence: Evidence, later: Case, earlier: Case) -> tuple[Runs, Runs]:
-        return evidence.regret[later], evidence.regret[earlier]
-
-    name = "(best slate’s clicks − expected clicks), {.k} shown − {.k} shown"
+    called = "(best slate’s clicks − expected clicks), {.k} shown − {.k} shown"
     note = "The best slate’s reward less the expected reward is the expected regret: this is the test of the "
     note += "row on regret, said in terms of reward."
-    named = {name.format(*pair): pair for pair in pairs}
-    return compared("experiment 4", INCREASES_FASTER, named, sides, note)
+    return regrets("experiment 4", INCREASES_FASTER, *pairs, called=called, note=note)
 
 
 def gap_increases(*pairs: tuple[Mapping[int | str, Case], Mapping[int | str, Case]]) -> Criterion:

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from firstclick.errors import InvalidInput
-
 # The chance that an interval misses the truth, over both of its ends.
 CHANCE = 0.05
 
@@ -41,10 +39,6 @@ def ratio_interval(numerators: Runs, denominators: Runs, chance: float = CHANCE)
     has mean zero: exact for normal runs, however the two go together. None where the mean of the
     denominators cannot be told from zero, or is negative: then every ratio, or none, fits the runs.
     """
-    if len(numerators) != len(denominators):
-        raise InvalidInput(
-            f"a ratio needs as many numerators as denominators, got {len(numerators)} and {len(denominators)}"
-        )
     bar = _bar(len(numerators), chance) ** 2
     above, below = float(np.mean(numerators)), float(np.mean(denominators))
     var_above = _covariance_of_means(numerators, numerators)
@@ -73,8 +67,6 @@ def fewest_runs(chance: float) -> int:
 
 
 def _bar(runs: int, chance: float) -> float:
-    if runs < 2:
-        raise InvalidInput(f"an interval needs at least 2 runs, got {runs}")
     return float(stdtrit(runs - 1, 1 - chance / 2))
 
 

@@ -1,13 +1,6 @@
-"""How a claim is decided: by a count, or by comparisons of paired runs.
+"""How a claim is decided: by a count, or by comparisons of paired runs. `judge.METHOD` explains the tests.
 
-A comparison is inside the limits of its word if the interval of the runs is, outside if the interval is, and
-in doubt if the interval crosses a limit. The interval trusts that runs are about normal. A sign test, which
-does not, must agree, or else the comparison is in doubt.
-
-A claim holds if all its comparisons are inside. For a false "holds" some false comparison must have passed
-its own test, so their number needs no correction (an intersection-union test). A claim does not hold if one
-is outside. One of many is outside by chance more easily, so there the chance of an error is divided by their
-number (Bonferroni).
+"Holds" is an intersection-union test; "does not hold" has Bonferroni's correction.
 """
 
 import math
