@@ -23,7 +23,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 import httpx
 
 from firstclick._version import __version__
-from firstclick.client.flow import JSON, Call, Flow, Heard, NothingHeard, Patience, Steps, encoded
+from firstclick.client.flow import Answer, Call, Flow, Patience, Steps
 from firstclick.errors import InvalidInput
 
 TIMEOUT = 10.0
@@ -107,24 +107,21 @@ class Client:
     roll_back = _waiting(Flow.roll_back)
 
     def _run(self, steps: Steps[T]) -> T:
-        heard: Heard | NothingHeard | None = None
+        answer: Answer | None = None
         while True:
             try:
-                step = steps.send(heard)
+                step = steps.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            if isinstance(step, Call):
-                heard = self._send(step)
-            else:
+            if not isinstance(step, Call):
                 self._sleep(step)
-                heard = None
-
-    def _send(self, call: Call) -> Heard | NothingHeard:
-        try:
-            return _heard(self._http.request(call.method, call.path, **_content(call)))
-        except httpx.TransportError as error:
-            return NothingHeard(_reason(error))
+                answer = None
+                continue
+            try:
+                answer = self._http.request(step.method, step.path, **step.content())
+            except httpx.TransportError as error:
+                answer = error
 
 
 class AsyncClient:
@@ -169,24 +166,21 @@ class AsyncClient:
     roll_back = _awaited(Flow.roll_back)
 
     async def _run(self, steps: Steps[T]) -> T:
-        heard: Heard | NothingHeard | None = None
+        answer: Answer | None = None
         while True:
             try:
-                step = steps.send(heard)
+                step = steps.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            if isinstance(step, Call):
-                heard = await self._send(step)
-            else:
+            if not isinstance(step, Call):
                 await self._sleep(step)
-                heard = None
-
-    async def _send(self, call: Call) -> Heard | NothingHeard:
-        try:
-            return _heard(await self._http.request(call.method, call.path, **_content(call)))
-        except httpx.TransportError as error:
-            return NothingHeard(_reason(error))
+                answer = None
+                continue
+            try:
+                answer = await self._http.request(step.method, step.path, **step.content())
+            except httpx.TransportError as error:
+                answer = error
 
 
 def _patience(attempts: int, patience: float | Patience) -> Patience:
@@ -211,19 +205,3 @@ def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
             )
         headers["Authorization"] = f"Bearer {key}"
     return {"base_url": parts, "headers": headers, "timeout": timeout}
-
-
-def _content(call: Call) -> dict[str, Any]:
-    told: dict[str, Any] = {} if call.timeout is None else {"timeout": call.timeout}
-    if call.body is not None:
-        told |= {"content": encoded(call.body), "headers": {"Content-Type": JSON}}
-    return told
-
-
-def _heard(answer: httpx.Response) -> Heard:
-    return Heard(answer.status_code, answer.content, answer.headers.get("Retry-After"))
-
-
-def _reason(error: httpx.TransportError) -> str:
-    kind = "timed out" if isinstance(error, httpx.TimeoutException) else "connection failed"
-    return f"{kind}: {error}" if str(error) else kind

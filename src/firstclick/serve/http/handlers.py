@@ -68,8 +68,7 @@ async def feedback(asked: Asked) -> Answer:
     (outcome,) = await _outcomes(asked, [asked.body])
     if isinstance(outcome, Refused):
         # Not raised: what is raised is counted at the door, and the service has counted this one.
-        code, content, headers = as_answer(outcome)
-        return Answer(content, code, headers)
+        return as_answer(outcome)
     receipt = schemas.FeedbackAnswer(outcome.status, outcome.seq, _durability(asked))
     return Answer(encode(receipt), 201 if outcome.status == ACCEPTED else 200)
 
