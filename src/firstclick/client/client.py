@@ -27,8 +27,6 @@ from firstclick.client.flow import Answer, Call, Flow, Patience, Steps
 from firstclick.errors import InvalidInput
 
 TIMEOUT = 10.0
-ATTEMPTS = 8
-PATIENCE = 30.0
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -75,12 +73,12 @@ class Client:
         *,
         key: str | None = None,
         timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
-        patience: float | Patience = PATIENCE,
+        attempts: int = Patience.attempts,
+        patience: float | Patience = Patience.seconds,
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._flow = Flow(url, model, attempts, patience)
         self._http = httpx.Client(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
@@ -134,12 +132,12 @@ class AsyncClient:
         *,
         key: str | None = None,
         timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
-        patience: float | Patience = PATIENCE,
+        attempts: int = Patience.attempts,
+        patience: float | Patience = Patience.seconds,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._flow = Flow(url, model, attempts, patience)
         self._http = httpx.AsyncClient(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
@@ -181,10 +179,6 @@ class AsyncClient:
                 answer = await self._http.request(step.method, step.path, **step.content())
             except httpx.TransportError as error:
                 answer = error
-
-
-def _patience(attempts: int, patience: float | Patience) -> Patience:
-    return patience if isinstance(patience, Patience) else Patience(attempts=attempts, seconds=patience)
 
 
 def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:

@@ -97,10 +97,10 @@ class Patience:
 class Flow:
     """What can be said to a server about one of its models. The methods of both clients are made of these."""
 
-    def __init__(self, url: str, model: str | None, patience: Patience) -> None:
+    def __init__(self, url: str, model: str | None, attempts: int, patience: float | Patience) -> None:
         self.url = url
         self.model = model
-        self.patience = patience
+        self.patience = patience if isinstance(patience, Patience) else Patience(attempts, patience)
 
     def path(self, rest: str = "") -> str:
         """The path of the model, or of something of it."""

@@ -57,8 +57,7 @@ class App:
         self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
         self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
         self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
-        self._durations = {route: Durations() for route in ROUTES if route.timed}
-        self._metrics.durations = {route.path: found for route, found in self._durations.items()}
+        self._metrics.durations = {route.path: Durations() for route in ROUTES if route.timed}
 
     def close(self) -> None:
         """Let go of the threads."""
@@ -98,7 +97,7 @@ class App:
         content, code, own_headers, media = answer
         self._metrics.requests[method if route else "?", route.path if route else "?", code] += 1
         if route is not None and route.timed:
-            self._durations[route].note(time.perf_counter() - started)
+            self._metrics.durations[route.path].note(time.perf_counter() - started)
         await send(
             {
                 "type": "http.response.start",
@@ -227,23 +226,18 @@ def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
 async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
     """The body, or TooLarge as soon as that is known."""
     length = headers.get(b"content-length", b"")
-    if length.isdigit() and int(length[:20]) > most:
-        raise _too_large(most)
+    told = int(length[:20]) if length.isdigit() else 0
     parts: list[bytes] = []
     size, more = 0, True
-    while more:
+    while more and max(told, size) <= most:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Gone
         parts.append(message.get("body", b""))
         size, more = size + len(parts[-1]), message.get("more_body", False)
-        if size > most:
-            raise _too_large(most)
+    if max(told, size) > most:
+        raise TooLarge(f"the body may have {most} bytes; send less at once")
     return b"".join(parts)
-
-
-def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"the body may have {most} bytes; send less at once")
 
 
 def _query(route: Route, raw: bytes) -> dict[str, int]:
