@@ -8,12 +8,6 @@ from firstclick.serve.http.messages import Answer, Headers
 from firstclick.wire.errors import Refused
 
 
-class NoSuchPath(Refused):
-    """Nothing is served at this path."""
-
-    status, code = "unknown", 404
-
-
 class WrongMethod(Refused):
     """The path is there, for other methods."""
 

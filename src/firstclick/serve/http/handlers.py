@@ -16,7 +16,6 @@ from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
-from firstclick.serve.http.static import static_files
 from firstclick.serve.model.model import Model
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
@@ -277,7 +276,3 @@ def metrics(asked: Asked) -> Answer:
 
 def openapi(asked: Asked) -> Answer:
     return Answer(asked.site.openapi)
-
-
-def static_file(path: str, asked: Asked) -> Answer:
-    return static_files()[path]
