@@ -1,6 +1,6 @@
 """Clients in Python: `Client`, and `AsyncClient` for asyncio.
 
-    from firstclick.client.client import Client
+    from firstclick.client import Client
 
     with Client("http://127.0.0.1:8000", model="shop") as shop:
         shown = shop.recommend(k=3)
