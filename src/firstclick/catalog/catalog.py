@@ -7,8 +7,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.catalog.cold_items import split_off_cold, typical_row
 from firstclick.catalog.feature_scale import FeatureScale
+from firstclick.catalog.features import split_off_cold, typical_row
 from firstclick.catalog.groups import Group, checked_groups, numbered
 from firstclick.catalog.ids import ItemId, item_id, item_ids, new_ids
 from firstclick.catalog.kernel_rows import KernelRows

@@ -16,7 +16,14 @@ from types import FrameType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from typer import TyperException
 
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
@@ -62,7 +69,7 @@ class Interrupted(TyperException):
     exit_code = 130
 
 
-class Steps:
+class ProgressBar:
     """The `progress(done, total)` of a simulation, drawn as a bar with the time left.
 
     `opening`, whole lines, is said at the first call: by then all that was asked for has been found right.
@@ -126,18 +133,21 @@ class Steps:
 
 
 @contextmanager
-def progress_bar(*, every: float | None = None) -> Iterator[Steps]:
+def progress_bar(
+    *, every: float | None = None, amount: ProgressColumn | None = None
+) -> Iterator[ProgressBar]:
     """A bar on stderr, from now to the end, if that is a terminal; nothing stays of it.
 
-    With `every`, a file or pipe gets a line at least that many seconds apart instead.
+    With `every`, a file or pipe gets a line at least that many seconds apart instead. `amount` shows how much
+    is done, by default in percent.
     """
     columns = (
-        TextColumn("{task.description}"), BarColumn(30), TaskProgressColumn(),
+        TextColumn("{task.description}"), BarColumn(30), amount or TaskProgressColumn(),
         TextColumn("{task.fields[steps]}"), TimeRemainingColumn(),
     )  # fmt: skip
     # Not `talk.is_terminal`, which is true of a log file wherever FORCE_COLOR is set.
     with Progress(*columns, console=talk, transient=True, disable=not sys.stderr.isatty()) as bar:
-        steps = Steps(bar, every)
+        steps = ProgressBar(bar, every)
         before = signal.signal(signal.SIGINT, steps.interrupt)
         try:
             yield steps

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from firstclick.cli.console import Interrupted, Steps, page, processes, progress_bar
+from firstclick.cli.console import Interrupted, ProgressBar, page, processes, progress_bar
 from firstclick.cli.options import count
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
@@ -37,7 +37,7 @@ EngineName = Annotated[
 
 
 @contextmanager
-def at_work(folder: Path, engine: str, jobs: int) -> Iterator[tuple[Engine, Steps]]:
+def at_work(folder: Path, engine: str, jobs: int) -> Iterator[tuple[Engine, ProgressBar]]:
     """An engine, and a progress bar; Ctrl-C says what is kept in the folder and how to go on."""
     runner = engine_named(engine, processes(jobs))
     check_folder(folder)
@@ -50,7 +50,7 @@ def at_work(folder: Path, engine: str, jobs: int) -> Iterator[tuple[Engine, Step
         ) from None
 
 
-def watch(progress: Steps) -> Watch:
+def watch(progress: ProgressBar) -> Watch:
     """The bar, and a line on how much there is to do."""
 
     def begins(finished: int, cells: int) -> None:
@@ -73,7 +73,7 @@ def to_repeat(*words: str, **options: str | int | bool | Sequence[str] | None) -
     return shlex.join(call)
 
 
-def load(source: Source, path: Path | None, progress: Steps) -> Dataset:
+def load(source: Source, path: Path | None, progress: ProgressBar) -> Dataset:
     """The data set, with progress while its files are read."""
     if path is None and not source.synthetic:
         raise InvalidInput(f"{source.title} needs its files; say where they are with --data")

@@ -1,4 +1,4 @@
-"""Options that take a number, or one of several words."""
+"""Options that take a number, or one of several words, and those that were given."""
 
 from contextlib import suppress
 from typing import Any
@@ -27,6 +27,11 @@ def choice(help: str, *words: str) -> Any:
         return value
 
     return Option(parser=known, metavar=f"<{'|'.join(words)}>", help=help)
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
 
 
 def _whole(value: str | int) -> int:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from firstclick.cli.console import page, print_json, talk
-from firstclick.cli.data import bar
+from firstclick.cli.console import page, print_json, progress_bar, talk
 from firstclick.cli.options import count
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.files.reading import reading
@@ -79,8 +78,8 @@ def audit(
         wrong = there.check()
         audits = []
         for stored in [find_model(there, model)] if model else there.models():
-            with bar(f"folding {stored.name}") as progress:
-                audits.append(audit_stored(there, stored, progress))
+            with progress_bar() as progress:
+                audits.append(audit_stored(there, stored, progress.doing(f"folding {stored.name}")))
     if json:
         print_json({"storage": wrong, "models": [one._asdict() | {"equal": one.equal} for one in audits]})
     else:

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog.catalog import Catalog
-from firstclick.catalog.cold_items import typical_row
 from firstclick.catalog.feature_scale import FeatureScale
-from firstclick.catalog.features import check_features
+from firstclick.catalog.features import check_features, typical_row
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.catalog.item import Item
 from firstclick.policies.base import Policy
