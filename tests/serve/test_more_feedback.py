@@ -35,8 +35,8 @@ from firstclick.serve.log.events import (
     unpacked,
 )
 from firstclick.serve.log.token import KeyRing, Token
-from firstclick.serve.model.item_rules import items_as_learned
 from firstclick.serve.model.model import Model
+from firstclick.serve.model.new_events import items_as_learned
 from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import TokenKey

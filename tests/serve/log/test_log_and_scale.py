@@ -14,7 +14,6 @@ from firstclick import Catalog, Ranker
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.item import Item
 from firstclick.cli.stores import _write_parquet
-from firstclick.serve.create import first_event
 from firstclick.serve.log.events import (
     Created,
     Event,
@@ -25,6 +24,7 @@ from firstclick.serve.log.events import (
     full_payload,
     packed,
 )
+from firstclick.serve.model.new_events import first_event
 from firstclick.serve.service import Service, open_service
 
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.2, 0.8]])
