@@ -238,7 +238,7 @@ def test_items_are_picked_by_popularity_or_at_random(run, ratings):
     assert len(random["results"][0]["shown"]) == 4 == popular["n_items"]
 
 
-def test_learners_without_features_need_no_rank(run, ratings):
+def test_policies_without_features_need_no_rank(run, ratings):
     seen = run(*DAT, "--rank", 999, "--policy", "random", "--json")
     assert seen.code == 0
     assert json.loads(seen.out)["settings"]["rank"] is None

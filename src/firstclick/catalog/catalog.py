@@ -31,8 +31,8 @@ class Catalog:
     So whatever was shown can still be learned from, with the features it was shown with.
 
     An item without features in a catalog that has some is *cold*: its row is None, or NaN throughout. It gets
-    the mean of all rows that have features when it is added, those added with it included: to a learner with
-    features it is a typical item, and one cold item like another. Learners without features do not care. When
+    the mean of all rows that have features when it is added, those added with it included: to a policy with
+    features it is a typical item, and one cold item like another. Policies without features do not care. When
     its features become known, withdraw it and add it again.
 
     `groups`, a name for each item or None for no group, are what `recommend(at_most=)` limits.

@@ -1,4 +1,4 @@
-"""How features as people write them become the rows that a learner is given."""
+"""How features as people write them become the rows that a policy is given."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,12 +17,12 @@ HARDLY_SEEN = 0.02
 class FeatureScale(NamedTuple):
     """A constant is put after the features, and everything is divided by one number.
 
-    A learner's prior holds each coordinate of theta for about 1 in size and knows no level of its own, so
+    A policy's prior holds each coordinate of theta for about 1 in size and knows no level of its own, so
     that it wants rows of norm about 1 and a constant among them. `intercept` is the constant before it is
     divided, 0 if there is none. The same numbers give the same bits, whether they come from a file or,
     later and one by one, over HTTP.
 
-    The constant is last because some learners look at the first features alone, such as context-lin-ts with
+    The constant is last because some policies look at the first features alone, such as context-lin-ts with
     a `rank`. Models of earlier versions have it first, and keep it there: `constant_first`.
     """
 

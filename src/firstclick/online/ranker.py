@@ -197,7 +197,7 @@ class Ranker:
         Or all that were, in any order: `clicks`.
 
         `examined` is how many positions from the top the user looked at, if the page knows. If not, the
-        learner's click model decides: one of a cascade takes nothing but the first click, a dependent-click
+        policy's click model decides: one of a cascade takes nothing but the first click, a dependent-click
         one all up to the last, one of clicks by position all, or of the first click alone all up to that.
 
         A slate is learned once: a second time, or feedback that cannot be, is refused and changes nothing.
@@ -248,9 +248,9 @@ class Ranker:
         catalog never had, and after k items: what lies below is not used.
 
         Each observation counts `weight`, above 0 and at most 1: less for other users, or for long ago. Linear
-        learners that can merge take any weight. Those with CountPolicy do too, and keep whole counts, which
+        policies that can merge take any weight. Those with CountPolicy do too, and keep whole counts, which
         are drawn so that they are right on the average. Others take 1 alone.
-        What is known already stays known; a learner that cannot merge must not know anything yet. A line that
+        What is known already stays known; a policy that cannot merge must not know anything yet. A line that
         cannot be understood is named, and nothing is learned.
         """
         given: object = weight
@@ -259,7 +259,7 @@ class Ranker:
         if not self.policy.learns_from_others:
             raise InvalidInput(
                 f"{self.policy.label} learns from slates that it has shuffled itself and takes no log; "
-                "take another learner, or start without one"
+                "take another policy, or start without one"
             )
         weight = float(weight)
         with self._lock:
@@ -300,7 +300,7 @@ class Ranker:
         *,
         groups: Iterable[Group | None] | None = None,
     ) -> None:
-        """Add items to the catalog; learners without features rank unseen items by their own rule.
+        """Add items to the catalog; policies without features rank unseen items by their own rule.
 
         Items without features among others that have some are cold: see `Catalog`.
         """

@@ -116,7 +116,7 @@ class Service:
     ) -> Model:
         """A new model with these items; Conflict when the name is taken.
 
-        Features, here and in `put_items`, are as people have them: to fit the learner's prior, a constant is
+        Features, here and in `put_items`, are as people have them: to fit the policy's prior, a constant is
         put after them and all are divided by one number (`FeatureScale`), unless `scale` is False.
         """
         body = first_event(

@@ -1,4 +1,4 @@
-"""Features on their way to the learner and back, and what a ranker learns from the log of a service."""
+"""Features on their way to the policy and back, and what a ranker learns from the log of a service."""
 
 import json
 from itertools import chain
@@ -173,7 +173,7 @@ def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_servi
     assert pupil.warm_start(parquet.read_table(tmp_path / "log.parquet").to_pylist()) == counted
 
 
-def test_one_click_is_told_as_all_where_a_learner_wants_all_and_was_told_all():
+def test_one_click_is_told_as_all_where_a_policy_wants_all_and_was_told_all():
     def clicks(wants_all: bool, **said: Any) -> Any:
         event = Event(2, Kind.FEEDBACK, bytes(16), full_payload([1], 0, bytes(12), **said), 0.0)
         return as_json(event, ["a"], None, wants_all=wants_all).get("clicks")
