@@ -77,10 +77,8 @@ def main(application: typer.Typer = app) -> None:
         sys.stdout.flush()
     except typer.TyperException as error:
         code = _complain(_in_words(error), error.exit_code)
-    except WorkFailed as error:
-        code = _complain(str(error), 1)
     except FirstclickError as error:
-        code = _complain(str(error), 2)
+        code = _complain(str(error), 1 if isinstance(error, WorkFailed) else 2)
     except MemoryError as error:
         code = _complain(f"out of memory: {error}" if str(error) else "out of memory", 1)
     except BrokenPipeError:
