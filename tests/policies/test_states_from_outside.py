@@ -149,7 +149,7 @@ from firstclick.registry import policy_classes
 
 folder = Path(sys.argv[1])
 for name in policy_classes():
-    ranker = Ranker(name, Catalog(ITEMS, FEATURES), k=K, seed=5)
+    ranker = Ranker(Catalog(ITEMS, FEATURES), k=K, policy=name, seed=5)
     draw = stream(7, "clicks")
     for _ in range(30):
         ranker.learn(ranker.recommend(), click=int(draw.integers(K)) if draw.random() < 0.5 else None)

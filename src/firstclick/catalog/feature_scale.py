@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.catalog.features import check_features, longest_norm
+from firstclick.catalog.features import LARGEST_FEATURE, check_features, longest_norm
 from firstclick.errors import InvalidInput
 
 # Below this share of the largest column's size a column hardly moves a score, whatever is learned of it.
@@ -82,9 +82,10 @@ class FeatureScale(NamedTuple):
         if self.intercept:
             constant = np.full((len(rows), 1), self.intercept)
             rows = np.hstack([constant, rows] if self.constant_first else [rows, constant])
-        # What is too large for a number after that is refused, like all that is not finite, by the catalog.
         with np.errstate(over="ignore"):
-            return rows / self.divisor
+            scaled = rows / self.divisor
+        # Refused in words, if it is too large now.
+        return scaled if np.abs(scaled).max(initial=0.0) <= LARGEST_FEATURE else check_features(scaled)
 
     def undo(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """The features as people wrote them, but for rounding in the last digit."""

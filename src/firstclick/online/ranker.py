@@ -183,7 +183,8 @@ class Ranker:
             return slate
 
     def _items(self, rows: NDArray[np.int64]) -> tuple[ItemId, ...]:
-        return tuple(self.catalog.items[row] for row in rows)
+        items = self._engine.catalog.items
+        return tuple([items[row] for row in rows.tolist()])
 
     def learn(
         self,

@@ -99,11 +99,11 @@ def answered(
 def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float64]:
     """The context of a request for kernels, or InvalidInput if it is not what the policy wants."""
     wanted = policy.n_context
+    if context is None and not wanted:
+        return NO_LIMITS.context
     size = f"{wanted} number{'' if wanted == 1 else 's'}"
     if context is None:
-        if wanted:
-            raise InvalidInput(f"{policy.label} wants a context of {size} with each request")
-        return NO_LIMITS.context
+        raise InvalidInput(f"{policy.label} wants a context of {size} with each request")
     given = float_array("context", context, rule="a list of numbers", largest=LARGEST_CONTEXT)
     given = np.atleast_1d(given)
     if not wanted:
@@ -146,14 +146,14 @@ def _pinned_rows(catalog: Catalog, pinned: Mapping[int, ItemId], n: int) -> dict
             f"pinned must say the item for each position, as in {{0: 'tea'}}, got {quoted(pinned)}"
         )
     for position in pinned:
-        whole_number("pinned: a position", position, at_least=0, at_most=n - 1)
+        whole_number("a position", position, at_least=0, at_most=n - 1, owner="pinned")
     held: dict[int, int] = {}
     for position, item in sorted(pinned.items()):
         row = catalog.row_of(item)
         if row is None or not catalog.is_shown(row):
-            raise InvalidInput(f"pinned: item {quoted(item)} is not in the catalog, or withdrawn")
+            raise InvalidInput(f"item {quoted(item)} is not in the catalog, or withdrawn", owner="pinned")
         if row in held.values():
-            raise InvalidInput(f"pinned: item {quoted(item)} has two positions; give it one")
+            raise InvalidInput(f"item {quoted(item)} has two positions; give it one", owner="pinned")
         held[position] = row
     return held
 

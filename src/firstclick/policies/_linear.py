@@ -5,13 +5,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.errors import InvalidInput
 from firstclick.kernels.posterior import LinearState, estimate_products, linear
 from firstclick.parameters import param
 from firstclick.policies.base import Policy, State, drawn_share
 from firstclick.validation.ranges import check_factor
-
-SMALLEST_SIGMA, LARGEST_SIGMA = 1e-6, 1e6
 
 
 def root_of_sum(*roots: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -40,15 +37,10 @@ class LinearPolicy(Policy):
     needs_features: ClassVar[bool] = True
     takes_features: ClassVar[bool] = True
 
-    sigma: float = param(1.0, "standard deviation of the noise: how fast it learns", above=0)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not SMALLEST_SIGMA <= self.sigma <= LARGEST_SIGMA:
-            raise InvalidInput(
-                f"{self.name}: sigma must lie between {SMALLEST_SIGMA:g} and {LARGEST_SIGMA:g}, "
-                f"or floating point has no room for its square, got {self.sigma:g}"
-            )
+    # Beyond these limits floating point has no room for the square.
+    sigma: float = param(
+        1.0, "standard deviation of the noise: how fast it learns", at_least=1e-6, at_most=1e6
+    )
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> LinearState:
         return self._prior((), n_features)
