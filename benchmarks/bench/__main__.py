@@ -29,8 +29,9 @@ from benchmarks.bench.results import Bench, Kept
 from benchmarks.bench.run import already_measured, measure_cells, now
 from firstclick.cli import main
 from firstclick.cli.app import CommandLine
-from firstclick.cli.console import Interrupted, ProgressBar, page, print_json, progress_bar, talk
+from firstclick.cli.console import Interrupted, page, print_json, talk
 from firstclick.cli.options import count, number
+from firstclick.cli.progress_bar import ProgressBar, progress_bar
 from firstclick.errors import InvalidInput
 from firstclick.files.writing import write_whole
 from firstclick.policies.base import Policy

@@ -11,8 +11,9 @@ from rich.text import Text
 from typer import Argument, Option
 
 from firstclick.cli.app import command_group
-from firstclick.cli.console import Interrupted, page, print_json, progress_bar, talk
+from firstclick.cli.console import Interrupted, page, print_json, talk
 from firstclick.cli.parameters import in_words, print_entry
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.data.cut import group_items, keep_items
 from firstclick.data.describe import describe as describe_interactions
 from firstclick.data.sources import Source, make_source, source_classes

@@ -5,8 +5,9 @@ from typing import Annotated
 
 from typer import Option
 
-from firstclick.cli.console import check_output, hand_over, processes, progress_bar
-from firstclick.cli.options import count
+from firstclick.cli.options import count, processes
+from firstclick.cli.progress_bar import progress_bar
+from firstclick.cli.report_folder import check_output, hand_over
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.experiments import simulate
 from firstclick.registry import USUAL_POLICIES

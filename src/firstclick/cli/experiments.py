@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from firstclick.cli.console import Interrupted, ProgressBar, page, processes, progress_bar
-from firstclick.cli.options import count
+from firstclick.cli.console import Interrupted, page
+from firstclick.cli.options import count, processes
+from firstclick.cli.progress_bar import ProgressBar, progress_bar
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiments import Comparison, Dataset

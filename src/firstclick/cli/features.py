@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from firstclick.cli import interaction_file
-from firstclick.cli.console import print_json, progress_bar, talk
+from firstclick.cli.console import print_json, talk
 from firstclick.cli.data import chosen_source
 from firstclick.cli.experiments import SECONDS_BETWEEN_LINES
 from firstclick.cli.options import given
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.cli.stores import refuse_existing
 from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
 from firstclick.data.rows_to_interactions import GROUP_SEPARATOR

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from typer import Exit, Option
 
-from firstclick.cli.console import progress_bar, talk
+from firstclick.cli.console import talk
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.errors import InvalidInput
 from firstclick.extras import needed_by
 from firstclick.serve.config import (

@@ -1,5 +1,6 @@
 """`firstclick simulate`: policies of your choice in a world, or on a file, of your choice."""
 
+import secrets
 import shlex
 import sys
 from collections.abc import Mapping
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 from typer import Option
 
 from firstclick.cli import interaction_file
-from firstclick.cli.console import ProgressBar, check_output, drawn_seed, hand_over, processes, progress_bar
 from firstclick.cli.experiments import Jobs
-from firstclick.cli.options import choice, count, given
+from firstclick.cli.options import choice, count, given, processes
+from firstclick.cli.progress_bar import ProgressBar, progress_bar
+from firstclick.cli.report_folder import check_output, hand_over
 from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.experiments import simulate as play
@@ -127,7 +129,8 @@ def simulate(
     chosen = [make_policy(spec) for spec in policy or ()]
     kind = None if world is None else _kind_of(world)
     drawn = seed is None
-    seed = drawn_seed() if seed is None else seed
+    # Short enough to be typed.
+    seed = secrets.randbelow(2**31) if seed is None else seed
     with progress_bar() as progress:
         if drawn:
             progress.opening = f"seed {seed} (drawn; repeat with --seed {seed})\n"

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from firstclick.cli.console import page, print_json, progress_bar, talk
+from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.options import count
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.files.reading import reading
 from firstclick.files.writing import write_whole
