@@ -57,7 +57,7 @@ def test_what_is_of_the_wrong_kind_is_named(service: Service, asked: dict[str, A
         service.recommend("shop", **asked)
 
 
-def test_the_first_click_counts_no_further_for_a_learner_that_wants_all(
+def test_the_first_click_counts_no_further_for_a_policy_that_wants_all(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CascadeLinTS, "wants_all_clicks", True)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from firstclick.cli.console import page, print_json, talk
-from firstclick.cli.data import bar
 from firstclick.cli.options import count
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.files.reading import reading
 from firstclick.files.writing import write_whole
@@ -79,8 +79,8 @@ def audit(
         wrong = there.check()
         audits = []
         for stored in [find_model(there, model)] if model else there.models():
-            with bar(f"folding {stored.name}") as progress:
-                audits.append(audit_stored(there, stored, progress))
+            with progress_bar() as progress:
+                audits.append(audit_stored(there, stored, progress.doing(f"folding {stored.name}")))
     if json:
         print_json({"storage": wrong, "models": [one._asdict() | {"equal": one.equal} for one in audits]})
     else:

@@ -23,7 +23,6 @@ from firstclick.files.progress import Progress, silent
 from firstclick.online.feedback import NOT_GIVEN, NotGiven, positions_of
 from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
-from firstclick.serve.create import first_event
 from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, NewEvent, RolledBack, packed
 from firstclick.serve.log.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
 from firstclick.serve.maintenance import Maintenance
@@ -31,8 +30,8 @@ from firstclick.serve.model.audit import Audit, audit_served
 from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes
-from firstclick.serve.model.item_rules import items_as_learned, withdrawn_ids
 from firstclick.serve.model.model import Known, Model
+from firstclick.serve.model.new_events import first_event, items_as_learned, withdrawn_ids
 from firstclick.serve.model.replay import catch_up, known_after
 from firstclick.serve.model_set import ModelSet
 from firstclick.serve.store import open_store

@@ -13,8 +13,8 @@ from firstclick.parameters import split_spec
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
 from firstclick.serve.demo import demo_catalog
-from firstclick.serve.model.item_rules import items_as_learned
 from firstclick.serve.model.model import Model
+from firstclick.serve.model.new_events import items_as_learned
 from firstclick.serve.service import Service
 from firstclick.serve.store import open_store
 

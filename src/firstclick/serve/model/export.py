@@ -25,8 +25,8 @@ from firstclick.serve.log.events import (
     unpacked,
 )
 from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
-from firstclick.serve.model.item_rules import check_context_size, check_items, check_name, model_seed
 from firstclick.serve.model.model import Known, Model
+from firstclick.serve.model.new_events import check_context_size, check_items, check_name, model_seed
 from firstclick.serve.model.replay import Memory, recover
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.validation.whole_number import whole_number

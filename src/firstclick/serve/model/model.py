@@ -177,20 +177,18 @@ class Model:
         with self.lock, refusing:
             request = read_request(self.engine, **asked)
             rows, means, own = answered(self.engine, self._key, number, request, scored=True)
-            ranked = self._ranked(rows, means)
-            known = request.kernel.context
-            if not len(known) and not len(own):
-                return ranked
-            as_bytes = (array.astype("<f8").tobytes() for array in (known, own))
-            return Ranked(*ranked[:4], *as_bytes)
+            return self._ranked(rows, means, request.kernel.context, own)
 
-    def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
+    def _ranked(
+        self, rows: NDArray[np.int64], means: NDArray[np.float64], *of_request: NDArray[np.float64]
+    ) -> Ranked:
         items = self.catalog.items
         return Ranked(
             rows,
             [items[row] for row in rows.tolist()],
             [None if mean != mean else mean for mean in means.tolist()],
             self.seq,
+            *(array.astype("<f8").tobytes() for array in of_request),
         )
 
     def next_slate(self) -> tuple[int, Ranked]:
