@@ -285,7 +285,7 @@ def test_a_long_log_is_what_the_service_would_have_written(
     assert 0 < without.seconds < without.with_start
     with open_service(shop.path) as service:
         model = service.model("shop")
-        assert (model.seq, model.history.slates) == (101, 100)
+        assert (model.seq, model.click_stats.slates) == (101, 100)
         assert [seq for seq, _ in service.store.snapshots(model.id)] == [71]
         assert {service.feedback("shop", *one).status for one in tokens} == {"accepted"}
 

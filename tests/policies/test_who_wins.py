@@ -13,6 +13,7 @@ from functools import cache
 import pytest
 from scipy.stats import wilcoxon
 
+from firstclick import policy_classes
 from firstclick.experiments.engines import play_here
 from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.stock import stock_worlds
@@ -139,4 +140,5 @@ def test_what_is_not_shown(others, world, winner, loser):
 
 
 def test_every_world_that_is_made_for_somebody_has_its_claims():
-    assert set(CLAIMS) == {world.name for world in stock_worlds() if world.own_ground}
+    made_for = {world for cls in policy_classes().values() for world in cls.made_for}
+    assert set(CLAIMS) == {world.name for world in stock_worlds()} & made_for

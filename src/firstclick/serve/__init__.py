@@ -7,6 +7,8 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from firstclick.extras import needed_by
+
 if TYPE_CHECKING:
     from firstclick.catalog.item import Item
     from firstclick.serve.service import Service, open_service
@@ -36,4 +38,5 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"firstclick.{home}"), new)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"firstclick.{_HOME[name]}"), name)
+    with needed_by("the service"):
+        return getattr(import_module(f"firstclick.{_HOME[name]}"), name)
