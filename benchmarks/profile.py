@@ -18,10 +18,10 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", OMP_NUM_THREADS
 import numpy as np
 
 from benchmarks.bench.contenders import POLICY_KEY, WORLD_KEY, LoopPlayer
+from benchmarks.first_attractive import first_attractive
 from firstclick import make_policy, make_world
 from firstclick.catalog.search_tree import catalog_arrays, scanning
 from firstclick.kernels.arrays import NO_LIMITS
-from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import fill_normal, mix

@@ -29,8 +29,9 @@ from benchmarks.bench.results import Bench, Kept
 from benchmarks.bench.run import already_measured, measure_cells, now
 from firstclick.cli import main
 from firstclick.cli.app import CommandLine
-from firstclick.cli.console import Interrupted, Steps, page, print_json, progress_bar, talk
+from firstclick.cli.console import Interrupted, page, print_json, talk
 from firstclick.cli.options import count, number
+from firstclick.cli.progress_bar import ProgressBar, progress_bar
 from firstclick.errors import InvalidInput
 from firstclick.files.writing import write_whole
 from firstclick.policies.base import Policy
@@ -154,7 +155,7 @@ def hand_over(result: Bench, folder: Path | None, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _measuring(folder: Path | None) -> Iterator[Steps]:
+def _measuring(folder: Path | None) -> Iterator[ProgressBar]:
     """A progress bar; Ctrl-C says what is kept and how to go on."""
     try:
         with progress_bar(every=SECONDS_BETWEEN_LINES) as progress:

@@ -10,10 +10,10 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from benchmarks.first_attractive import first_attractive
 from firstclick.catalog.search_tree import scanning
 from firstclick.experiments.loop import Ground, Player, Tally, known_of, look_at_row, play
 from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays
-from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.clicks import new_memo
 from firstclick.kernels.compiling import OPTIONS, POLICY_OF_NUMBERS, compiled, learn, recommend
 from firstclick.kernels.hashing import fill_normal, mix

@@ -8,8 +8,9 @@ from typer import Option
 
 from firstclick.cli import main
 from firstclick.cli.app import CommandLine
-from firstclick.cli.console import page, print_json, progress_bar
+from firstclick.cli.console import page, print_json
 from firstclick.cli.options import count, number
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.errors import InvalidInput
 from firstclick.validation.whole_number import whole_number
 

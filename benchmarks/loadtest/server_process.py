@@ -198,11 +198,11 @@ def _recover(path: str, tail: int | None) -> None:
     else:
         store = open_store(path)
         (stored,) = store.models()
-        model = recover(store, stored, upto=max(1, stored.head - tail), use_snapshots=False)
+        model = recover(store, stored._replace(head=max(1, stored.head - tail)), use_snapshots=False)
         seconds = time.perf_counter() - began
         snapshot = model.snapshot()
         again = time.perf_counter()
-        catch_up(store, model, stored.head, use_snapshots=False)
+        catch_up(store, model, stored.head)
         seconds, seq = seconds + time.perf_counter() - again, model.seq
         store.save_snapshot(stored.id, *snapshot)
         store.close()

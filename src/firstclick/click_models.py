@@ -5,7 +5,6 @@ one as its name, followed by its chances by position if they are not the usual o
 `pbm/1/0.7/0.5`, `scroll/0.9`. The last chance holds for all further positions.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -26,7 +25,7 @@ from firstclick.parameters import check_name
 from firstclick.validation.float_array import float_array
 
 
-class ClickModel(ABC):
+class ClickModel:
     """How users go through a slate. Equal if name and chances are."""
 
     name: ClassVar[str]
@@ -70,15 +69,16 @@ class ClickModel(ABC):
         bits = np.asarray(clicks, np.uint8)
         return int(examined_positions(self.kind, bits, len(bits), UNTOLD if told is None else told))
 
-    @abstractmethod
     def reward(self, attractions: ArrayLike) -> NDArray[np.float64]:
         """The expected reward of slates whose items attract independently with these probabilities, position
-        by position along the last axis."""
+        by position along the last axis: the number of clicks."""
+        attraction = np.asarray(attractions)
+        return np.asarray((self.worth(attraction.shape[-1]) * attraction).sum(axis=-1))
 
     def worth(self, k: int) -> NDArray[np.float64]:
         """What an attractive item is worth at each position, up to a factor: the best items go where it is
         largest."""
-        return np.ones(k)
+        return self.by_position(k)
 
 
 class Cascade(ClickModel):
@@ -91,6 +91,9 @@ class Cascade(ClickModel):
 
     def reward(self, attractions: ArrayLike) -> NDArray[np.float64]:
         return np.asarray(1.0 - np.prod(1.0 - np.asarray(attractions), axis=-1))
+
+    def worth(self, k: int) -> NDArray[np.float64]:
+        return np.ones(k)
 
 
 class DependentClick(ClickModel):
@@ -107,9 +110,6 @@ class DependentClick(ClickModel):
         attraction = np.asarray(attractions)
         satisfied = self.by_position(attraction.shape[-1]) * attraction
         return np.asarray(1.0 - np.prod(1.0 - satisfied, axis=-1))
-
-    def worth(self, k: int) -> NDArray[np.float64]:
-        return self.by_position(k)
 
 
 class LeavingUnseen(DependentClick):
@@ -129,13 +129,6 @@ class PositionBased(ClickModel):
 
     name, kind, usual = "pbm", POSITION, (1.0, 0.7, 0.5, 0.4, 0.3, 0.25, 0.2)
 
-    def reward(self, attractions: ArrayLike) -> NDArray[np.float64]:
-        attraction = np.asarray(attractions)
-        return np.asarray((self.by_position(attraction.shape[-1]) * attraction).sum(axis=-1))
-
-    def worth(self, k: int) -> NDArray[np.float64]:
-        return self.by_position(k)
-
 
 class Scroll(ClickModel):
     """The user scrolls down, clicks all that attracts, and after each position goes on by chance.
@@ -144,10 +137,6 @@ class Scroll(ClickModel):
     """
 
     name, kind, usual = "scroll", SCROLL, (0.8,)
-
-    def reward(self, attractions: ArrayLike) -> NDArray[np.float64]:
-        attraction = np.asarray(attractions)
-        return np.asarray((self.worth(attraction.shape[-1]) * attraction).sum(axis=-1))
 
     def worth(self, k: int) -> NDArray[np.float64]:
         return np.concatenate([[1.0], np.cumprod(self.by_position(k - 1))]) if k else np.empty(0)

@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from firstclick.errors import InvalidInput, UnknownName
@@ -26,6 +27,8 @@ from firstclick.validation.whole_number import in_powers
 
 # Kernels compute with 64 bits.
 LARGEST_INT = 2**64 - 1
+
+YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 # What a paper may assume known. A comparison knows it of its worlds, and fills it in.
 FACTS = ("horizon", "1/horizon", "examination", "topics", "segments")
@@ -36,7 +39,8 @@ class Rule:
     """What a parameter's value must satisfy, and its sentence in the docs."""
 
     help: str
-    kind: type  # float, int, str (one of `words`, or any text without them), or tuple (several floats)
+    # float, int, bool, str (one of `words`, or any text without them), Path, or tuple (several floats)
+    kind: type
     above: float | None = None
     at_least: float | None = None
     at_most: float | None = None
@@ -53,6 +57,8 @@ class Rule:
         """The rule in words: 'above 0', 'one of a, b'."""
         if self.kind is str:
             return "one of " + ", ".join(self.words) if self.words else "text"
+        if self.kind in (bool, Path):
+            return "true or false" if self.kind is bool else "the path of a file"
         limits = [("above", self.above), ("at least", self.at_least)]
         limits += [("below", self.below), ("at most", self.at_most)]
         text = " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
@@ -69,10 +75,11 @@ class Rule:
         if isinstance(value, str) and value in self.words:
             return value
         try:
-            if self.kind is str:
-                if self.words or not isinstance(value, str) or not value:
+            if self.kind in (str, bool, Path):
+                taken: Any = (str, Path) if self.kind is Path else self.kind
+                if self.words or not isinstance(value, taken) or value == "":
                     raise ValueError
-                return value
+                return Path(value) if self.kind is Path else value
             if self.kind is tuple:
                 return tuple(self._number(float, part) for part in value)
             return self._number(self.kind, value)
@@ -80,7 +87,7 @@ class Rule:
             shown = quoted(value)
             if isinstance(value, float) and not math.isfinite(value):
                 shown += ", which is not finite"
-            elif isinstance(value, int) and abs(value) > LARGEST_INT:
+            elif self.kind is not bool and isinstance(value, int) and abs(value) > LARGEST_INT:
                 shown += f", which is beyond {in_powers(LARGEST_INT)}"
             problem = f"must be {self.describe()}, got {shown}"
             raise InvalidInput(problem, name, owner) from None
@@ -106,7 +113,10 @@ class Rule:
         """What the command line wrote, ready for `check`; several numbers are separated by '/'."""
         if self.kind is tuple:
             return tuple(_number_in(part) for part in text.split("/"))
-        return text if text in self.words or self.kind is str else _number_in(text)
+        if self.kind is bool:
+            word = text.strip().lower()
+            return True if word in YES else False if word in NO else text
+        return text if text in self.words or self.kind in (str, Path) else _number_in(text)
 
 
 def _number_in(text: str) -> float | str:
@@ -185,9 +195,14 @@ class Declared:
     @property
     def label(self) -> str:
         """The name and what differs from the defaults, as the command line would write it."""
-        defaults = self.defaults()
+        return self.label_beside(self.defaults())
+
+    def label_beside(self, defaults: Mapping[str, Any]) -> str:
+        """The label, if these were the defaults; a parameter without one is left out."""
         changed = [
-            f"{name}={_text(value)}" for name, value in self.settings.items() if value != defaults[name]
+            f"{name}={_text(value)}"
+            for name, value in self.settings.items()
+            if name in defaults and value != defaults[name]
         ]
         return self.name + (":" + ",".join(changed) if changed else "")
 

@@ -326,7 +326,7 @@ def test_cold_items_alone_or_half_known_features_are_refused(features, sentence)
     assert str(caught.value).startswith(sentence)
 
 
-def test_a_cold_item_is_to_a_linear_learner_what_an_average_item_is(tmp_path):
+def test_a_cold_item_is_to_a_linear_policy_what_an_average_item_is(tmp_path):
     features = [*FEATURES, None]
     ranker = Ranker(Catalog([*ITEMS, "cold"], features), k=2, policy="cascade-lin-ts", seed=3)
     for step in range(20):

@@ -13,7 +13,7 @@ SMALL = ("demo", "--steps", 30, "--runs", 2, "--jobs", 1)
 
 @pytest.fixture
 def few(monkeypatch) -> None:
-    """Two learners instead of all: what is tested here does not depend on which."""
+    """Two policies instead of all: what is tested here does not depend on which."""
     monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "USUAL_POLICIES", ("random", "cascade-ts"))
 
 
@@ -23,7 +23,7 @@ def test_it_needs_nothing_and_leaves_a_report(run, folder, few):
     assert sorted(row.split()[0] for row in seen.out.splitlines()[1:]) == ["cascade-ts", "random"]
     assert seen.err == (
         "4,000 made-up users x 2,000 items, of which 256 compete for 4 places\n"
-        "2 learners x 2 runs x 30 steps\n"
+        "2 policies x 2 runs x 30 steps\n"
         "report: firstclick-demo/report.html\n"
     )
     assert [path.name for path in folder.iterdir()] == ["firstclick-demo"]

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 import firstclick.report
-from firstclick.cli.console import CALLS_BACK
+from firstclick.cli.progress_bar import CALLS_BACK
 from firstclick.experiments.engines import play_in_processes
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals of POSIX")

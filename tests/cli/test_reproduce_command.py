@@ -248,7 +248,7 @@ def test_a_broken_data_file_is_named_with_its_line(run, movielens_files, folder)
 
 
 FILMS = """
-title    = "Which learner for our films?"
+title    = "Which policy for our films?"
 data     = "table:user=customer,item=film,value=stars,above=3"
 path     = "ratings.csv"
 policies = ["cascade-lin-ts", "cascade-ts"]
@@ -279,7 +279,7 @@ def test_your_own_experiment_is_a_file_and_a_command(run, films):
     assert seen.code == 0, seen.err
     names = {path.name for path in (films / "results").iterdir()}
     assert {"report.html", "regret.svg", "regret.png", "regret.pdf", "results.csv", "runs.csv"} <= names
-    assert "Which learner for our films?" in (films / "results" / "report.html").read_text()
+    assert "Which policy for our films?" in (films / "results" / "report.html").read_text()
     assert re.search(r"films +L=11 d=3 K=2 +cascade-ts", seen.out), seen.out
     refused = run("run", "films.toml", "--out", "results", "--jobs", 1, "--runs", 3)
     assert refused.code == 2

@@ -107,8 +107,8 @@ def test_a_newcomers_path(folder: Path) -> None:
         ("segment-lin-ts:segments=1", {"context": [0]}),
     ],
 )
-def test_the_call_that_is_printed_says_what_a_learner_wants_to_know(policy, said) -> None:
-    model = SimpleNamespace(live=SimpleNamespace(policy=make_policy(policy)))
+def test_the_call_that_is_printed_says_what_a_policy_wants_to_know(policy, said) -> None:
+    model = SimpleNamespace(engine=SimpleNamespace(policy=make_policy(policy)))
     assert json.loads(first_request(SimpleNamespace(model=lambda name: model), "shop")) == said
 
 

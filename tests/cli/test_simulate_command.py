@@ -158,7 +158,7 @@ def test_features_come_from_a_file(run, folder, kind):
 def test_a_single_column_of_features_needs_only_its_separator(run, folder):
     (folder / "one.csv").write_text("1\n0.5\n" + 5 * "0.25\n")
     given = (*WORLD, "--policy", "cascade-lin-ts", "--features", "one.csv")
-    assert run(*given).err.endswith("name it with --separator\n")
+    assert run(*given).err.endswith("pass --separator\n")
     assert run(*given, "--separator", ",").code == 0
 
 
@@ -238,7 +238,7 @@ def test_items_are_picked_by_popularity_or_at_random(run, ratings):
     assert len(random["results"][0]["shown"]) == 4 == popular["n_items"]
 
 
-def test_learners_without_features_need_no_rank(run, ratings):
+def test_policies_without_features_need_no_rank(run, ratings):
     seen = run(*DAT, "--rank", 999, "--policy", "random", "--json")
     assert seen.code == 0
     assert json.loads(seen.out)["settings"]["rank"] is None

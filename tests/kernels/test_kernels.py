@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import reference
+from benchmarks.first_attractive import first_attractive
 from firstclick.catalog.search_tree import catalog_arrays
-from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.bounds import kl_bound, kl_budget, kl_ceiling
 from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.kernels.hashing import beta, fill_normal, log_gamma, mix, uniform, user_of

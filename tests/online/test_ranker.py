@@ -23,7 +23,7 @@ pytestmark = pytest.mark.plain
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 ITEMS = ["p3", 30, "", "p9", 9, "Grüße", "nan", 1000, "p40", -7, "z" * 500]
 FEATURES = np.abs(stream(8, "test features").normal(size=(N_ITEMS, N_FEATURES))) / 3
-# One of each kind of state and of shortcut; the conformance checks try all learners.
+# One of each kind of state and of shortcut; the conformance checks try all policies.
 OURS = [
     "cascade-kl-ucb", "cascade-lin-ts", "cascade-lin-ucb", "cascade-ts", "cascade-ucb1", "random",
     "ranked-lin-ts",
@@ -71,7 +71,7 @@ def test_a_slate_has_k_distinct_items_of_the_catalog(policy):
         assert len(slate) == len(slate.items) == len(set(slate.items)) == K
         seen.update(slate.items)
     assert seen <= set(ITEMS)
-    # What was not learned from keeps learners without noise where they are; ties still move.
+    # What was not learned from keeps policies without noise where they are; ties still move.
     assert len(seen) > K or policy.startswith("cascade-lin-ucb")
 
 
@@ -249,7 +249,7 @@ def test_a_slate_whose_item_was_withdrawn_and_came_back_otherwise_is_learned_as_
     assert len(ranker.catalog) == N_ITEMS
 
 
-def test_an_item_that_comes_back_is_new_to_a_learner_without_features():
+def test_an_item_that_comes_back_is_new_to_a_policy_without_features():
     ranker = teach(new_ranker("cascade-ucb1"), 60)
     assert ranker.state.examined[0] > 0
     slate = ranker.recommend(candidates=["p3"])
@@ -349,7 +349,7 @@ def test_rankers_that_share_a_catalog_all_see_what_is_added_and_withdrawn(policy
 
 
 @pytest.mark.parametrize("policy", WITHOUT_FEATURES)
-def test_learners_without_features_do_not_care_whether_there_are_any(policy):
+def test_policies_without_features_do_not_care_whether_there_are_any(policy):
     plain, with_features = Ranker(Catalog(ITEMS), k=K, policy=policy, seed=5), new_ranker(policy)
     teach(plain, 50), teach(with_features, 50)
     assert same_state(plain, with_features)
@@ -359,7 +359,7 @@ def test_learners_without_features_do_not_care_whether_there_are_any(policy):
 
 
 @pytest.mark.parametrize("policy", [name for name in OURS if name not in WITHOUT_FEATURES])
-def test_linear_learners_say_that_they_need_features(policy):
+def test_linear_policies_say_that_they_need_features(policy):
     assert (
         refusal(Ranker, Catalog(ITEMS), k=K, policy=policy)
         == f"{policy} needs features; give Catalog(items, features)"

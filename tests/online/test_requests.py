@@ -388,7 +388,7 @@ def test_groups_that_do_not_fit_are_refused_and_nothing_is_added(groups, sentenc
     assert list(ranker.catalog.numbered_groups()[0]) == ["tea", "coffee", 7]
 
 
-def test_a_learner_without_room_for_further_items_refuses_them_before_the_catalog_changes():
+def test_a_policy_without_room_for_further_items_refuses_them_before_the_catalog_changes():
     ranker = new_ranker("recur-rank")
     assert "takes no items later" in refusal(ranker.add_items, ["new"], [[0.1, 0.1, 0.1]])
     assert ranker.catalog.items == ITEMS
@@ -400,7 +400,7 @@ def test_a_learner_without_room_for_further_items_refuses_them_before_the_catalo
 
 
 def counted(**feedback):
-    """What a counting learner counts for each position of one slate."""
+    """What a counting policy counts for each position of one slate."""
     ranker = new_ranker("cascade-ts")
     slate = ranker.recommend()
     ranker.learn(slate, **feedback)
@@ -409,7 +409,7 @@ def counted(**feedback):
     return ranker.state.examined[rows].tolist(), ranker.state.hits[rows].tolist()
 
 
-def test_a_learner_of_a_cascade_takes_the_first_click_unless_the_page_knows_what_was_examined():
+def test_a_policy_of_a_cascade_takes_the_first_click_unless_the_page_knows_what_was_examined():
     assert counted(clicks=[3, 1]) == counted(click=1) == ([1, 1, 0, 0], [0, 1, 0, 0])
     assert counted(clicks=()) == counted(click=None) == ([1, 1, 1, 1], [0, 0, 0, 0])
     assert counted(clicks=iter([np.int64(3), 1]), examined=4) == ([1, 1, 1, 1], [0, 1, 0, 1])

@@ -204,7 +204,7 @@ def test_only_what_was_examined_is_learned_and_a_slate_ends_before_an_unknown_it
     assert examined_and_hits("cascade-ts", slate | {"click": 1}) == first
     assert examined_and_hits("cascade-ts", slate | {"clicks": [2, 1]}) == first
     assert examined_and_hits("cascade-ts", slate | {"clicks": [2, 1], "click": 1, "examined": None}) == first
-    # A dependent-click learner takes all up to the last click.
+    # A dependent-click policy takes all up to the last click.
     assert examined_and_hits("dcm-kl-ucb", slate | {"clicks": [1, 0]}) == (
         1, [0, 1, 0, 0, 1, 0, 0, 0, 0], [0, 1, 0, 0, 1, 0, 0, 0, 0],
     )  # fmt: skip
@@ -216,7 +216,7 @@ def test_only_what_was_examined_is_learned_and_a_slate_ends_before_an_unknown_it
     assert examined_and_hits("cascade-ts", unknown | {"click": 1}) == first
     nothing = {"items": ["sold out", ITEMS[0]], "click": 1}, {"items": [], "click": None}
     assert examined_and_hits("cascade-ts", *nothing) == (0, [0] * 9, [0] * 9)
-    # Nor does it go beyond k: a learner may have a part of its state for each position.
+    # Nor does it go beyond k: a policy may have a part of its state for each position.
     assert examined_and_hits("cascade-ts", {"items": ITEMS, "click": 5}) == (1, [1, 1, 1] + [0] * 6, [0] * 9)
 
 
@@ -320,9 +320,9 @@ def test_a_rollback_takes_back_what_its_own_log_has_after_that_event():
 
 
 @pytest.mark.parametrize("policy", ["top-rank", "bubble-rank", "batch-rank", "recur-rank"])
-def test_a_learner_that_shuffles_its_slates_takes_no_log_of_others(policy):
+def test_a_policy_that_shuffles_its_slates_takes_no_log_of_others(policy):
     assert refusal(new_ranker(policy).warm_start, [{"items": ITEMS[:2], "click": 0}]) == (
-        f"{policy} learns from slates that it has shuffled itself and takes no log; take another learner, or "
+        f"{policy} learns from slates that it has shuffled itself and takes no log; take another policy, or "
         "start without one"
     )
 
@@ -398,7 +398,7 @@ def test_a_weight_is_above_0_and_at_most_1(weight):
 
 
 @pytest.mark.plain
-def test_a_learner_that_cannot_merge_takes_a_log_while_it_knows_nothing_and_only_whole():
+def test_a_policy_that_cannot_merge_takes_a_log_while_it_knows_nothing_and_only_whole():
     ranker = new_ranker("cascade-ducb")
     sentence = "cascade-ducb cannot weigh what it knows, so that weight must be 1, got 0.5"
     unread = iter([GOOD])
@@ -410,7 +410,7 @@ def test_a_learner_that_cannot_merge_takes_a_log_while_it_knows_nothing_and_only
         "cascade-ducb cannot merge a log with what it has learned; warm_start a new ranker"
     )
     assert state_of(ranker) == before
-    # A learner whose observations do not simply add up does not inherit how to weigh them.
+    # A policy whose observations do not simply add up does not inherit how to weigh them.
     for policy in ("vac2-ucb", "discounted-lin-ts", "segment-lin-ts", "cascade-swucb"):
         made = make_policy(policy)
         state = made.initial_state(N_ITEMS, N_FEATURES, K)

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from awkward import KINDS, kind_of_features
+from benchmarks.first_attractive import first_attractive
 from firstclick import Catalog, Ranker, make_policy, make_world
 from firstclick.catalog import search_tree as index_module
 from firstclick.catalog.search_tree import catalog_arrays, scanning
 from firstclick.data import FeedbackScenario, feedback_matrix, synthetic_matrix
 from firstclick.data.sources import make_source
 from firstclick.kernels.arrays import NO_LIMITS
-from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.compiling import compiled, kernel, learn, recommend
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.kernels.posterior import mean, observe

@@ -149,7 +149,7 @@ from firstclick.registry import policy_classes
 
 folder = Path(sys.argv[1])
 for name in policy_classes():
-    ranker = Ranker(name, Catalog(ITEMS, FEATURES), k=K, seed=5)
+    ranker = Ranker(Catalog(ITEMS, FEATURES), k=K, policy=name, seed=5)
     draw = stream(7, "clicks")
     for _ in range(30):
         ranker.learn(ranker.recommend(), click=int(draw.integers(K)) if draw.random() < 0.5 else None)
@@ -195,12 +195,9 @@ def test_a_snapshot_out_of_range_is_passed_over(tmp_path):
 
     from firstclick.serve.log.snapshot import BadSnapshot
     from firstclick.serve.model.model import Model
-    from firstclick.serve.model.replay import items_at
 
     log = Log("cascade-ts")
     page, arrays = read_snapshot(log.model.snapshot()[1])
     arrays["hits"][0] = 5
     with pytest.raises(BadSnapshot, match="hits must be at most examined, got 5 of 0"):
-        Model.restored(
-            1, "made", log.created, write_snapshot(page, arrays), lambda at: items_at(at, [], log.created)
-        )
+        Model.restored(1, "made", write_snapshot(page, arrays), log.events[:1])

@@ -14,7 +14,6 @@ from firstclick.catalog.item import Item
 from firstclick.registry import make_policy, policy_classes
 from firstclick.serve.log.events import Kind
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import items_at
 
 plain = made_log.made_items
 
@@ -53,13 +52,7 @@ def main() -> None:
         assert log.model_at(len(log.events)).digest() == wanted, name
         _, content = log.model_at(17).snapshot()
         changes = [event for event in log.events if event.kind != Kind.FEEDBACK]
-        again = Model.restored(
-            1,
-            "made",
-            log.created,
-            content,
-            lambda at: items_at(at, changes, log.created),  # noqa: B023
-        )
+        again = Model.restored(1, "made", content, changes)
         again.apply(log.events[17:], log.known_at)
         assert again.digest() == wanted, name
         print(name, wanted)

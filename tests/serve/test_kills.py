@@ -11,10 +11,9 @@ from crash import Stage, Zygote
 from oracle import Ledger, Verdict
 from stores import Server
 
-from firstclick.serve.store.crash_points import STEPS
-
 WRITING = ("before begin", "after begin", "after insert", "after commit", "after apply", "after reply")
 SELDOM = ("before snapshot", "after snapshot insert", "after snapshot", "after checkpoint")
+STEPS = (*WRITING, *SELDOM, "after migration step")
 # A store that is not there yet: its tables, then its models.
 BIRTH = [("after migration step", 1), *((step, 1) for step in WRITING[:4])]
 

@@ -10,7 +10,6 @@ from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import feedback_payload, read_feedback
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import items_at
 from firstclick.wire.errors import Malformed
 from sizes import policies
 
@@ -20,7 +19,7 @@ POLICIES = policies(["cascade-lin-ts", "ranked-lin-ts", "cascade-ts", "random"])
 
 def restored(log: Log, content: bytes) -> Model:
     changes = [event for event in log.events if event.kind != 1]
-    return Model.restored(1, "made", log.created, content, lambda seq: items_at(seq, changes, log.created))
+    return Model.restored(1, "made", content, changes)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

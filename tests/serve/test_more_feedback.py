@@ -35,8 +35,8 @@ from firstclick.serve.log.events import (
     unpacked,
 )
 from firstclick.serve.log.token import KeyRing, Token
-from firstclick.serve.model.item_rules import items_as_learned
 from firstclick.serve.model.model import Model
+from firstclick.serve.model.new_events import items_as_learned
 from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import TokenKey
@@ -415,7 +415,7 @@ def test_an_item_without_features_is_taken_for_a_typical_one(site: Site) -> None
         service.put_items("none", [Item("c", features=np.ones(2))])
 
 
-def test_a_learner_that_takes_no_new_items_is_not_given_any() -> None:
+def test_a_policy_that_takes_no_new_items_is_not_given_any() -> None:
     model = made_model("recur-rank")
     renamed = made_items()[3]._replace(name="renamed", features=None)
     assert items_as_learned(model, [renamed]).names == ["renamed"]
@@ -424,7 +424,7 @@ def test_a_learner_that_takes_no_new_items_is_not_given_any() -> None:
             items_as_learned(model, [item])
 
 
-def test_an_item_that_a_learner_has_no_room_for_does_not_reach_the_log(
+def test_an_item_that_a_policy_has_no_room_for_does_not_reach_the_log(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = site.service.model("shop")

@@ -15,7 +15,7 @@ from firstclick.errors import InvalidInput
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.serve.dashboard.data import Views
 from firstclick.serve.model.audit import audit_served, audit_stored
-from firstclick.serve.model.exploration import Exploring
+from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
@@ -57,7 +57,7 @@ def test_what_is_of_the_wrong_kind_is_named(service: Service, asked: dict[str, A
         service.recommend("shop", **asked)
 
 
-def test_the_first_click_counts_no_further_for_a_learner_that_wants_all(
+def test_the_first_click_counts_no_further_for_a_policy_that_wants_all(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CascadeLinTS, "wants_all_clicks", True)
@@ -80,7 +80,7 @@ def test_no_best_slate_is_told_where_estimates_do_not_give_it(
     assert usual.best is not None
     assert usual.exploring is not None
     monkeypatch.setattr(CascadeLinTS, "best_by_estimates", False)
-    service.exploring["shop"] = Exploring()
+    service.exploring["shop"] = Exploration()
     service.recommend("shop")
     told = Views(service, "").of("shop")
     assert (told.best, told.exploring) == (None, None)

@@ -78,7 +78,7 @@ def live(life: Life, listening: socket.socket) -> int:
         **{"store": life.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
         | dict(life.settings)
     )
-    service, _ = open_for(settings, lambda done, total: None)
+    service, _ = open_for(settings)
     make_models(service)
     try:
         return server.Server(service, settings).run()
@@ -91,7 +91,7 @@ def _warm_up() -> None:
     with suppress(ImportError):
         import firstclick.serve.store.postgresql  # noqa: F401
     with tempfile.TemporaryDirectory() as folder:
-        service, _ = open_for(Settings(store=str(Path(folder) / "warm.db")), lambda done, total: None)
+        service, _ = open_for(Settings(store=str(Path(folder) / "warm.db")))
         with service:
             make_models(service)
             for name in MODELS:
@@ -100,7 +100,7 @@ def _warm_up() -> None:
                 service.withdraw_items(name, ["i1"])
                 service.roll_back(name, 2)
                 service.maintenance.snapshot(service.model(name))
-        open_for(Settings(store=str(Path(folder) / "warm.db")), lambda done, total: None)[0].close()
+        open_for(Settings(store=str(Path(folder) / "warm.db")))[0].close()
 
 
 class _Zygote:

@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 import reference
+from benchmarks.first_attractive import first_attractive
 from firstclick import InvalidInput, make_world
-from firstclick.kernels.attraction import first_attractive
 from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.streams import stream, stream_key
 from firstclick.worlds import BernoulliWorld, LinearWorld, MatrixWorld

@@ -7,9 +7,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.catalog.cold_items import split_off_cold, typical_row
 from firstclick.catalog.feature_scale import FeatureScale
-from firstclick.catalog.groups import Group, checked_groups, numbered
+from firstclick.catalog.features import split_off_cold, typical_row
+from firstclick.catalog.groups import Group, checked_groups
 from firstclick.catalog.ids import ItemId, item_id, item_ids, new_ids
 from firstclick.catalog.kernel_rows import KernelRows
 from firstclick.errors import InvalidInput, UnknownName
@@ -31,8 +31,8 @@ class Catalog:
     So whatever was shown can still be learned from, with the features it was shown with.
 
     An item without features in a catalog that has some is *cold*: its row is None, or NaN throughout. It gets
-    the mean of all rows that have features when it is added, those added with it included: to a learner with
-    features it is a typical item, and one cold item like another. Learners without features do not care. When
+    the mean of all rows that have features when it is added, those added with it included: to a policy with
+    features it is a typical item, and one cold item like another. Policies without features do not care. When
     its features become known, withdraw it and add it again.
 
     `groups`, a name for each item or None for no group, are what `recommend(at_most=)` limits.
@@ -149,8 +149,9 @@ class Catalog:
         """The number of each group, and the number of the group of each row; 0 for no group."""
         names, numbers = self._numbered
         if len(numbers) < len(self.items):
-            more = numbered((self.group_of[item] for item in self.items[len(numbers) :]), names)
-            self._numbered = names, np.concatenate([numbers, more])
+            groups = [self.group_of[item] for item in self.items[len(numbers) :]]
+            more = [0 if group is None else names.setdefault(group, len(names) + 1) for group in groups]
+            self._numbered = names, np.concatenate([numbers, np.array(more, np.int32)])
         return self._numbered
 
     def completed(
@@ -249,8 +250,8 @@ class Catalog:
             row = self._row_of.get(item)
             if row is not None:
                 rows.append(row)
-            elif hint := self._of_other_type(item):
-                raise UnknownName(f"no item {quoted(item)} in the catalog{hint}")
+            elif self._of_other_type(item):
+                raise self._unknown(item)
         return rows
 
     def _of_other_type(self, item: ItemId) -> str:
@@ -258,18 +259,20 @@ class Catalog:
         other: ItemId = str(item) if isinstance(item, int) else int(item) if _is_number(item) else item
         return f", but there is {other!r}" if other != item and other in self._row_of else ""
 
+    def _unknown(self, item: ItemId) -> UnknownName:
+        return UnknownName(f"no item {quoted(item)} in the catalog{self._of_other_type(item)}")
+
     def rows_of(self, items: list[ItemId]) -> list[int]:
         """The row that stands for each of the given items, hidden or not; unknown ones are refused."""
         try:
             return [self._row_of[item] for item in items]
         except KeyError as error:
-            item = error.args[0]
-            raise UnknownName(f"no item {quoted(item)} in the catalog{self._of_other_type(item)}") from None
+            raise self._unknown(error.args[0]) from None
 
     def _shown_row(self, item: ItemId) -> int:
         row = self._row_of.get(item)
         if row is None or self.hidden[row]:
-            raise UnknownName(f"no item {quoted(item)} in the catalog{self._of_other_type(item)}")
+            raise self._unknown(item)
         return row
 
     def features_as_given(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:

@@ -1,4 +1,4 @@
-"""How features as people write them become the rows that a learner is given."""
+"""How features as people write them become the rows that a policy is given."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.catalog.features import check_features, longest_norm
+from firstclick.catalog.features import LARGEST_FEATURE, check_features, longest_norm
 from firstclick.errors import InvalidInput
 
 # Below this share of the largest column's size a column hardly moves a score, whatever is learned of it.
@@ -17,12 +17,12 @@ HARDLY_SEEN = 0.02
 class FeatureScale(NamedTuple):
     """A constant is put after the features, and everything is divided by one number.
 
-    A learner's prior holds each coordinate of theta for about 1 in size and knows no level of its own, so
+    A policy's prior holds each coordinate of theta for about 1 in size and knows no level of its own, so
     that it wants rows of norm about 1 and a constant among them. `intercept` is the constant before it is
     divided, 0 if there is none. The same numbers give the same bits, whether they come from a file or,
     later and one by one, over HTTP.
 
-    The constant is last because some learners look at the first features alone, such as context-lin-ts with
+    The constant is last because some policies look at the first features alone, such as context-lin-ts with
     a `rank`. Models of earlier versions have it first, and keep it there: `constant_first`.
     """
 
@@ -82,9 +82,10 @@ class FeatureScale(NamedTuple):
         if self.intercept:
             constant = np.full((len(rows), 1), self.intercept)
             rows = np.hstack([constant, rows] if self.constant_first else [rows, constant])
-        # What is too large for a number after that is refused, like all that is not finite, by the catalog.
         with np.errstate(over="ignore"):
-            return rows / self.divisor
+            scaled = rows / self.divisor
+        # Refused in words, if it is too large now.
+        return scaled if np.abs(scaled).max(initial=0.0) <= LARGEST_FEATURE else check_features(scaled)
 
     def undo(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """The features as people wrote them, but for rounding in the last digit."""

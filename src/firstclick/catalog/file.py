@@ -4,7 +4,7 @@ import csv
 import io
 import os
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,22 +36,13 @@ class CatalogFile(NamedTuple):
     feature_names: tuple[str, ...]
 
 
-class _Columns(NamedTuple):
-    """Where each thing is in a row."""
-
-    id: int
-    name: int | None
-    group: int | None
-    features: list[int]
-    feature_names: list[str]
-
-
 class _Cells(NamedTuple):
     """A file's content, whatever its format; `where` says where a row is, for people."""
 
     ids: list[Any]  # those of Parquet may be anything until they are checked
     names: list[str]
     groups: list[str]
+    feature_names: list[str]
     features: Floats
     where: Callable[[int], str]
 
@@ -64,14 +55,14 @@ def read_catalog(path: str | os.PathLike[str]) -> CatalogFile:
     Parquet may be whole numbers.
     """
     path = as_path(path)
-    columns, cells = _from_parquet(path) if path.suffix in PARQUET else _from_text(path)
+    cells = _from_parquet(path) if path.suffix in PARQUET else _from_text(path)
     if not cells.ids:
         raise InvalidInput(f"{path.name} has columns but no items; add a row for each item")
     _check_ids(cells)
-    _check_sizes(columns, cells)
-    rows = cells.features if columns.features else [None] * len(cells.ids)
+    _check_sizes(cells)
+    rows = cells.features if cells.feature_names else [None] * len(cells.ids)
     items = list(map(Item, cells.ids, cells.names, cells.groups, rows))
-    return CatalogFile(items, tuple(columns.feature_names))
+    return CatalogFile(items, tuple(cells.feature_names))
 
 
 def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_names: Sequence[str]) -> None:
@@ -103,7 +94,8 @@ def parquet_library(path: Path, doing: str) -> tuple[Any, Any]:
     return pyarrow, parquet
 
 
-def _find_columns(file: str, header: Sequence[str]) -> _Columns:
+def _find_columns(file: str, header: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """The places of id, name and group, and those of the features."""
     names = [name.strip() for name in header]
     words: dict[str, int] = {}
     features: dict[str, int] = {}
@@ -121,54 +113,47 @@ def _find_columns(file: str, header: Sequence[str]) -> _Columns:
     if "id" not in words:
         shown = ", ".join(names[:COLUMNS_SHOWN]) + (", ..." if len(names) > COLUMNS_SHOWN else "")
         raise UnknownName(f"{file} has no column 'id'; call the column of item ids so (columns: {shown})")
-    return _Columns(
-        words["id"], words.get("name"), words.get("group"), list(features.values()), list(features)
-    )
+    return words, features
 
 
-def _from_text(path: Path) -> tuple[_Columns, _Cells]:
+def _from_text(path: Path) -> _Cells:
     try:
         with closing(read_lines(path)) as lines:
             first = next(lines, "")
         # The most frequent in the header; where there is none at all, the one column is that of ids.
         rows = read_rows(path, separator=max(SEPARATORS, key=first.count))
-        columns = _find_columns(f"{path.name} line 1", next(rows)[1])
-        at, name_at, group_at = columns.features, columns.name, columns.group
+        words, features = _find_columns(f"{path.name} line 1", next(rows)[1])
         numbers: list[int] = []
-        ids, names, groups, values = [], [], [], array("d")
+        texts: dict[str, list[str]] = {"id": [], "name": [], "group": []}
+        values = array("d")
         for number, fields in rows:
             numbers.append(number)
-            ids.append(fields[columns.id].strip())
-            names.append("" if name_at is None else fields[name_at].strip())
-            groups.append("" if group_at is None else fields[group_at].strip())
-            written = [fields[place] for place in at]
+            for word, column in texts.items():
+                column.append(fields[words[word]].strip() if word in words else "")
+            written = [fields[place] for place in features.values()]
             try:
                 values.extend(map(float, written))
             except ValueError:
-                raise _no_number(f"{path.name} line {number}", columns, written) from None
+                raise _no_number(f"{path.name} line {number}", features, written) from None
             # Python reads 1_000 as a number; who wrote the file did not mean one.
             if "_" in "".join(written):
-                raise _no_number(f"{path.name} line {number}", columns, written)
+                raise _no_number(f"{path.name} line {number}", features, written)
     except WrongEncoding as error:
         raise InvalidInput(
             f"{error.owner}: bytes that are not UTF-8; save the file as UTF-8 "
             "(spreadsheets call it 'CSV UTF-8')"
         ) from None
-    features = np.frombuffer(values, np.float64) if values else np.empty(0)
-    return columns, _Cells(
-        ids,
-        names,
-        groups,
-        features.reshape(len(ids), len(at)),
-        lambda row: f"{path.name} line {numbers[row]}",
-    )
+    table = np.frombuffer(values, np.float64) if values else np.empty(0)
+    table = table.reshape(len(numbers), len(features))
+    ids, names, groups = texts.values()
+    return _Cells(ids, names, groups, list(features), table, lambda row: f"{path.name} line {numbers[row]}")
 
 
-def _from_parquet(path: Path) -> tuple[_Columns, _Cells]:
+def _from_parquet(path: Path) -> _Cells:
     pyarrow, parquet = parquet_library(path, "reading")
     try:
         with reading(path), path.open("rb") as raw, parquet.ParquetFile(raw) as file:
-            columns = _find_columns(path.name, file.schema_arrow.names)
+            words, places = _find_columns(path.name, file.schema_arrow.names)
             table = file.read()
     except pyarrow.ArrowException as error:
         raise InvalidInput(
@@ -178,12 +163,12 @@ def _from_parquet(path: Path) -> tuple[_Columns, _Cells]:
     def where(row: int) -> str:
         return f"{path.name} row {row} (from 0)"
 
-    def texts(place: int | None) -> list[str]:
-        cells = [""] * len(table) if place is None else table.column(place).to_pylist()
+    def texts(word: str) -> list[str]:
+        cells = table.column(words[word]).to_pylist() if word in words else [""] * len(table)
         return ["" if cell is None else str(cell).strip() for cell in cells]
 
-    features = np.empty((len(table), len(columns.features)))
-    for j, (place, name) in enumerate(zip(columns.features, columns.feature_names, strict=True)):
+    features = np.empty((len(table), len(places)))
+    for j, (name, place) in enumerate(places.items()):
         column = table.column(place)
         kind = column.type
         types = pyarrow.types
@@ -194,15 +179,13 @@ def _from_parquet(path: Path) -> tuple[_Columns, _Cells]:
             )
         # A null becomes NaN, and is refused with all others.
         features[:, j] = column
-    ids = [cell.strip() if isinstance(cell, str) else cell for cell in table.column(columns.id).to_pylist()]
-    return columns, _Cells(ids, texts(columns.name), texts(columns.group), features, where)
+    ids = [cell.strip() if isinstance(cell, str) else cell for cell in table.column(words["id"]).to_pylist()]
+    return _Cells(ids, texts("name"), texts("group"), list(places), features, where)
 
 
-def _no_number(where: str, columns: _Columns, written: Sequence[str]) -> InvalidInput:
+def _no_number(where: str, names: Iterable[str], written: Sequence[str]) -> InvalidInput:
     """The error for the first feature of a row that is no number."""
-    name, text = next(
-        pair for pair in zip(columns.feature_names, written, strict=True) if not _is_number(pair[1])
-    )
+    name, text = next(pair for pair in zip(names, written, strict=True) if not _is_number(pair[1]))
     decimal_comma = text.count(",") == 1 and _is_number(text.replace(",", "."))
     way_out = "write a point for the decimal comma" if decimal_comma else "mend it, or leave the column out"
     return InvalidInput(
@@ -236,12 +219,12 @@ def _check_ids(cells: _Cells) -> None:
         rows[item] = row
 
 
-def _check_sizes(columns: _Columns, cells: _Cells) -> None:
+def _check_sizes(cells: _Cells) -> None:
     # Said this way round, NaN is wrong too.
     wrong = ~(np.abs(cells.features) <= LARGEST_FEATURE)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         raise InvalidInput(
-            f"{cells.where(row)}: {columns.feature_names[column]} must be a finite number, at most "
+            f"{cells.where(row)}: {cells.feature_names[column]} must be a finite number, at most "
             f"{LARGEST_FEATURE:g} in size, got {cells.features[row, column]:g}"
         )

@@ -34,13 +34,6 @@ def checked_groups(groups: Iterable[object], n_items: int) -> list[Group | None]
     ]
 
 
-def numbered(groups: Iterable[Group | None], names: dict[Group, int]) -> NDArray[np.int32]:
-    """The number of each group, 0 for none; a new one gets the next number in `names`."""
-    return np.array(
-        [0 if group is None else names.setdefault(group, len(names) + 1) for group in groups], np.int32
-    )
-
-
 def caps_by_group(
     names: Mapping[Group, int], at_most: int | Mapping[Any, int], n_rows: int
 ) -> NDArray[np.int64]:

@@ -4,7 +4,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog.feature_scale import FeatureScale
-from firstclick.catalog.features import check_features
 from firstclick.catalog.search_tree import build_tree, catalog_arrays
 from firstclick.kernels.arrays import TreeArrays
 
@@ -27,7 +26,7 @@ class KernelRows:
         self._covered = len(table)
 
     def _scaled(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        return table if self._scale is None else check_features(self._scale.apply(table))
+        return table if self._scale is None else self._scale.apply(table)
 
     def follow(self, table: NDArray[np.float64]) -> None:
         """Take up the rows that were added to the table."""

@@ -26,8 +26,8 @@ from firstclick.extras import needed_by
 INTERRUPTED = 130
 
 app = CommandLine(name="firstclick", help="Cascading bandits: learn what to recommend from the first click.")
-app.command(short_help="Play the usual learners on made-up data, write a report.")(demo)
-app.command(short_help="Play learners in a world, or on your own data.")(simulate)
+app.command(short_help="Play the usual policies on made-up data, write a report.")(demo)
+app.command(short_help="Play policies in a world, or on your own data.")(simulate)
 app.command(short_help="Every policy in every stock world: the guide.")(compare)
 app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)
 app.command(short_help="Play an experiment that a TOML file declares.")(run)
@@ -77,10 +77,8 @@ def main(application: typer.Typer = app) -> None:
         sys.stdout.flush()
     except typer.TyperException as error:
         code = _complain(_in_words(error), error.exit_code)
-    except WorkFailed as error:
-        code = _complain(str(error), 1)
     except FirstclickError as error:
-        code = _complain(str(error), 2)
+        code = _complain(str(error), 1 if isinstance(error, WorkFailed) else 2)
     except MemoryError as error:
         code = _complain(f"out of memory: {error}" if str(error) else "out of memory", 1)
     except BrokenPipeError:

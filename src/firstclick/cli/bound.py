@@ -37,4 +37,4 @@ def bound(
     if regret < steps:
         print(f"At most {regret / steps:.2g} clicks lost a step, over {steps:,} steps.")
     else:
-        print(f"The bound exceeds n = {steps:,}, what any learner can lose at most: it says nothing here.")
+        print(f"The bound exceeds n = {steps:,}, what any policy can lose at most: it says nothing here.")

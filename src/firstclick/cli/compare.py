@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -16,9 +16,6 @@ from firstclick.studies.guide.conduct import RUNS, SEED, STEPS, policies_named
 from firstclick.studies.guide.conduct import compare as play_all
 from firstclick.studies.guide.standings import Line, lines_of
 from firstclick.studies.guide.stock import stock_worlds
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def compare(
@@ -57,7 +54,9 @@ def compare(
     """
     # Here already: not after playing for minutes.
     with needed_by("the guide"):
+        from firstclick.report.figures import save_figure
         from firstclick.studies.guide.figure import guide_figure
+        from firstclick.studies.guide.page import guide_page, leaders_table
 
     worlds = stock_worlds(world or ())
     policies = policies_named(policy or ())
@@ -67,15 +66,16 @@ def compare(
             watch=watch(progress),
         )  # fmt: skip
         lines = lines_of(standings, steps)
-        _write_guide(lines, guide_figure(lines), out, everything=bool(policy))
+        figure = guide_figure(lines)
+        for kind in ("svg", "png"):
+            save_figure(figure, out / f"guide.{kind}")
+        write_whole(out / "guide.md", guide_page(lines, everything=bool(policy)).encode())
     for one in standings if policy else ():  # Who names a policy wants to know where it is.
         if one.reason:
             talk.print(f"not played in {one.world.name}: {one.reason}")
     if json:
         print_json(as_plain(lines))
     else:
-        from firstclick.studies.guide.page import leaders_table
-
         page().print(leaders_table(lines))
     talk.print(f"guide: {out / 'guide.md'}")
 
@@ -85,12 +85,3 @@ def as_plain(lines: Sequence[Line]) -> list[dict[str, Any]]:
     return [
         {name: None if value != value else value for name, value in asdict(line).items()} for line in lines
     ]
-
-
-def _write_guide(lines: Sequence[Line], figure: "Figure", folder: Path, *, everything: bool) -> None:
-    from firstclick.report.figures import figure_bytes
-    from firstclick.studies.guide.page import guide_page
-
-    for kind in ("svg", "png"):
-        write_whole(folder / f"guide.{kind}", figure_bytes(figure, kind))
-    write_whole(folder / "guide.md", guide_page(lines, everything=everything).encode())

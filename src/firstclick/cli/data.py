@@ -1,30 +1,21 @@
 """`firstclick data`: the sources of data, what they hold, and how to get it."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    ProgressColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import DownloadColumn
 from rich.text import Text
 from typer import Argument, Option
 
 from firstclick.cli.app import command_group
 from firstclick.cli.console import Interrupted, page, print_json, talk
 from firstclick.cli.parameters import in_words, print_entry
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.data.cut import group_items, keep_items
 from firstclick.data.describe import describe as describe_interactions
-from firstclick.data.sources import Progress as Report
 from firstclick.data.sources import Source, make_source, source_classes
 from firstclick.data.sources.download import download as fetch
 from firstclick.data.sources.download import find_archive
@@ -82,8 +73,8 @@ def download(
         if not yes:
             _ask()
     try:
-        with bar(f"fetching {archive.title}", DownloadColumn()) as progress:
-            target = fetch(archive, folder, progress)
+        with progress_bar(amount=DownloadColumn()) as progress:
+            target = fetch(archive, folder, progress.doing(f"fetching {archive.title}"))
     except KeyboardInterrupt:
         raise Interrupted("interrupted; what has come is kept, run it again to go on from there") from None
     if there:
@@ -126,8 +117,8 @@ def describe(
       firstclick data describe table:user=customer,item=film --data sales.csv
     """
     chosen = chosen_source(source, data)
-    with bar("making data up" if chosen.synthetic else "reading") as progress:
-        loaded = chosen.load(data, progress)
+    with progress_bar() as progress:
+        loaded = chosen.load(data, progress.doing("making data up" if chosen.synthetic else "reading"))
     with talk.status("counting") if sys.stderr.isatty() else nullcontext():
         described = describe_interactions(keep_items(loaded, group_items(loaded, group)) if group else loaded)
     if json:
@@ -151,13 +142,3 @@ def chosen_source(spec: str, data: Path | None) -> Source:
     if not chosen.synthetic and data is None:
         raise InvalidInput(f"{chosen.name} needs --data, the place of {chosen.wanted()}")
     return chosen
-
-
-@contextmanager
-def bar(doing: str, amount: ProgressColumn | None = None) -> Iterator[Report]:
-    """A `progress(done, total)` drawn on stderr, if that is a terminal; nothing stays of it."""
-    amount = amount or TaskProgressColumn()
-    columns = (TextColumn("{task.description}"), BarColumn(30), amount, TimeRemainingColumn())
-    with Progress(*columns, console=talk, transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(doing, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total or None)

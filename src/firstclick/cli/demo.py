@@ -5,8 +5,9 @@ from typing import Annotated
 
 from typer import Option
 
-from firstclick.cli.console import check_output, hand_over, processes, progress_bar
-from firstclick.cli.options import count
+from firstclick.cli.options import count, processes
+from firstclick.cli.progress_bar import progress_bar
+from firstclick.cli.report_folder import check_output, hand_over
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.experiments import simulate
 from firstclick.registry import USUAL_POLICIES
@@ -25,7 +26,7 @@ def demo(
     ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """Play the usual learners on a synthetic feedback matrix and write a report. Needs no data.
+    """Play the usual policies on a synthetic feedback matrix and write a report. Needs no data.
 
     \b
     Example:
@@ -38,7 +39,7 @@ def demo(
         kept, k, rank = 256, 4, 20
         progress.opening = (
             f"{n_users:,} made-up users x {n_items:,} items, of which {kept} compete for {k} places\n"
-            f"{len(USUAL_POLICIES)} learners x {runs} runs x {steps:,} steps\n"
+            f"{len(USUAL_POLICIES)} policies x {runs} runs x {steps:,} steps\n"
         )
         results = simulate(
             list(USUAL_POLICIES),
@@ -63,7 +64,7 @@ def demo(
         folder,
         as_json=json,
         title="Learning what to recommend from the first click",
-        subtitle=f"{len(results.results)} learners on a synthetic feedback matrix of {n_users:,} users "
+        subtitle=f"{len(results.results)} policies on a synthetic feedback matrix of {n_users:,} users "
         f"and {n_items:,} items, of which the {kept} most attractive compete for {k} places",
         command=f"firstclick demo --steps {steps} --runs {runs} --seed {seed}",
     )

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from firstclick.cli.console import Interrupted, Steps, page, processes, progress_bar
-from firstclick.cli.options import count
+from firstclick.cli.console import Interrupted, page
+from firstclick.cli.options import count, processes
+from firstclick.cli.progress_bar import ProgressBar, progress_bar
 from firstclick.data.sources import Source
 from firstclick.errors import InvalidInput
 from firstclick.experiments import Comparison, Dataset
@@ -37,7 +38,7 @@ EngineName = Annotated[
 
 
 @contextmanager
-def at_work(folder: Path, engine: str, jobs: int) -> Iterator[tuple[Engine, Steps]]:
+def at_work(folder: Path, engine: str, jobs: int) -> Iterator[tuple[Engine, ProgressBar]]:
     """An engine, and a progress bar; Ctrl-C says what is kept in the folder and how to go on."""
     runner = engine_named(engine, processes(jobs))
     check_folder(folder)
@@ -50,7 +51,7 @@ def at_work(folder: Path, engine: str, jobs: int) -> Iterator[tuple[Engine, Step
         ) from None
 
 
-def watch(progress: Steps) -> Watch:
+def watch(progress: ProgressBar) -> Watch:
     """The bar, and a line on how much there is to do."""
 
     def begins(finished: int, cells: int) -> None:
@@ -73,7 +74,7 @@ def to_repeat(*words: str, **options: str | int | bool | Sequence[str] | None) -
     return shlex.join(call)
 
 
-def load(source: Source, path: Path | None, progress: Steps) -> Dataset:
+def load(source: Source, path: Path | None, progress: ProgressBar) -> Dataset:
     """The data set, with progress while its files are read."""
     if path is None and not source.synthetic:
         raise InvalidInput(f"{source.title} needs its files; say where they are with --data")

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from firstclick.cli.columns import Above, Header, Separator, ValueColumn
-from firstclick.cli.console import print_json, progress_bar, talk
+from firstclick.cli import interaction_file
+from firstclick.cli.console import print_json, talk
 from firstclick.cli.data import chosen_source
 from firstclick.cli.experiments import SECONDS_BETWEEN_LINES
-from firstclick.cli.options import count
-from firstclick.cli.simulate import DEFAULT_RANK, note_of_header
+from firstclick.cli.options import given
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.cli.stores import refuse_existing
 from firstclick.data import Interactions, feedback_matrix, most_attractive, read_interactions, truncated_svd
 from firstclick.data.rows_to_interactions import GROUP_SEPARATOR
@@ -38,32 +38,21 @@ def features(
         Path | None,
         Option(metavar="FILE", help="Instead of SOURCE: user, item[, value], as CSV, TSV, '::' or Parquet."),
     ] = None,
-    user_column: Annotated[
-        str | None, Option(metavar="COLUMN", help="Column of the user: a name, or a number; 0 by default.")
-    ] = None,
-    item_column: Annotated[
-        str | None, Option(metavar="COLUMN", help="Column of the item: a name, or a number; 1 by default.")
-    ] = None,
-    value_column: ValueColumn = None,
-    above: Above = None,
+    user_column: interaction_file.UserColumn = None,
+    item_column: interaction_file.ItemColumn = None,
+    value_column: interaction_file.ValueColumn = None,
+    above: interaction_file.Above = None,
     name_column: Annotated[
         str | None, Option(metavar="COLUMN", help="Column of what people call the item.")
     ] = None,
     group_column: Annotated[
         str | None, Option(metavar="COLUMN", help="Column of the item's group; '|' separates several.")
     ] = None,
-    separator: Separator = None,
-    header: Header = False,
-    encoding: Annotated[
-        str | None, Option(metavar="NAME", help="Encoding of a text file; utf-8-sig if not given.")
-    ] = None,
-    rank: Annotated[
-        int | None,
-        count(f"Number of features; {DEFAULT_RANK} by default, or what the data allows."),
-    ] = None,
-    n_items: Annotated[
-        int | None, count("Keep so many items, the most attractive; all by default.", "--items")
-    ] = None,
+    separator: interaction_file.Separator = None,
+    header: interaction_file.Header = False,
+    encoding: interaction_file.Encoding = None,
+    rank: interaction_file.Rank = None,
+    n_items: interaction_file.Items = None,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the file --out.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of a sentence.")] = False,
 ) -> None:
@@ -88,16 +77,14 @@ def features(
     from firstclick.catalog.file import parquet_library, write_catalog
     from firstclick.catalog.item import Item
 
-    columns = {
-        "user_column": user_column, "item_column": item_column, "value_column": value_column, "above": above,
-        "name_column": name_column, "group_column": group_column, "separator": separator,
-        "header": header or None, "encoding": encoding,
-    }  # fmt: skip
-    given = {name: value for name, value in columns.items() if value is not None}
-    load, label = _loader(source, data, interactions, given)
-    for name, value in (("rank", rank), ("n_items", n_items)):
-        if value is not None:
-            whole_number(name, value, at_least=1)
+    columns = given(
+        user_column=user_column, item_column=item_column, value_column=value_column, above=above,
+        name_column=name_column, group_column=group_column, separator=separator, header=header,
+        encoding=encoding,
+    )  # fmt: skip
+    load, label = _loader(source, data, interactions, columns)
+    for name, value in given(rank=rank, n_items=n_items).items():
+        whole_number(name, value, at_least=1)
     _check_target(out, overwrite=overwrite)
     if out.suffix in PARQUET:
         parquet_library(out, "writing")
@@ -112,7 +99,9 @@ def features(
         if n_items is not None:
             whole_number("n_items", n_items, at_least=1, at_most=in_data, because=", the items in the data")
         progress.doing("learning features")(0, 0)
-        rows = truncated_svd(matrix, min(DEFAULT_RANK, n_users, in_data) if rank is None else rank)
+        rows = truncated_svd(
+            matrix, min(interaction_file.DEFAULT_RANK, n_users, in_data) if rank is None else rank
+        )
         names, groups = read.item_names or ("",) * in_data, read.item_groups or ((),) * in_data
         catalog = [
             Item(read.item_ids[code], names[code], GROUP_SEPARATOR.join(groups[code]), rows[code])
@@ -120,7 +109,7 @@ def features(
         ]
         write_catalog(out, catalog, [f"f{j + 1}" for j in range(rows.shape[1])])
     if interactions is not None and not header:
-        talk.print(note_of_header(label, read), end="")
+        talk.print(interaction_file.note_of_header(label, read), end="")
     # The ones of a matrix are the sum of its squares, and that of all singular values squared.
     explained = float((rows**2).sum()) / matrix.nnz
     if json:
@@ -139,7 +128,7 @@ def features(
 
 
 def _loader(
-    source: str | None, data: Path | None, interactions: Path | None, given: Mapping[str, Any]
+    source: str | None, data: Path | None, interactions: Path | None, columns: Mapping[str, Any]
 ) -> tuple[Callable[[Progress], Interactions], str]:
     """What reads the log, and how to call it."""
     if (source is None) == (interactions is None):
@@ -148,9 +137,9 @@ def _loader(
         if data is not None:
             raise InvalidInput("--data goes with a SOURCE; --interactions names its file itself")
         file = interactions
-        return lambda progress: read_interactions(file, **given, progress=progress), file.name
-    if given:
-        raise InvalidInput("goes with --interactions", next(iter(given)))
+        return lambda progress: read_interactions(file, **columns, progress=progress), file.name
+    if columns:
+        raise InvalidInput("goes with --interactions", next(iter(columns)))
     assert source is not None
     chosen = chosen_source(source, data)
     return lambda progress: chosen.load(data, progress), chosen.label

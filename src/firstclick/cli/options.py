@@ -1,11 +1,13 @@
-"""Options that take a number, or one of several words."""
+"""Options that take a number, or one of several words, and those that were given."""
 
+import os
 from contextlib import suppress
 from typing import Any
 
 from typer import BadParameter, Option
 
 from firstclick.validation.quoting import quoted
+from firstclick.validation.whole_number import whole_number
 
 
 def count(help: str, *names: str) -> Any:
@@ -27,6 +29,18 @@ def choice(help: str, *words: str) -> Any:
         return value
 
     return Option(parser=known, metavar=f"<{'|'.join(words)}>", help=help)
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None and value is not False}
+
+
+def processes(jobs: int) -> int:
+    """As many as asked for; for 0 as many as there are processors this process may use."""
+    if jobs := whole_number("jobs", jobs, at_least=0):
+        return jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _whole(value: str | int) -> int:

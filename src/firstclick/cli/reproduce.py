@@ -66,7 +66,7 @@ def reproduce(
     policy: Annotated[
         list[str] | None,
         Option(
-            metavar="SPEC", help="Your own learner, played in experiment 1 beside the others; again for more."
+            metavar="SPEC", help="Your own policy, played in experiment 1 beside the others; again for more."
         ),
     ] = None,
     group: Annotated[

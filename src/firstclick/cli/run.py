@@ -45,7 +45,7 @@ def run(
 
     \b
     Example, films.toml:
-      title    = "Which learner for our films?"
+      title    = "Which policy for our films?"
       data     = "table:user=customer,item=film,value=stars,above=3"
       path     = "ratings.csv"              # CSV, TSV or Parquet, beside this
       policies = ["cascade-lin-ts", "cascade-ts", "cascade-ucb1:radius=0.5"]

@@ -13,7 +13,7 @@ import numpy as np
 from typer import Exit, Option
 
 from firstclick.cli.console import talk
-from firstclick.cli.data import bar
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.errors import InvalidInput
 from firstclick.extras import needed_by
 from firstclick.serve.config import (
@@ -74,8 +74,8 @@ def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
-    with bar("starting") as progress:
-        service, notes = open_for(settings, progress, given)
+    with progress_bar() as progress:
+        service, notes = open_for(settings, progress.doing("starting"), given)
     stack.callback(service.close)
     server = Server(service, settings)
     for note in notes:

@@ -1,7 +1,9 @@
 """`firstclick simulate`: policies of your choice in a world, or on a file, of your choice."""
 
+import secrets
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -9,11 +11,13 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typer import Context, Option
+from typer import Option
 
-from firstclick.cli.columns import Above, Header, Separator, ValueColumn
-from firstclick.cli.console import check_output, drawn_seed, hand_over, processes, progress_bar
-from firstclick.cli.options import choice, count
+from firstclick.cli import interaction_file
+from firstclick.cli.experiments import Jobs
+from firstclick.cli.options import choice, count, given, processes
+from firstclick.cli.progress_bar import ProgressBar, progress_bar
+from firstclick.cli.report_folder import check_output, hand_over
 from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.experiments import simulate as play
@@ -23,17 +27,8 @@ from firstclick.studies.guide.stock import STOCK
 from firstclick.validation.whole_number import whole_number
 from firstclick.worlds.base import Scenario, World, WorldSpec
 
-WITH_INTERACTIONS = (
-    "user_column", "item_column", "value_column", "above", "header", "n_items", "pick", "rank", "unscaled",
-    "intercept", "one_split",
-)  # fmt: skip
-WITH_FILES = ("separator", "encoding")
-
-DEFAULT_RANK = 20
-
 
 def simulate(
-    context: Context,
     world: Annotated[
         str | None,
         Option(metavar="SPEC", help="World to play in: NAME[:param=value,...], see the list above."),
@@ -42,23 +37,18 @@ def simulate(
         Path | None,
         Option(metavar="FILE", help="File of user, item[, value]: CSV, TSV or '::'-separated."),
     ] = None,
-    user_column: Annotated[
-        str, Option(metavar="COLUMN", help="Column of the user: a name, or a number from 0.")
-    ] = "0",
-    item_column: Annotated[
-        str, Option(metavar="COLUMN", help="Column of the item: a name, or a number from 0.")
-    ] = "1",
-    value_column: ValueColumn = None,
-    above: Above = None,
-    separator: Separator = None,
-    header: Header = False,
-    encoding: Annotated[str, Option(metavar="NAME", help="Encoding of text files.")] = "utf-8-sig",
-    n_items: Annotated[int | None, count("Keep this many items; all by default.", "--items")] = None,
-    pick: Annotated[str, choice("Which items to keep.", "popular", "random")] = "popular",
-    rank: Annotated[
-        int | None,
-        count(f"Features by truncated SVD of this rank; {DEFAULT_RANK} by default, or what the file allows."),
+    user_column: interaction_file.UserColumn = None,
+    item_column: interaction_file.ItemColumn = None,
+    value_column: interaction_file.ValueColumn = None,
+    above: interaction_file.Above = None,
+    separator: interaction_file.Separator = None,
+    header: interaction_file.Header = False,
+    encoding: interaction_file.Encoding = None,
+    n_items: interaction_file.Items = None,
+    pick: Annotated[
+        str | None, choice("Which items to keep; popular by default.", "popular", "random")
     ] = None,
+    rank: interaction_file.Rank = None,
     unscaled: Annotated[bool, Option("--unscaled", help="Features are rows of V, not V Sigma.")] = False,
     intercept: Annotated[bool, Option("--intercept", help="Add a constant feature.")] = False,
     one_split: Annotated[
@@ -72,13 +62,13 @@ def simulate(
         list[str] | None,
         Option(
             metavar="SPEC",
-            help="Learner NAME[:param=value,...], see `firstclick policies`; again for more; else the usual.",
+            help="Policy NAME[:param=value,...], see `firstclick policies`; again for more; else the usual.",
         ),
     ] = None,
     k: Annotated[int, count("Items shown at a time.")] = 4,
     steps: Annotated[int, count("Steps of each run.")] = 100_000,
     runs: Annotated[int, count("Runs; errors are over them.")] = 10,
-    jobs: Annotated[int, count("Processes; 0 for all processors. Results do not depend on it.")] = 0,
+    jobs: Jobs = 0,
     seed: Annotated[
         int | None, count("Seed of everything that is random; drawn and printed if absent.")
     ] = None,
@@ -89,7 +79,7 @@ def simulate(
     overwrite: Annotated[bool, Option("--overwrite", help="Replace results in --out.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """Play learners in a world, or on a file of who liked what, and compare their regret.
+    """Play policies in a world, or on a file of who liked what, and compare their regret.
 
     \b
     In a world:
@@ -117,37 +107,38 @@ def simulate(
       vectors:n_items=100,n_features=5,n_context=3,users=200,best=0.5
     Each takes clicks= too: cascade, dcm/0.6/0.5, pbm/1/0.7/0.5 or scroll/0.8.
     """
-    _check_call(context)
+    text = given(separator=separator, encoding=encoding)
+    columns = given(
+        user_column=user_column, item_column=item_column, value_column=value_column, above=above,
+        header=header,
+    )  # fmt: skip
+    cut = given(
+        n_items=n_items, pick=pick, rank=rank, unscaled=unscaled, intercept=intercept, one_split=one_split
+    )
+    _check_places(world, interactions, features)
+    if interactions is None:
+        _refuse({**columns, **cut}, "--interactions")
+        _refuse({} if features else text, "--interactions or --features")
+    _refuse({} if folder else given(overwrite=overwrite), "--out")
+    # Here already, because reading a large file takes a minute.
     if above is not None and not isfinite(above):
         raise InvalidInput(f"must be a finite number, got {above}", "above")
-    # Here already, because reading a large file takes a minute.
-    for name, value in (("k", k), ("steps", steps), ("runs", runs), ("rank", rank), ("n_items", n_items)):
-        if value is not None:
-            whole_number(name, value, at_least=1, at_most=None)
+    for name, value in given(k=k, steps=steps, runs=runs, rank=rank, n_items=n_items).items():
+        whole_number(name, value, at_least=1, at_most=None)
     check_output(folder, overwrite=overwrite)
     chosen = [make_policy(spec) for spec in policy or ()]
     kind = None if world is None else _kind_of(world)
     drawn = seed is None
-    seed = drawn_seed() if seed is None else seed
+    # Short enough to be typed.
+    seed = secrets.randbelow(2**31) if seed is None else seed
     with progress_bar() as progress:
         if drawn:
             progress.opening = f"seed {seed} (drawn; repeat with --seed {seed})\n"
-        text: dict[str, Any] = {"separator": separator, "encoding": encoding}
         if kind is not None:
-            playground = _in_world(kind, seed, features, chosen, **text)
+            playground = _in_world(kind, seed, features, chosen, text)
         else:
             assert interactions is not None
-            read = read_interactions(
-                interactions, user_column=user_column, item_column=item_column, value_column=value_column,
-                above=above, header=header or None, **text,
-            )  # fmt: skip
-            _check_interactions(interactions.name, read, above or 0.0)
-            if not header:
-                progress.opening += note_of_header(interactions.name, read)
-            playground = _on_file(
-                interactions, read, chosen, above, rank=rank, n_items=n_items, pick=pick,
-                scaled=not unscaled, intercept=intercept, one_split=one_split,
-            )  # fmt: skip
+            playground = _on_file(interactions, {**columns, **text}, chosen, cut, progress)
         results = play(
             playground.policies, playground.stage, playground.features, k=k, steps=steps, runs=runs,
             seed=seed, jobs=processes(jobs), progress=progress, settings=playground.settings,
@@ -156,34 +147,26 @@ def simulate(
         results,
         folder,
         as_json=json,
-        title="Regret of learners",
+        title="Regret of policies",
         subtitle=playground.subtitle,
         command="firstclick " + shlex.join(_without_output(sys.argv[1:], seed)),
     )
 
 
-def _check_call(context: Context) -> None:
-    """Refuse options that exclude or need one another, and those that would be ignored."""
-    given = [name for name in context.params if _on_the_command_line(context, name)]
-    if "world" not in given and "interactions" not in given:
+def _check_places(world: str | None, interactions: Path | None, features: Path | None) -> None:
+    """There must be one place to play in, and features may come with a world alone."""
+    if world is None and interactions is None:
         raise InvalidInput("give --world SPEC or --interactions FILE to play on; --help has examples")
-    if "world" in given and "interactions" in given:
+    if world is not None and interactions is not None:
         raise InvalidInput("--world and --interactions exclude each other; give one of them")
-    if "interactions" in given and "features" in given:
+    if interactions is not None and features is not None:
         raise InvalidInput("--features goes with --world; with --interactions use --rank")
-    needs = {"overwrite": "--out"}
-    if "interactions" not in given:
-        needs |= dict.fromkeys(WITH_INTERACTIONS, "--interactions")
-        if "features" not in given:
-            needs |= dict.fromkeys(WITH_FILES, "--interactions or --features")
-    for name, wanted in needs.items():
-        if name in given and not (name == "overwrite" and "folder" in given):
-            raise InvalidInput(f"goes with {wanted}", name)
 
 
-def _on_the_command_line(context: Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def _refuse(ignored: Mapping[str, Any], wanted: str) -> None:
+    """Refuse options that would be ignored without another one."""
+    for name in ignored:
+        raise InvalidInput(f"goes with {wanted}", name)
 
 
 def _kind_of(world: str) -> WorldSpec:
@@ -209,11 +192,11 @@ class _Playground:
 
 
 def _in_world(
-    kind: WorldSpec, seed: int, file: Path | None, chosen: list[Policy], **text: Any
+    kind: WorldSpec, seed: int, file: Path | None, chosen: list[Policy], text: Mapping[str, Any]
 ) -> _Playground:
-    given = None if file is None else read_features(file, **text)
+    read = None if file is None else read_features(file, **text)
     world = kind.build(seed)
-    features = world.features if given is None else given
+    features = world.features if read is None else read
     return _Playground(
         stage=world,
         features=features,
@@ -224,26 +207,30 @@ def _in_world(
 
 
 def _on_file(
-    path: Path, read: Interactions, chosen: list[Policy], above: float | None, **how: Any
+    path: Path, columns: Mapping[str, Any], chosen: list[Policy], cut: dict[str, Any], progress: ProgressBar
 ) -> _Playground:
+    read = read_interactions(path, **columns)
+    above = columns.get("above")
+    _check_interactions(path.name, read, above or 0.0)
+    if "header" not in columns:
+        progress.opening += interaction_file.note_of_header(path.name, read)
     policies = chosen or _usual_policies(has_features=True)
     users, items = len(read.user_ids), len(read.item_ids)
     if not any(policy.needs_features for policy in policies):
-        how["rank"] = (
-            None  # The SVD of a large matrix takes its time: not for those that would not look at it.
-        )
-    elif how["rank"] is None:
-        how["rank"] = max(min(DEFAULT_RANK, users // 2, items), 1)
-    scenario = FeedbackScenario(feedback_matrix(read), item_names=read.item_ids, **how)
+        cut["rank"] = None  # The SVD of a large matrix takes its time, and nobody would look at it.
+    elif "rank" not in cut:
+        cut["rank"] = max(min(interaction_file.DEFAULT_RANK, users // 2, items), 1)
+    scaled = not cut.pop("unscaled", False)
+    scenario = FeedbackScenario(feedback_matrix(read), item_names=read.item_ids, scaled=scaled, **cut)
     return _Playground(
         stage=scenario,
         features=None,
         policies=policies,
         settings={
             "interactions": str(path), "above": above, "users": users, "items in the file": items,
-            "items": scenario.n_items, "pick": how["pick"], "rank": how["rank"],
-            "features": ("V Sigma" if how["scaled"] else "V") + " and intercept" * how["intercept"],
-            "one_split": how["one_split"],
+            "items": scenario.n_items, "pick": scenario.pick, "rank": scenario.rank,
+            "features": ("V Sigma" if scaled else "V") + " and intercept" * scenario.intercept,
+            "one_split": scenario.one_split,
         },
         subtitle=f"{path.name}: {users:,} users, {scenario.n_items:,} of {items:,} items",
     )  # fmt: skip
@@ -262,16 +249,6 @@ def _check_interactions(name: str, read: Interactions, above: float) -> None:
         raise InvalidInput(
             f"{name} has 1 user, and two are needed: half of the users teach features, the others click"
         )
-
-
-def note_of_header(name: str, read: Interactions) -> str:
-    """A line to say where one word among numbers looks as if it came from a header."""
-    for kind, ids in (("user", read.user_ids), ("item", read.item_ids)):
-        words = [one for one in ids if not one.lstrip("-").isdecimal()]
-        if len(words) == 1 and len(ids) > 2:
-            found = f"one {kind} that is no number, {words[0]!r}"
-            return f"note: {name} has {found}; if line 1 is a header, say --header\n"
-    return ""
 
 
 def _without_output(arguments: list[str], seed: int) -> list[str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from firstclick.cli.console import page, print_json, talk
-from firstclick.cli.data import bar
 from firstclick.cli.options import count
+from firstclick.cli.progress_bar import progress_bar
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 from firstclick.files.reading import reading
 from firstclick.files.writing import write_whole
@@ -79,8 +79,8 @@ def audit(
         wrong = there.check()
         audits = []
         for stored in [find_model(there, model)] if model else there.models():
-            with bar(f"folding {stored.name}") as progress:
-                audits.append(audit_stored(there, stored, progress))
+            with progress_bar() as progress:
+                audits.append(audit_stored(there, stored, progress.doing(f"folding {stored.name}")))
     if json:
         print_json({"storage": wrong, "models": [one._asdict() | {"equal": one.equal} for one in audits]})
     else:
@@ -201,8 +201,9 @@ def log(
       firstclick log shop --store shop.db --kind feedback --out clicks.parquet
     """
     from firstclick.catalog.feature_scale import FeatureScale
-    from firstclick.serve.log.events import Event, Kind, as_json
-    from firstclick.serve.model.replay import created_as, items_of_rows
+    from firstclick.serve.log.events import Created, Event, Kind, as_json, unpacked
+    from firstclick.serve.model.catalog_state import CatalogState
+    from firstclick.serve.model.replay import changes_in
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -213,7 +214,9 @@ def log(
     wanted = None if kind is None else Kind[kind.upper().replace("-", "_")]
     with opened(store) as there:
         stored = find_model(there, model)
-        items, created = items_of_rows(there, stored), created_as(there, stored)
+        changes = changes_in(there, stored)
+        created = unpacked(changes[0], Created)
+        items = CatalogState.after(stored.head, changes).catalog.items
         scale = FeatureScale.from_json(created.feature_scale) if created.feature_scale else None
         # A plug-in that is not installed here was asked when its log was written.
         wants_all = getattr(policy_classes().get(created.policy), "wants_all_clicks", False)

@@ -1,6 +1,6 @@
 """Clients in Python: `Client`, and `AsyncClient` for asyncio.
 
-    from firstclick.client.client import Client
+    from firstclick.client import Client
 
     with Client("http://127.0.0.1:8000", model="shop") as shop:
         shown = shop.recommend(k=3)
@@ -23,12 +23,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 import httpx
 
 from firstclick._version import __version__
-from firstclick.client.flow import JSON, Call, Flow, Heard, NothingHeard, Patience, Steps, encoded
+from firstclick.client.flow import Answer, Call, Flow, Patience, Steps
 from firstclick.errors import InvalidInput
 
 TIMEOUT = 10.0
-ATTEMPTS = 8
-PATIENCE = 30.0
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -75,12 +73,12 @@ class Client:
         *,
         key: str | None = None,
         timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
-        patience: float | Patience = PATIENCE,
+        attempts: int = Patience.attempts,
+        patience: float | Patience = Patience.seconds,
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._flow = Flow(url, model, attempts, patience)
         self._http = httpx.Client(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
@@ -107,24 +105,21 @@ class Client:
     roll_back = _waiting(Flow.roll_back)
 
     def _run(self, steps: Steps[T]) -> T:
-        heard: Heard | NothingHeard | None = None
+        answer: Answer | None = None
         while True:
             try:
-                step = steps.send(heard)
+                step = steps.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            if isinstance(step, Call):
-                heard = self._send(step)
-            else:
+            if not isinstance(step, Call):
                 self._sleep(step)
-                heard = None
-
-    def _send(self, call: Call) -> Heard | NothingHeard:
-        try:
-            return _heard(self._http.request(call.method, call.path, **_content(call)))
-        except httpx.TransportError as error:
-            return NothingHeard(_reason(error))
+                answer = None
+                continue
+            try:
+                answer = self._http.request(step.method, step.path, **step.content())
+            except httpx.TransportError as error:
+                answer = error
 
 
 class AsyncClient:
@@ -137,12 +132,12 @@ class AsyncClient:
         *,
         key: str | None = None,
         timeout: float = TIMEOUT,
-        attempts: int = ATTEMPTS,
-        patience: float | Patience = PATIENCE,
+        attempts: int = Patience.attempts,
+        patience: float | Patience = Patience.seconds,
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._flow = Flow(url, model, _patience(attempts, patience))
+        self._flow = Flow(url, model, attempts, patience)
         self._http = httpx.AsyncClient(**_options(url, key, timeout), transport=transport)
         self._sleep = sleep
 
@@ -169,28 +164,21 @@ class AsyncClient:
     roll_back = _awaited(Flow.roll_back)
 
     async def _run(self, steps: Steps[T]) -> T:
-        heard: Heard | NothingHeard | None = None
+        answer: Answer | None = None
         while True:
             try:
-                step = steps.send(heard)
+                step = steps.send(answer)
             except StopIteration as end:
                 result: T = end.value
                 return result
-            if isinstance(step, Call):
-                heard = await self._send(step)
-            else:
+            if not isinstance(step, Call):
                 await self._sleep(step)
-                heard = None
-
-    async def _send(self, call: Call) -> Heard | NothingHeard:
-        try:
-            return _heard(await self._http.request(call.method, call.path, **_content(call)))
-        except httpx.TransportError as error:
-            return NothingHeard(_reason(error))
-
-
-def _patience(attempts: int, patience: float | Patience) -> Patience:
-    return patience if isinstance(patience, Patience) else Patience(attempts=attempts, seconds=patience)
+                answer = None
+                continue
+            try:
+                answer = await self._http.request(step.method, step.path, **step.content())
+            except httpx.TransportError as error:
+                answer = error
 
 
 def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
@@ -211,19 +199,3 @@ def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
             )
         headers["Authorization"] = f"Bearer {key}"
     return {"base_url": parts, "headers": headers, "timeout": timeout}
-
-
-def _content(call: Call) -> dict[str, Any]:
-    told: dict[str, Any] = {} if call.timeout is None else {"timeout": call.timeout}
-    if call.body is not None:
-        told |= {"content": encoded(call.body), "headers": {"Content-Type": JSON}}
-    return told
-
-
-def _heard(answer: httpx.Response) -> Heard:
-    return Heard(answer.status_code, answer.content, answer.headers.get("Retry-After"))
-
-
-def _reason(error: httpx.TransportError) -> str:
-    kind = "timed out" if isinstance(error, httpx.TimeoutException) else "connection failed"
-    return f"{kind}: {error}" if str(error) else kind

@@ -1,7 +1,7 @@
 """What a client says to the server, when it says it again, and what the answers mean: written once.
 
 Each method of `Flow` is a generator. It yields a `Call`, to be sent, or a number of seconds to wait, and is
-given what was heard: an answer, or the error in place of one. How to send and wait is up to the client.
+given the answer, or the error in place of one. How to send and wait is up to the client.
 """
 
 import secrets
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+import httpx
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +28,6 @@ from firstclick.wire.feedback import ACCEPTED, DUPLICATE, ClickReport, Entry, Re
 from firstclick.wire.limits import MOST_ENTRIES
 from firstclick.wire.schemas import Changed, ModelList, Outcome, Outcomes, Recommended
 
-JSON = "application/json"
 # What a proxy says for a server that it cannot reach is as good as not reaching it.
 TRY_AGAIN = frozenset({429, 502, 503, 504})
 KIND_OF = {
@@ -58,22 +58,17 @@ class Call(NamedTuple):
     again: bool = True
     timeout: float | None = None  # seconds, if it may take longer than others
 
-
-class Heard(NamedTuple):
-    """An answer of the server."""
-
-    code: int
-    content: bytes
-    retry_after: str | None = None
-
-
-class NothingHeard(NamedTuple):
-    """No answer, and why: whether the request arrived is not known."""
-
-    reason: str
+    def content(self) -> dict[str, Any]:
+        """The body and the time limit as httpx takes them."""
+        told: dict[str, Any] = {} if self.timeout is None else {"timeout": self.timeout}
+        if self.body is not None:
+            told |= {"content": encoded(self.body), "headers": {"Content-Type": "application/json"}}
+        return told
 
 
-Steps = Generator[Call | float, Heard | NothingHeard | None, T]
+# After an error it is not known whether the request arrived.
+Answer = httpx.Response | httpx.TransportError
+Steps = Generator[Call | float, Answer | None, T]
 
 
 @dataclass(frozen=True)
@@ -102,10 +97,10 @@ class Patience:
 class Flow:
     """What can be said to a server about one of its models. The methods of both clients are made of these."""
 
-    def __init__(self, url: str, model: str | None, patience: Patience) -> None:
+    def __init__(self, url: str, model: str | None, attempts: int, patience: float | Patience) -> None:
         self.url = url
         self.model = model
-        self.patience = patience
+        self.patience = patience if isinstance(patience, Patience) else Patience(attempts, patience)
 
     def path(self, rest: str = "") -> str:
         """The path of the model, or of something of it."""
@@ -183,10 +178,10 @@ class Flow:
         while True:
             attempt += 1
             call = Call("POST", path, {"feedback": [entries[i] for i in waiting]})
-            heard = yield from self._ask(call, began)
-            results = _decoded(heard, Outcomes).results
+            answer = yield from self._ask(call, began)
+            results = _decoded(answer, Outcomes).results
             if len(results) != len(waiting):
-                raise Unexpected(_quoted(heard))
+                raise Unexpected(_quoted(answer))
             outcomes |= zip(waiting, map(_outcome, results), strict=True)
             waiting = [i for i in waiting if isinstance(outcomes[i], TryLater)]
             pause = self._pause_if_any_left(attempt, began, 0.0)
@@ -232,8 +227,8 @@ class Flow:
 
     def export(self) -> Steps[bytes]:
         """The model as a file that `firstclick import` reads."""
-        heard = yield from self._ask(Call("GET", self.path("/export")))
-        return heard.content
+        answer = yield from self._ask(Call("GET", self.path("/export")))
+        return answer.content
 
     def roll_back(self, seq: int) -> Steps[int]:
         """Undo what was learned after event `seq`; the place in the log. Sent once."""
@@ -245,26 +240,25 @@ class Flow:
 
     def _read(self, kind: type[T], call: Call) -> Steps[T]:
         """What a good answer says; a Refused otherwise."""
-        heard = yield from self._ask(call)
-        return _decoded(heard, kind)
+        return _decoded((yield from self._ask(call)), kind)
 
-    def _ask(self, call: Call, began: float | None = None) -> Steps[Heard]:
+    def _ask(self, call: Call, began: float | None = None) -> Steps[httpx.Response]:
         """The answer, if it is a good one; a Refused otherwise."""
         began = self.patience.clock() if began is None else began
         attempt = 0
         while True:
             attempt += 1
-            heard = yield call
-            assert heard is not None
-            if isinstance(heard, Heard) and heard.code < 300:
-                return heard
-            if isinstance(heard, NothingHeard):
-                refusal: Refused = Unavailable(self._nothing_heard(heard.reason, call, attempt))
+            answer = yield call
+            assert answer is not None
+            wanted = 0.0
+            if isinstance(answer, httpx.TransportError):
+                refusal: Refused = Unavailable(self._no_answer(answer, call, attempt))
+            elif answer.status_code < 300:
+                return answer
             else:
-                refusal = _refusal(heard)
-                if heard.code not in TRY_AGAIN or isinstance(refusal, errors.NotServed):
+                refusal, wanted = _refusal(answer), _seconds(answer)
+                if answer.status_code not in TRY_AGAIN or isinstance(refusal, errors.NotServed):
                     raise refusal
-            wanted = 0.0 if isinstance(heard, NothingHeard) else _seconds(heard.retry_after)
             pause = self._pause_if_any_left(attempt, began, wanted) if call.again else None
             if pause is None:
                 raise refusal
@@ -276,7 +270,9 @@ class Flow:
         left = began + self.patience.seconds - self.patience.clock()
         return pause if attempt < self.patience.attempts and pause < left else None
 
-    def _nothing_heard(self, reason: str, call: Call, attempt: int) -> str:
+    def _no_answer(self, error: httpx.TransportError, call: Call, attempt: int) -> str:
+        kind = "timed out" if isinstance(error, httpx.TimeoutException) else "connection failed"
+        reason = f"{kind}: {error}" if str(error) else kind
         tried = f"{attempt} attempt{'s' * (attempt > 1)}"
         if call.again:
             return f"no answer from {self.url} in {tried} ({reason}); the same can be sent again later"
@@ -331,11 +327,11 @@ def _body(entry: Entry) -> dict[str, Any]:
     return told if said.examined is None else told | {"examined": said.examined}
 
 
-def _decoded(heard: Heard, kind: type[T]) -> T:
+def _decoded(answer: httpx.Response, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(heard.content, type=kind)
+        return msgspec.json.decode(answer.content, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Unexpected(_quoted(heard)) from None
+        raise Unexpected(_quoted(answer)) from None
 
 
 def _outcome(told: Outcome) -> Receipt | Refused:
@@ -345,26 +341,27 @@ def _outcome(told: Outcome) -> Receipt | Refused:
     return kind(told.message or f"the server answered {told.status!r}")
 
 
-def _refusal(heard: Heard) -> Refused:
+def _refusal(answer: httpx.Response) -> Refused:
     """The server's own sentence as the error that it stands for."""
     try:
-        told = msgspec.json.decode(heard.content)["error"]
+        told = msgspec.json.decode(answer.content)["error"]
         kind, message, field = KIND_OF[told["status"]], str(told["message"]), str(told.get("field", ""))
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
-        proxy = heard.code in TRY_AGAIN
-        return (Unavailable if proxy else Unexpected)(_quoted(heard))
+        proxy = answer.status_code in TRY_AGAIN
+        return (Unavailable if proxy else Unexpected)(_quoted(answer))
     if issubclass(kind, TryLater):
-        return kind(message, retry_after=_seconds(heard.retry_after))
+        return kind(message, retry_after=_seconds(answer))
     refusal = kind(message)
     refusal.argument = field
     return refusal
 
 
-def _quoted(heard: Heard) -> str:
-    text = heard.content[:LONGEST_QUOTE].decode("utf-8", "replace")
-    return f"the server answered {heard.code}, which this client does not understand: {text!r}"
+def _quoted(answer: httpx.Response) -> str:
+    text = answer.content[:LONGEST_QUOTE].decode("utf-8", "replace")
+    return f"the server answered {answer.status_code}, which this client does not understand: {text!r}"
 
 
-def _seconds(retry_after: str | None) -> float:
-    """Of a Retry-After header: seconds; a date, which a proxy may send, is left to our own pauses."""
-    return float(retry_after) if retry_after is not None and retry_after.isdecimal() else 0.0
+def _seconds(answer: httpx.Response) -> float:
+    """Seconds of a Retry-After header; a date, which a proxy may send, is left to our own pauses."""
+    retry_after = answer.headers.get("Retry-After", "")
+    return float(retry_after) if retry_after.isdecimal() else 0.0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.kernels.compiling import kernel, shared_kernel
-from firstclick.kernels.hashing import uniform, user_of
+from firstclick.kernels.hashing import uniform
 
 INDEPENDENT, MATRIX, TOPICS = range(3)
 
@@ -99,14 +99,3 @@ def attracts(world, key, user, view, slate, position, covered):  # type: ignore[
         else:
             high = middle
     return low < world.list_start[item + 1] and world.list_users[low] == user
-
-
-@shared_kernel
-def first_attractive(world, key, slate, n):  # type: ignore[no-untyped-def]
-    """The first position of `slate` that attracts the user of this key in the first view, or -1."""
-    user = user_of(key, world.n_users)
-    covered = np.empty(len(world.interest))
-    for position in range(n):
-        if attracts(world, key, user, 0, slate, position, covered):
-            return position
-    return -1

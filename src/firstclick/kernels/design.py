@@ -7,7 +7,8 @@ V = sum of weight * x x'. By the theorem of Kiefer and Wolfowitz that is their r
 import numpy as np
 
 from firstclick.kernels.compiling import shared_kernel
-from firstclick.kernels.posterior import add_to_factor, solve, solve_transposed
+from firstclick.kernels.posterior import add_to_factor, solve, solve_transposed, squared_width
+from firstclick.kernels.ranking import product
 
 # A direction shorter than this, against the longest vector, is rounding.
 _ROUNDING = 1e-9
@@ -30,9 +31,7 @@ def spanning(x):  # type: ignore[no-untyped-def]
     for rank in range(len(taken)):
         furthest, square = 0, -1.0
         for j in range(n):
-            norm = 0.0
-            for i in range(d):
-                norm += rest[j, i] * rest[j, i]
+            norm = product(rest[j], rest[j])
             if norm > square:
                 furthest, square = j, norm
         length = np.sqrt(square)
@@ -42,9 +41,7 @@ def spanning(x):  # type: ignore[no-untyped-def]
         taken[rank] = furthest
         direction = rest[furthest] / length
         for j in range(n):
-            along = 0.0
-            for i in range(d):
-                along += rest[j, i] * direction[i]
+            along = product(rest[j], direction)
             coordinates[j, rank] = along
             for i in range(d):
                 rest[j, i] -= along * direction[i]
@@ -91,9 +88,7 @@ def g_optimal(taken, z):  # type: ignore[no-untyped-def]
         ratio = step / (1.0 - step)
         shrink = ratio / (1.0 + ratio * width)
         for j in range(n):
-            along = 0.0
-            for i in range(rank):
-                along += z[j, i] * u[i]
+            along = product(z[j], u)
             widths[j] = (widths[j] - shrink * along * along) / (1.0 - step)
             weights[j] *= 1.0 - step
         weights[worst] += step
@@ -104,13 +99,9 @@ def g_optimal(taken, z):  # type: ignore[no-untyped-def]
 @shared_kernel
 def _widths(z, weights, widths):  # type: ignore[no-untyped-def]
     """Set widths[j] to z' V^-1 z."""
-    factor = factor_of(z, weights)
+    factor, solved = factor_of(z, weights), np.empty(z.shape[1])
     for j in range(len(z)):
-        solved = z[j].copy()
-        solve_transposed(factor, solved)
-        widths[j] = 0.0
-        for value in solved:
-            widths[j] += value * value
+        widths[j] = squared_width(z[j], factor, solved)
 
 
 @shared_kernel
@@ -123,8 +114,7 @@ def least_squares(z, shown, hits):  # type: ignore[no-untyped-def]
             theta[i] += hits[j] * z[j, i]
     solve_transposed(factor, theta)
     solve(factor, theta)
-    rates = np.zeros(len(z))
+    rates = np.empty(len(z))
     for j in range(len(z)):
-        for i in range(len(theta)):
-            rates[j] += z[j, i] * theta[i]
+        rates[j] = product(z[j], theta)
     return rates

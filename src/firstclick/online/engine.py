@@ -157,7 +157,7 @@ class Engine:
         This is the only door for features that come later than the catalog.
         """
         if self.scale is not None:
-            rows = check_features(self.scale.apply(features, n_items))
+            rows = self.scale.apply(features, n_items)
         else:
             rows = check_features(features, n_items)
             if rows.shape[1] != self.catalog.n_features:

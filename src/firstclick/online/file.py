@@ -1,6 +1,6 @@
 """A ranker as one file: a page of JSON and plain arrays."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf, isclose, isfinite
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.features import check_features
 from firstclick.errors import WorkFailed
 from firstclick.online.engine import Engine
-from firstclick.online.pending import Waiting, for_a_file, from_a_file
 from firstclick.online.random_key import LARGEST_KEY, key_of_old
 from firstclick.policies.base import PlainParameters, Policy
 from firstclick.registry import policy_class
@@ -26,25 +25,35 @@ MOST_REQUESTS = 2**62  # Kernels count them in 64 bits.
 FORMATS = (FORMAT, THIRD_FORMAT, SECOND_FORMAT, FIRST_FORMAT)
 
 
+class PendingSlate(NamedTuple):
+    """A slate that waits for its feedback: what has to be known of it to learn from it later."""
+
+    rows: NDArray[np.int64]
+    context: NDArray[np.float64]
+    features: NDArray[np.float64]  # one row a position; none where they are those of the catalog
+
+
 class Saved(NamedTuple):
     """All that a ranker is, between two calls."""
 
     engine: Engine
+    seed: int
     key: np.uint64  # decides, with the number of a request, what is explored
     origins: frozenset[int]  # the keys of all rankers whose clicks it knows, its own included
-    runs: dict[str, int]  # the last runs of this ranker, and how far each counted its requests
-    warm_starts: int
-    seed: int
-    requests: int
     max_pending: int
-    pending: dict[str, Waiting]
+    pending: dict[str, PendingSlate]
+    runs: Mapping[str, int] = {}  # the last runs of this ranker, and how far each counted its requests
+    warm_starts: int = 0
+    requests: int = 0
 
 
 def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The page and the arrays of a file, slates that wait included."""
     engine = saved.engine
     policy, catalog = engine.policy, engine.catalog
-    entries, waiting = for_a_file(saved.pending, policy.n_context, engine.features.shape[1])
+    slates = saved.pending
+    contexts = [slate.context for slate in slates.values()]
+    given = [slate.features for slate in slates.values() if len(slate.features)]
     page = {
         "format": FORMAT,
         "policy": {"name": policy.name, "settings": policy.settings, "version": policy.version},
@@ -62,10 +71,15 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "groups": catalog.groups,
         "cold": catalog.cold_rows,
         "has_features": catalog.n_features is not None,
-        "pending": entries,
+        "pending": [[id, slate.rows.tolist(), bool(len(slate.features))] for id, slate in slates.items()],
     }
-    state = {f"state.{name}": array for name, array in engine.state._asdict().items()}
-    return page, {"features": catalog.table, "hidden": catalog.hidden, **state, **waiting}
+    return page, {
+        "features": catalog.table,
+        "hidden": catalog.hidden,
+        **{f"state.{name}": array for name, array in engine.state._asdict().items()},
+        "pending.contexts": np.array(contexts).reshape(len(slates), policy.n_context),
+        "pending.features": np.concatenate(given) if given else np.empty((0, engine.features.shape[1])),
+    }
 
 
 def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
@@ -113,34 +127,51 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
         numbers=_numbers(policy, page["numbers"], k, scaled.arrays.features),
         state={name.removeprefix("state."): array for name, array in arrays.items()},
     )
-    pending = from_a_file(
-        page["pending"],
-        arrays["pending.contexts"],
-        arrays["pending.features"],
-        n_rows=n_rows,
-        n_context=policy.n_context,
-        n_features=engine.features.shape[1],
-        k=k,
-    )
-    for waiting in pending.values():
-        if policy.n_context:
-            policy.check_context(waiting.context)
-        if len(waiting.features):
-            policy.admit(engine.numbers, check_features(waiting.features))
     return Saved(
         engine,
+        seed=seed_number(page["seed"]),
         key=np.uint64(_key(page["key"])),
         origins=frozenset(map(_key, page["origins"])),
+        max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
+        pending=_pending(engine, page["pending"], arrays["pending.contexts"], arrays["pending.features"]),
         runs={
             str(run): whole_number("a request", last, at_least=0, at_most=MOST_REQUESTS)
             for run, last in page["runs"].items()
         },
         warm_starts=whole_number("warm_starts", page["warm_starts"], at_least=0),
-        seed=seed_number(page["seed"]),
         requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
-        max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
-        pending=pending,
     )
+
+
+def _pending(
+    engine: Engine, entries: Sequence[Any], contexts: NDArray[np.float64], features: NDArray[np.float64]
+) -> dict[str, PendingSlate]:
+    """The slates that wait; ValueError when the parts do not fit, because kernels do not look whether a row
+    exists."""
+    policy, n_rows = engine.policy, len(engine.catalog.items)
+    if contexts.shape != (len(entries), policy.n_context) or features.shape[1:] != engine.features.shape[1:]:
+        raise ValueError("pending")
+    if not (np.isfinite(contexts).all() and np.isfinite(features).all()):
+        raise ValueError("pending")
+    pending = {}
+    start = 0
+    for (slate, shown, has_features), context in zip(entries, contexts, strict=True):
+        rows = np.array(shown, np.int64)
+        if rows.ndim != 1 or len(rows) > engine.k or not ((rows >= 0) & (rows < n_rows)).all():
+            raise ValueError("pending")
+        size = len(rows) if has_features else 0
+        if start + size > len(features):
+            raise ValueError("pending")
+        own = check_features(features[start : start + size], size) if size else np.empty((0, 0))
+        if size:
+            policy.admit(engine.numbers, own)
+        if policy.n_context:
+            policy.check_context(context)
+        pending[str(slate)] = PendingSlate(rows, context.astype(np.float64), own)
+        start += size
+    if start != len(features):
+        raise ValueError("pending")
+    return pending
 
 
 def _numbers(policy: Policy, stored: list[Any], k: int, features: NDArray[np.float64]) -> PlainParameters:

@@ -64,20 +64,5 @@ def new_key(kind: str, seed: int, policy: Declared, k: int) -> np.uint64:
 
 def key_of_old(kind: str, seed: int, policy: Declared, k: int) -> np.uint64:
     """The key of one that was stored without a key."""
-    return stream_key(seed, kind, _label_then(policy), k)
-
-
-def _label_then(policy: Declared) -> str:
-    defaults = _DEFAULTS_THEN.get(policy.name, policy.defaults())
-    changed = [
-        f"{name}={_text(value)}"
-        for name, value in policy.settings.items()
-        if name in defaults and value != defaults[name]
-    ]
-    return policy.name + (":" + ",".join(changed) if changed else "")
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "/".join(_text(part) for part in value)
-    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+    label = policy.label_beside(_DEFAULTS_THEN.get(policy.name, policy.defaults()))
+    return stream_key(seed, kind, label, k)

@@ -19,8 +19,7 @@ from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.online.engine import Engine, default_policy, merged_engine, scale_for
 from firstclick.online.feedback import NOT_GIVEN, Click, click_bits
-from firstclick.online.file import FORMATS, Saved, from_file, to_file
-from firstclick.online.pending import Waiting
+from firstclick.online.file import FORMATS, PendingSlate, Saved, from_file, to_file
 from firstclick.online.random_key import new_key
 from firstclick.online.request import AtMost, answered, read_context, read_request
 from firstclick.online.warm_start import learn_log
@@ -87,15 +86,16 @@ class Ranker:
         chosen = make_policy(default_policy(catalog) if policy is None else policy)
         features = catalog.features
         scale = scale_for(chosen, features, k) if chosen.needs_features and features is not None else None
-        self._engine = Engine(chosen, catalog, k=k, scale=scale)
-        self.seed = secrets.randbits(32) if seed is None else seed_number(seed)
-        self.max_pending = whole_number("max_pending", max_pending, at_least=1)
-        self.pending: dict[str, Waiting] = {}
-        self.requests = 0
-        self._key = new_key("ranker", self.seed, chosen, self.k)
-        self._origins = frozenset({int(self._key)})
-        self._runs: dict[str, int] = {}
-        self._warm_starts = 0
+        engine = Engine(chosen, catalog, k=k, scale=scale)
+        seed = secrets.randbits(32) if seed is None else seed_number(seed)
+        max_pending = whole_number("max_pending", max_pending, at_least=1)
+        key = new_key("ranker", seed, chosen, k)
+        self._go_on_from(Saved(engine, seed, key, frozenset({int(key)}), max_pending, {}))
+
+    def _go_on_from(self, saved: Saved) -> None:
+        self._engine, self.seed, self._key, self._origins = saved[:4]
+        self.max_pending, self.pending, self._runs = saved.max_pending, saved.pending, saved.runs
+        self._warm_starts, self.requests = saved.warm_starts, saved.requests
         self._lock = threading.RLock()
         self._begin_run()
 
@@ -130,8 +130,12 @@ class Ranker:
             self._end_run()
         return self._run
 
+    def _runs_until_now(self) -> dict[str, int]:
+        runs = {**self._runs, self._run: self.requests}
+        return dict(list(runs.items())[-MOST_RUNS:])
+
     def _end_run(self) -> None:
-        self._runs = _latest(self._runs | {self._run: self.requests})
+        self._runs = self._runs_until_now()
         self._begin_run()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,13 +177,14 @@ class Ranker:
                 id=f"{int(self._key):016x}-{self._current_run()}-{self.requests}", items=self._items(rows)
             )
             self.requests += 1
-            self.pending[slate.id] = Waiting(rows, asked.kernel.context, own)
+            self.pending[slate.id] = PendingSlate(rows, asked.kernel.context, own)
             if len(self.pending) > self.max_pending:
                 del self.pending[next(iter(self.pending))]
             return slate
 
     def _items(self, rows: NDArray[np.int64]) -> tuple[ItemId, ...]:
-        return tuple(self.catalog.items[row] for row in rows)
+        items = self._engine.catalog.items
+        return tuple([items[row] for row in rows.tolist()])
 
     def learn(
         self,
@@ -193,7 +198,7 @@ class Ranker:
         Or all that were, in any order: `clicks`.
 
         `examined` is how many positions from the top the user looked at, if the page knows. If not, the
-        learner's click model decides: one of a cascade takes nothing but the first click, a dependent-click
+        policy's click model decides: one of a cascade takes nothing but the first click, a dependent-click
         one all up to the last, one of clicks by position all, or of the first click alone all up to that.
 
         A slate is learned once: a second time, or feedback that cannot be, is refused and changes nothing.
@@ -244,9 +249,9 @@ class Ranker:
         catalog never had, and after k items: what lies below is not used.
 
         Each observation counts `weight`, above 0 and at most 1: less for other users, or for long ago. Linear
-        learners that can merge take any weight. Those with CountPolicy do too, and keep whole counts, which
+        policies that can merge take any weight. Those with CountPolicy do too, and keep whole counts, which
         are drawn so that they are right on the average. Others take 1 alone.
-        What is known already stays known; a learner that cannot merge must not know anything yet. A line that
+        What is known already stays known; a policy that cannot merge must not know anything yet. A line that
         cannot be understood is named, and nothing is learned.
         """
         given: object = weight
@@ -255,7 +260,7 @@ class Ranker:
         if not self.policy.learns_from_others:
             raise InvalidInput(
                 f"{self.policy.label} learns from slates that it has shuffled itself and takes no log; "
-                "take another learner, or start without one"
+                "take another policy, or start without one"
             )
         weight = float(weight)
         with self._lock:
@@ -296,7 +301,7 @@ class Ranker:
         *,
         groups: Iterable[Group | None] | None = None,
     ) -> None:
-        """Add items to the catalog; learners without features rank unseen items by their own rule.
+        """Add items to the catalog; policies without features rank unseen items by their own rule.
 
         Items without features among others that have some are cold: see `Catalog`.
         """
@@ -348,19 +353,9 @@ class Ranker:
             raise InvalidInput(
                 f"must be a new one, or the same would be explored again, got {new_seed}", "seed"
             )
-        return Ranker._restored(
-            Saved(
-                engine,
-                key=key,
-                origins=self._origins | other._origins | {int(key)},
-                runs={},
-                warm_starts=0,
-                seed=new_seed,
-                requests=0,
-                max_pending=max(self.max_pending, other.max_pending, len(pending)),
-                pending=pending,
-            )
-        )
+        origins = self._origins | other._origins | {int(key)}
+        most = max(self.max_pending, other.max_pending, len(pending))
+        return Ranker._restored(Saved(engine, new_seed, key, origins, most, pending))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, slates that wait included; an older file is replaced whole.
@@ -369,17 +364,11 @@ class Ranker:
         """
         with self._lock:
             self._engine.follow_catalog()
+            self._current_run()
             saved = Saved(
-                self._engine,
-                key=self._key,
-                origins=self._origins,
-                runs=_latest(self._runs | {self._current_run(): self.requests}),
-                warm_starts=self._warm_starts,
-                seed=self.seed,
-                requests=self.requests,
-                max_pending=self.max_pending,
-                pending=self.pending,
-            )
+                self._engine, self.seed, self._key, self._origins, self.max_pending, self.pending,
+                runs=self._runs_until_now(), warm_starts=self._warm_starts, requests=self.requests,
+            )  # fmt: skip
             write_arrays(path, *to_file(saved))
 
     @classmethod
@@ -397,15 +386,7 @@ class Ranker:
     def _restored(cls, saved: Saved) -> "Ranker":
         """The ranker that goes on from there."""
         ranker = cls.__new__(cls)
-        ranker._engine, ranker.seed, ranker._key, ranker._origins = (
-            saved.engine, saved.seed, saved.key, saved.origins,
-        )  # fmt: skip
-        ranker.max_pending, ranker.pending, ranker.requests = (
-            saved.max_pending, saved.pending, saved.requests,
-        )  # fmt: skip
-        ranker._runs, ranker._warm_starts = saved.runs, saved.warm_starts
-        ranker._lock = threading.RLock()
-        ranker._begin_run()
+        ranker._go_on_from(saved)
         return ranker
 
     def __repr__(self) -> str:
@@ -424,7 +405,3 @@ def _in_new_order(policy: Any, catalog: Any, *more: object) -> tuple[Any, Any]:
         stacklevel=3,
     )
     return policy, catalog
-
-
-def _latest(runs: dict[str, int]) -> dict[str, int]:
-    return dict(list(runs.items())[-MOST_RUNS:])

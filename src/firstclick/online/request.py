@@ -29,14 +29,6 @@ class SlateRequest(NamedTuple):
     pinned: dict[int, int]
 
 
-class Answer(NamedTuple):
-    """The rows of a slate, the estimate of each, and its features if the request brought some."""
-
-    rows: NDArray[np.int64]
-    means: NDArray[np.float64]
-    features: NDArray[np.float64]
-
-
 def read_request(
     engine: Engine,
     *,
@@ -82,8 +74,11 @@ def read_request(
     return SlateRequest(request, n - len(held) if rows is None or len(rows) else 0, held)
 
 
-def answered(engine: Engine, key: np.uint64, number: int, asked: SlateRequest, *, scored: bool) -> Answer:
-    """The slate for a request. The key and the number decide what is explored."""
+def answered(
+    engine: Engine, key: np.uint64, number: int, asked: SlateRequest, *, scored: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """The rows of the slate for a request, the estimate of each, and its features if the request brought
+    some. The key and the number decide what is explored."""
     request = asked.kernel
     ((rows, means),) = engine.recommend_many(key, [number], asked.free, request, scored=scored)
     if asked.pinned:
@@ -98,17 +93,17 @@ def answered(engine: Engine, key: np.uint64, number: int, asked: SlateRequest, *
         ).reshape(len(rows), of_catalog.shape[1])
     if asked.pinned and scored:
         means, _ = engine.estimates(rows, request.context, own)
-    return Answer(rows, means, own)
+    return rows, means, own
 
 
 def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float64]:
     """The context of a request for kernels, or InvalidInput if it is not what the policy wants."""
     wanted = policy.n_context
+    if context is None and not wanted:
+        return NO_LIMITS.context
     size = f"{wanted} number{'' if wanted == 1 else 's'}"
     if context is None:
-        if wanted:
-            raise InvalidInput(f"{policy.label} wants a context of {size} with each request")
-        return NO_LIMITS.context
+        raise InvalidInput(f"{policy.label} wants a context of {size} with each request")
     given = float_array("context", context, rule="a list of numbers", largest=LARGEST_CONTEXT)
     given = np.atleast_1d(given)
     if not wanted:
@@ -151,14 +146,14 @@ def _pinned_rows(catalog: Catalog, pinned: Mapping[int, ItemId], n: int) -> dict
             f"pinned must say the item for each position, as in {{0: 'tea'}}, got {quoted(pinned)}"
         )
     for position in pinned:
-        whole_number("pinned: a position", position, at_least=0, at_most=n - 1)
+        whole_number("a position", position, at_least=0, at_most=n - 1, owner="pinned")
     held: dict[int, int] = {}
     for position, item in sorted(pinned.items()):
         row = catalog.row_of(item)
         if row is None or not catalog.is_shown(row):
-            raise InvalidInput(f"pinned: item {quoted(item)} is not in the catalog, or withdrawn")
+            raise InvalidInput(f"item {quoted(item)} is not in the catalog, or withdrawn", owner="pinned")
         if row in held.values():
-            raise InvalidInput(f"pinned: item {quoted(item)} has two positions; give it one")
+            raise InvalidInput(f"item {quoted(item)} has two positions; give it one", owner="pinned")
         held[position] = row
     return held
 

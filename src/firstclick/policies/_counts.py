@@ -20,15 +20,10 @@ class CountPolicy(Policy):
     """A policy that counts, for each item, how often it was examined and how often it attracted."""
 
     family = "counts"
+    by_item: ClassVar[tuple[str, ...]] = ("examined", "hits")
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> State:
         return CountState(np.zeros(n_items, np.int64), np.zeros(n_items, np.int64), np.zeros(1, np.int64))
-
-    def grow(self, state: State, n_items: int) -> State:
-        more = np.zeros(n_items - len(state.examined), state.examined.dtype)
-        return state._replace(
-            examined=np.concatenate([state.examined, more]), hits=np.concatenate([state.hits, more])
-        )
 
     def merge(self, first: State, second: State) -> State:
         return CountState(*(a + b for a, b in zip(first, second, strict=True)))

@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.kernels.compiling import kernel
-from firstclick.kernels.posterior import (
-    add_to_factor,
-    factorise,
-    linear,
-    mean,
-    observe_slate,
-    probability_of,
-)
+from firstclick.kernels.posterior import add_to_factor, factorise, linear, mean, observe_slate, probability_of
 from firstclick.kernels.ranking import features_at
 from firstclick.kernels.search.widths import raise_widths
 from firstclick.parameters import param

@@ -65,6 +65,7 @@ class Policy(Declared, ABC):
     click_model: ClassVar[ClickModel] = Cascade()
     # Numbers that kernels need and nobody declares, because they follow from the catalog.
     derived: ClassVar[tuple[str, ...]] = ()
+    by_item: ClassVar[tuple[str, ...]] = ()  # The arrays of its state that `grow` gives zeros for new items.
     numbers_type: ClassVar[Any] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -153,7 +154,7 @@ class Policy(Declared, ABC):
 
     def grow(self, state: State, n_items: int) -> State:
         """The state with room for items added to the catalog, in the shape of `initial_state`."""
-        return state
+        return state._replace(**{name: lengthened(getattr(state, name), n_items) for name in self.by_item})
 
     def admit(self, numbers: PlainParameters, features: NDArray[np.float64]) -> None:
         """Refuse items added later that `numbers`, computed without them, do not allow for."""
@@ -194,6 +195,11 @@ class Policy(Declared, ABC):
         """
         means[:] = np.nan
         deviations[:] = np.nan
+
+
+def lengthened(array: NDArray[Any], n_items: int, value: float = 0) -> NDArray[Any]:
+    """The array, a line for each item, with lines of `value` for the items added."""
+    return np.concatenate([array, np.full((n_items - len(array), *array.shape[1:]), value, array.dtype)])
 
 
 def drawn_share(counts: NDArray[np.int64], weight: float, draw: np.random.Generator) -> NDArray[np.int64]:

@@ -51,16 +51,9 @@ class CascadeLinUCB(LinearPolicy):
         if not isinstance(self.c, str):
             return self._pack(scale=1.0)
         assert self.horizon is not None
-        return self._pack(
-            c=confidence_width(
-                n_features=features.shape[1],
-                k=k,
-                steps=self.horizon,
-                sigma=self.sigma,
-                theta_norm=self.theta_norm,
-            ),
-            scale=1.0 / max(longest_norm(features), 1.0),
-        )
+        d, steps = features.shape[1], self.horizon
+        c = confidence_width(n_features=d, k=k, steps=steps, sigma=self.sigma, theta_norm=self.theta_norm)
+        return self._pack(c=c, scale=1.0 / max(longest_norm(features), 1.0))
 
     def admit(self, numbers: PlainParameters, features: NDArray[np.float64]) -> None:
         longest = longest_norm(features) * numbers.scale

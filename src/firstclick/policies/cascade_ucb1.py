@@ -40,5 +40,4 @@ class CascadeUCB1(ConfidencePolicy):
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         budget = numbers.radius * log(max(state.time[0], 1))
-        pretended = 1 if numbers.start == PESSIMISTIC else 0
-        return _rank_by_bound(state, pretended, budget, catalog, request, key, slate)
+        return _rank_by_bound(state, numbers.start == PESSIMISTIC, budget, catalog, request, key, slate)

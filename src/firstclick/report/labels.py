@@ -1,10 +1,11 @@
 """Names at the ends of curves: how wide they are, where they break, and how they keep apart."""
 
 from collections.abc import Sequence
-from statistics import fmean
 
+import numpy as np
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
+from scipy.optimize import isotonic_regression
 
 FONT_SIZE = 9.5  # points
 LINE = 1.28 * FONT_SIZE
@@ -14,26 +15,19 @@ MOST = 18  # characters in a line of a name, if it can be broken
 def spread(wanted: Sequence[float], sizes: Sequence[float], highest: float) -> list[float]:
     """Centres between 0 and `highest`, as near as can be to those wanted, in their order, none overlapping.
 
-    Neighbours that collide form a block around the mean of what they want (pool adjacent violators).
-    More than fits hangs out at the bottom.
+    Neighbours that collide form a block around the mean of what they want. More than fits hangs out at the
+    bottom.
     """
     if not wanted:
         return []
-    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
-    packed, total = [], 0.0
-    for place in order:
-        packed.append(total + sizes[place] / 2)
-        total += sizes[place]
-    blocks: list[list[float]] = []
-    for place, at in zip(order, packed, strict=True):
-        block = [wanted[place] - at]
-        while blocks and fmean(blocks[-1]) > fmean(block):
-            block = blocks.pop() + block
-        blocks.append(block)
-    least, most = -sizes[order[0]] / 2, highest - total + sizes[order[-1]] / 2
-    moved = [min(max(fmean(block), least), most) for block in blocks for _ in block]
-    centres = dict(zip(order, (at + by for at, by in zip(packed, moved, strict=True)), strict=True))
-    return [centres[place] for place in range(len(wanted))]
+    order = np.argsort(wanted, kind="stable")
+    heights = np.array(sizes)[order]
+    packed = np.cumsum(heights) - heights / 2
+    moved = isotonic_regression(np.array(wanted)[order] - packed).x
+    least, most = -heights[0] / 2, highest - heights.sum() + heights[-1] / 2
+    centres = np.empty(len(order))
+    centres[order] = packed + np.minimum(np.maximum(moved, least), most)
+    return [float(centre) for centre in centres]
 
 
 def broken(name: str) -> str:

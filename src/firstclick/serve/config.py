@@ -26,8 +26,6 @@ RENAMED = {
 }  # fmt: skip
 HIDDEN = "***"
 
-YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-
 # What comes before a password, and the password: postgresql://user:HERE@host, or password=HERE.
 PASSWORDS = (
     re.compile(r"(?<=://)([^/@:\s]*:)(\S+)(?=@)"),
@@ -35,36 +33,6 @@ PASSWORDS = (
 )
 # What no comment of a TOML file may hold.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
-
-
-@dataclass(frozen=True)
-class Switch(Rule):
-    """True or false; as text also yes, on, 1 and their opposites."""
-
-    def describe(self) -> str:
-        return "true or false"
-
-    def check(self, owner: str, name: str, value: Any) -> bool:
-        if not isinstance(value, bool):
-            raise InvalidInput(f"must be {self.describe()}, got {quoted(value)}", name, owner)
-        return value
-
-    def parse(self, text: str) -> bool | str:
-        word = text.strip().lower()
-        return True if word in YES else False if word in NO else text
-
-
-@dataclass(frozen=True)
-class File(Rule):
-    """The path of a file, seen from the folder that the server is started in, or nothing."""
-
-    def describe(self) -> str:
-        return "the path of a file"
-
-    def check(self, owner: str, name: str, value: Any) -> Path | None:
-        if value is not None and not (isinstance(value, str | Path) and str(value)):
-            raise InvalidInput(f"must be {self.describe()}, got {quoted(value)}", name, owner)
-        return None if value is None else Path(value)
 
 
 @dataclass(frozen=True)
@@ -98,11 +66,10 @@ def _is_origin(text: str) -> bool:
 class Settings:
     """What a server is started with."""
 
-    catalog: Path | None = field(
-        default=None,
-        metadata={"rule": File("items of the model that is made at the first start: CSV or Parquet", Path)},
+    catalog: Path | None = param(  # noqa: RUF009
+        None, "items of the model that is made at the first start: CSV or Parquet", kind=Path
     )
-    policy: str = param("cascade-lin-ts", "learner of that model, NAME[:param=value,...]")
+    policy: str = param("cascade-lin-ts", "policy of that model, NAME[:param=value,...]")
     k: int = param(6, "items in a slate of that model", at_least=1, at_most=255)
     seed: int | None = param(None, "seed of that model; drawn if absent", kind=int, at_least=0)
     name: str = param("default", "name of that model")
@@ -114,9 +81,7 @@ class Settings:
     )
     host: str = param("127.0.0.1", "address to listen at; any but loopback needs API keys")
     port: int = param(8000, "port to listen at; 0 for a free one", at_least=0, at_most=65535)
-    demo: bool = field(
-        default=False, metadata={"rule": Switch("a café's catalog and a simulated crowd that clicks", bool)}
-    )
+    demo: bool = param(False, "a café's catalog and simulated users who click")
     token_days: float = param(7.0, "days for which a slate can be answered", above=0, at_most=36500)
     max_batch: int = param(512, "events in one commit at most", at_least=1)
     max_queue: int = param(10_000, "events that may wait for a commit; more are refused", at_least=1)

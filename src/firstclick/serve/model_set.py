@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 
 from firstclick.errors import FirstclickError
+from firstclick.files.progress import Progress, silent
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import recover
 from firstclick.serve.store.store import Store, StoredModel
@@ -12,8 +13,6 @@ from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import NotServed, OtherVersion, Unavailable, Unknown
 
 log = logging.getLogger("firstclick.serve")
-
-Progress = Callable[[int, int], None]
 
 
 class ModelSet:
@@ -46,7 +45,7 @@ class ModelSet:
         known = ", ".join(map(repr, self.names())) or "none yet"
         raise Unknown(f"no model {quoted(name)}; there are: {known}")
 
-    def take_up(self, stored: StoredModel, progress: Progress = lambda done, total: None) -> Model | None:
+    def take_up(self, stored: StoredModel, progress: Progress = silent) -> Model | None:
         """The model that is in the store, ready to work; None if its log cannot be folded."""
         if stored.name in self._models:
             return self._models[stored.name]

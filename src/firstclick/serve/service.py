@@ -19,19 +19,19 @@ from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.files.progress import Progress, silent
 from firstclick.online.feedback import NOT_GIVEN, NotGiven, positions_of
 from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
-from firstclick.serve.create import first_event
 from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, NewEvent, RolledBack, packed
 from firstclick.serve.log.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
 from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model.audit import Audit, audit_served
-from firstclick.serve.model.exploration import Exploring
+from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes
-from firstclick.serve.model.item_rules import items_as_learned, withdrawn_ids
 from firstclick.serve.model.model import Known, Model
+from firstclick.serve.model.new_events import first_event, items_as_learned, withdrawn_ids
 from firstclick.serve.model.replay import catch_up, known_after
 from firstclick.serve.model_set import ModelSet
 from firstclick.serve.store import open_store
@@ -55,7 +55,7 @@ class Service:
         snapshot_events: int = 10_000,
         snapshot_seconds: float = 60.0,
         poll_seconds: float = 0.2,
-        progress: Callable[[int, int], None] = lambda done, total: None,
+        progress: Progress = silent,
     ) -> None:
         self.store = store
         self.token_days = token_days
@@ -63,7 +63,7 @@ class Service:
         self.name = f"{os.uname().nodename if hasattr(os, 'uname') else 'host'}:{os.getpid()}"
         self.outcomes: dict[str, Counter[str]] = {}
         self.recommended: Counter[str] = Counter()
-        self.exploring: dict[str, Exploring] = {}
+        self.exploring: dict[str, Exploration] = {}
         self._counting = threading.Lock()
         # What a rollback goes back to, from when it is asked for until it is in the log.
         self._recalled: dict[tuple[int, int], Known] = {}
@@ -116,7 +116,7 @@ class Service:
     ) -> Model:
         """A new model with these items; Conflict when the name is taken.
 
-        Features, here and in `put_items`, are as people have them: to fit the learner's prior, a constant is
+        Features, here and in `put_items`, are as people have them: to fit the policy's prior, a constant is
         put after them and all are divided by one number (`FeatureScale`), unless `scale` is False.
         """
         body = first_event(
@@ -141,7 +141,7 @@ class Service:
 
     def _admit(self, model: Model) -> None:
         self.outcomes[model.name] = Counter()
-        self.exploring[model.name] = Exploring()
+        self.exploring[model.name] = Exploration()
 
     # Recommendations
 

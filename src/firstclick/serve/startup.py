@@ -1,6 +1,6 @@
 """What a server does before its first request: open the store, make the model or bring it up to date."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import numpy as np
 
@@ -8,20 +8,19 @@ from firstclick.catalog.feature_scale import note_of_small_columns
 from firstclick.catalog.file import CatalogFile, read_catalog
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
+from firstclick.files.progress import Progress, silent
 from firstclick.parameters import split_spec
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
 from firstclick.serve.demo import demo_catalog
-from firstclick.serve.model.item_rules import items_as_learned
 from firstclick.serve.model.model import Model
+from firstclick.serve.model.new_events import items_as_learned
 from firstclick.serve.service import Service
 from firstclick.serve.store import open_store
 
 
 def open_for(
-    settings: Settings,
-    progress: Callable[[int, int], None],
-    given: Collection[str] = ("policy", "k"),
+    settings: Settings, progress: Progress = silent, given: Collection[str] = ("policy", "k")
 ) -> tuple[Service, list[str]]:
     """The service that the settings ask for, and what its owner should know.
 

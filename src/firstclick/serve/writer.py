@@ -45,8 +45,8 @@ class Writer:
     ) -> None:
         self._store = store
         self._fold = fold
-        self._batch_most = max_batch
-        self._waiting_most = max_queue
+        self._max_batch = max_batch
+        self._max_queue = max_queue
         self._waiting: deque[_Waiting] = deque()
         self._n_waiting = 0
         self._changed = threading.Condition()
@@ -68,10 +68,10 @@ class Writer:
         with self._changed:
             if self._closing:
                 raise Unavailable("the service is closing; send the same again in a moment")
-            if self._n_waiting and self._n_waiting + len(events) > self._waiting_most:
-                commits = self._n_waiting / self._batch_most
+            if self._n_waiting and self._n_waiting + len(events) > self._max_queue:
+                commits = self._n_waiting / self._max_batch
                 raise Overloaded(
-                    f"{self._n_waiting} events wait to be written, and at most {self._waiting_most} may; "
+                    f"{self._n_waiting} events wait to be written, and at most {self._max_queue} may; "
                     "send the same again after a while",
                     retry_after=max(1.0, commits * self.seconds),
                 )
@@ -87,39 +87,33 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        while batch := self._take():
+        while batch := self._next_batch():
             if len(batch) >= BUSY:
                 # Many are at it: a breath, in which the event loop hands in more, makes larger commits.
                 time.sleep(BREATH)
-                batch += self._more(self._batch_most - sum(len(waiting.events) for waiting in batch))
+                self._add_to(batch)
             try:
                 self._commit(batch)
             except Exception:
                 # Nothing may end this thread: nobody would be answered any more.
                 log.exception("a batch of events could not be handled")
-                self._answer(batch, Unavailable("the service failed to write; send the same again"))
+                _refuse(batch, Unavailable("the service failed to write; send the same again"))
 
-    def _take(self) -> list[_Waiting]:
+    def _next_batch(self) -> list[_Waiting]:
         with self._changed:
             while not self._waiting and not self._closing:
                 self._changed.wait()
-            batch: list[_Waiting] = []
-            size = 0
-            while self._waiting and (not batch or size + len(self._waiting[0].events) <= self._batch_most):
-                size += len(self._waiting[0].events)
-                batch.append(self._waiting.popleft())
-            self._n_waiting -= size
-            return batch
+            return self._add_to([])
 
-    def _more(self, room: int) -> list[_Waiting]:
-        """What has come since, as far as there is room."""
+    def _add_to(self, batch: list[_Waiting]) -> list[_Waiting]:
+        """The batch with what waits, as far as there is room; one alone may be larger."""
+        room = self._max_batch - sum(len(waiting.events) for waiting in batch)
         with self._changed:
-            batch: list[_Waiting] = []
-            while self._waiting and len(self._waiting[0].events) <= room:
-                room -= len(self._waiting[0].events)
+            while self._waiting and (not batch or len(self._waiting[0].events) <= room):
                 batch.append(self._waiting.popleft())
-            self._n_waiting -= sum(len(waiting.events) for waiting in batch)
-            return batch
+                room -= len(batch[-1].events)
+                self._n_waiting -= len(batch[-1].events)
+        return batch
 
     def _commit(self, batch: list[_Waiting]) -> None:
         events = [pair for waiting in batch for pair in waiting.events]
@@ -129,7 +123,7 @@ class Writer:
         except Refused as refusal:
             if isinstance(refusal, StoreBroken):
                 self.broken = refusal
-            self._answer(batch, refusal)
+            _refuse(batch, refusal)
             return
         self.commits += 1
         self.events += len(events)
@@ -170,10 +164,10 @@ class Writer:
                 # They are in the log, so they are acknowledged; the model is behind, and `ready` says so.
                 log.exception("%s: events up to %d are in the log but not learned", model.name, last[model])
 
-    @staticmethod
-    def _answer(batch: list[_Waiting], refusal: Refused) -> None:
-        for waiting in batch:
-            _tell(waiting, refusal)
+
+def _refuse(batch: list[_Waiting], refusal: Refused) -> None:
+    for waiting in batch:
+        _tell(waiting, refusal)
 
 
 def _tell(waiting: _Waiting, outcome: Sequence[Appended] | Refused) -> None:

@@ -13,7 +13,17 @@ from firstclick.online.ranker import Ranker
 from firstclick.policies.base import Policy
 from firstclick.registry import make_world
 from firstclick.streams import stream
-from firstclick.testing.driver import N_FEATURES, N_ITEMS, Driver, K, copied, fitting, request, states_differ
+from firstclick.testing.driver import (
+    N_FEATURES,
+    N_ITEMS,
+    Driver,
+    K,
+    copied,
+    features_for,
+    fitting,
+    request,
+    states_differ,
+)
 from firstclick.worlds import BernoulliWorld
 
 
@@ -55,12 +65,9 @@ def respects_caps(policy: Policy) -> None:
 
 
 def takes_the_features_of_a_request(policy: Policy) -> None:
-    features = fitting(policy, stream(8, "features").standard_normal((N_ITEMS, N_FEATURES)))
-    plain, asked, other = (
-        Driver(policy, features),
-        Driver(policy, features[::-1].copy()),
-        Driver(policy, features),
-    )
+    features = features_for(policy, 8)
+    plain, other = Driver(policy, features), Driver(policy, features)
+    asked = Driver(policy, features[::-1].copy())
     rows = list(range(N_ITEMS))
     for step in range(20):
         slate = plain.recommend(step)
@@ -109,7 +116,7 @@ def counts_one_unit_of_time_a_slate(policy: Policy) -> None:
 
 
 def continues_after_save_and_load(policy: Policy) -> None:
-    features = fitting(policy, stream(1, "features").standard_normal((N_ITEMS, N_FEATURES)))
+    features = features_for(policy, 1)
     ranker = Ranker(Catalog(range(0, 3 * N_ITEMS, 3), features), k=K, policy=policy, seed=2)
     told: dict[str, Any] = {"context": [1.0] * policy.n_context} if policy.n_context else {}
     for step in range(20):
@@ -167,7 +174,7 @@ def stays_finite_in_extremes(policy: Policy) -> None:
 
 
 def relabelling_items_only_permutes_slates(policy: Policy) -> None:
-    features = fitting(policy, stream(4, "features").standard_normal((N_ITEMS, N_FEATURES)))
+    features = features_for(policy, 4)
     order = stream(4, "order").permutation(N_ITEMS)
     plain = Driver(policy, features)
     permuted = Driver(policy, features[order], labels=order)
@@ -184,7 +191,7 @@ def relabelling_items_only_permutes_slates(policy: Policy) -> None:
 
 
 def keeps_what_it_knows_when_items_are_added(policy: Policy) -> None:
-    features = fitting(policy, stream(5, "features").standard_normal((N_ITEMS + 4, N_FEATURES)))
+    features = features_for(policy, 5, N_ITEMS + 4)
     small, large = Driver(policy, features[:N_ITEMS]), Driver(policy, features)
     for slate, click in small.play(40):
         large.learn(slate, click)

@@ -34,8 +34,7 @@ class Driver:
     ) -> None:
         self.policy = make_policy(policy)
         self.k = k
-        if features is None:
-            features = fitting(self.policy, stream(seed, "features").standard_normal((n_items, N_FEATURES)))
+        features = features_for(self.policy, seed, n_items) if features is None else features
         self.catalog = self.policy.shortcuts(catalog_arrays(features, len(features), labels))
         n_features = features.shape[1]
         self.numbers = self.policy.numbers(k, features)
@@ -68,28 +67,17 @@ class Driver:
         clicks = np.zeros(len(slate), np.uint8)
         if click is not None:
             clicks[click] = 1
-        examined = self.policy.click_model.examined(clicks, told)
+        examined, rows = self.policy.click_model.examined(clicks, told), np.array(slate, np.int64)
         compiled(learn_once, type(self.policy))(
-            self.numbers,
-            self.state,
-            self.catalog,
-            self.asked(request),
-            np.array(slate, np.int64),
-            examined,
-            clicks,
+            self.numbers, self.state, self.catalog, self.asked(request), rows, examined, clicks
         )
 
     def estimate(self, rows: Sequence[int]) -> NDArray[np.float64]:
         """Means and standard deviations of what is held for the attraction of these rows, two lines."""
+        given = np.array(rows, np.int64)
         held = np.full((2, len(rows)), np.inf)  # What a kernel does not fill is neither a number nor NaN.
         compiled(estimate_once, type(self.policy))(
-            self.numbers,
-            self.state,
-            self.catalog,
-            self.asked(NO_LIMITS),
-            np.array(rows, np.int64),
-            held[0],
-            held[1],
+            self.numbers, self.state, self.catalog, self.asked(NO_LIMITS), given, held[0], held[1]
         )
         return held
 
@@ -123,6 +111,11 @@ def fitting(policy: Policy, features: NDArray[np.float64]) -> NDArray[np.float64
     """The features as they are, or brought between 0 and 1 for a policy that wants them there."""
     size = np.abs(features)
     return size / (1.0 + size) if policy.unit_features else features
+
+
+def features_for(policy: Policy, seed: int, n_items: int = N_ITEMS) -> NDArray[np.float64]:
+    """Random features that fit the policy."""
+    return fitting(policy, stream(seed, "features").standard_normal((n_items, N_FEATURES)))
 
 
 def request(candidates: Sequence[int] = (), hidden: Sequence[int] = (), n_items: int = N_ITEMS) -> Request:

@@ -48,17 +48,16 @@ def float_array(
     return array
 
 
-def refuse_masked(name: str, given: Any) -> None:
+def refuse_masked(name: str, given: Any, *row: int) -> None:
     """InvalidInput for an array with something masked: NumPy would take what lies under the mask for data."""
     if isinstance(given, np.ma.MaskedArray) and (mask := np.ma.getmaskarray(given)).any():
-        raise _masked(name, tuple(np.argwhere(mask)[0].tolist()))
+        raise _masked(name, (*row, *np.argwhere(mask)[0].tolist()))
 
 
 def _refuse_rows(name: str, given: Any) -> None:
     """The same for each part of a list. And of dates in nanoseconds, beside numbers, NumPy makes numbers."""
     for row, part in enumerate(given if isinstance(given, list | tuple) else ()):
-        if isinstance(part, np.ma.MaskedArray) and (mask := np.ma.getmaskarray(part)).any():
-            raise _masked(name, (row, *np.argwhere(mask)[0].tolist()))
+        refuse_masked(name, part, row)
         if getattr(getattr(part, "dtype", None), "kind", "") in ("m", "M"):
             raise _times(name, str(part.dtype))
 

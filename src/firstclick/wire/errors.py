@@ -1,6 +1,5 @@
 """What the service answers when it does not do what was asked: a status word, an HTTP code, a sentence."""
 
-from types import TracebackType
 from typing import ClassVar
 
 from firstclick.errors import FirstclickError, WorkFailed
@@ -30,9 +29,7 @@ class _Refusing:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, FirstclickError) and not isinstance(error, Refused):
             raise Malformed.of(error) from None
 

@@ -4,25 +4,19 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from firstclick.wire.limits import (
-    LARGEST_ID,
-    LONGEST_ID,
-    LONGEST_NAME,
-    MOST_CONTEXT,
-    MOST_ENTRIES,
-    MOST_FEATURES,
-    MOST_ROWS,
-)
+from firstclick.wire import limits
 
-Number = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID)]
-Count = Annotated[int, Meta(ge=0, le=LARGEST_ID)]
-ItemId = Number | Annotated[str, Meta(max_length=LONGEST_ID)]
-Words = Annotated[str, Meta(max_length=LONGEST_NAME)]
-Features = Annotated[list[float], Meta(max_length=MOST_FEATURES)]
+Number = Annotated[int, Meta(ge=-limits.LARGEST_ID, le=limits.LARGEST_ID)]
+Count = Annotated[int, Meta(ge=0, le=limits.LARGEST_ID)]
+ItemId = Number | Annotated[str, Meta(max_length=limits.LONGEST_ID)]
+Words = Annotated[str, Meta(max_length=limits.LONGEST_NAME)]
+Features = Annotated[list[float], Meta(max_length=limits.MOST_FEATURES)]
 Role = Literal["read", "write", "admin"]
 Durability = Literal["full", "relaxed"]
 
-Places = Annotated[int, Meta(ge=1, le=MOST_ROWS, description="places to fill; all of the model's if absent")]
+Places = Annotated[
+    int, Meta(ge=1, le=limits.MOST_ROWS, description="places to fill; all of the model's if absent")
+]
 Pinned = Annotated[
     dict[int, ItemId],
     Meta(
@@ -34,17 +28,17 @@ RequestId = Annotated[
     str, Meta(min_length=1, max_length=256, description="feedback is counted once for one request id")
 ]
 Context = Annotated[
-    list[float], Meta(max_length=MOST_CONTEXT, description="the user, if the policy asks for it")
+    list[float], Meta(max_length=limits.MOST_CONTEXT, description="the user, if the policy asks for it")
 ]
-OfEachGroup = Annotated[int, Meta(ge=0, le=LARGEST_ID, description="items of each group")]
+OfEachGroup = Annotated[Count, Meta(description="items of each group")]
 OfTheseGroups = Annotated[dict[str, Count], Meta(description="items of these groups: group to number")]
 OwnFeatures = Annotated[list[Features], Meta(description="of the candidates, in place of those they have")]
 
-Click = Annotated[int, Meta(ge=-LARGEST_ID, le=LARGEST_ID, description="first position clicked, from 0")]
+Click = Annotated[Number, Meta(description="first position clicked, from 0")]
 Clicks = Annotated[
-    list[Number], Meta(max_length=MOST_ROWS, description="all positions clicked, in any order")
+    list[Number], Meta(max_length=limits.MOST_ROWS, description="all positions clicked, in any order")
 ]
-Examined = Annotated[int, Meta(ge=0, le=LARGEST_ID, description="how many from the top the user saw")]
+Examined = Annotated[Count, Meta(description="how many from the top the user saw")]
 
 
 class Body(Struct, forbid_unknown_fields=True):
@@ -97,7 +91,7 @@ class FeedbackAnswer(Struct, omit_defaults=True):
 class FeedbackBatch(Body):
     """Many pieces of feedback, each with its own outcome."""
 
-    feedback: Annotated[list[Feedback], Meta(extra_json_schema={"maxItems": MOST_ENTRIES})]
+    feedback: Annotated[list[Feedback], Meta(extra_json_schema={"maxItems": limits.MOST_ENTRIES})]
 
 
 class Outcome(Struct, omit_defaults=True):
@@ -163,7 +157,7 @@ class NewModel(Body):
 
     name: str
     policy: Annotated[str, Meta(description="policy, NAME[:param=value,...]")]
-    k: Annotated[int, Meta(ge=1, le=MOST_ROWS)]
+    k: Annotated[int, Meta(ge=1, le=limits.MOST_ROWS)]
     items: list[NewItem]
     seed: Count | None = None
 

@@ -23,6 +23,8 @@ class World(ABC):
     n_items: int
     click_model: ClickModel = Cascade()
     n_views: int = 1
+    features: NDArray[np.float64] | None = None  # those that belong to this world, if it has any
+    n_context: int = 0  # how many numbers are known of each user
 
     @abstractmethod
     def arrays(self) -> WorldArrays:
@@ -35,16 +37,6 @@ class World(ABC):
     @abstractmethod
     def expected_reward(self, slate: Sequence[int] | NDArray[np.int64], view: int = 0) -> float:
         """The exact expected reward of the slate; under a cascade the probability of a click."""
-
-    @property
-    def features(self) -> NDArray[np.float64] | None:
-        """The features that belong to this world, if it has any."""
-        return None
-
-    @property
-    def n_context(self) -> int:
-        """How many numbers are known of each user."""
-        return 0
 
     def optimal_slates(self, k: int) -> NDArray[np.int64]:
         """The optimal slate of each view."""

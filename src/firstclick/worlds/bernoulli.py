@@ -14,8 +14,46 @@ from firstclick.parameters import param
 from firstclick.validation.float_array import float_array
 from firstclick.worlds.base import World, WorldSpec
 
+# A hair below 1, so that rounding takes no attraction above the `best` that a world is scaled to.
+NEARLY_ONE = 1 - 2.0**-48
 
-class BernoulliWorld(World):
+
+class IndependentWorld(World):
+    """Items attract independently, item e with probability attractions[view, e], or attractions[e] in the
+    only view."""
+
+    def __init__(
+        self, attractions: ArrayLike, clicks: ClickModel | str, features: ArrayLike | None, *, by_view: bool
+    ) -> None:
+        self.attractions = float_array("attractions", attractions, largest=1)
+        self.click_model = make_click_model(clicks)
+        if self.attractions.ndim != 1 + by_view or 0 in self.attractions.shape:
+            table, row = "table, views x items, with at least one of each", "list of at least one probability"
+            raise InvalidInput(f"must be a {table if by_view else row}", "attractions")
+        wrong = ~((self.attractions >= 0) & (self.attractions <= 1))
+        if wrong.any():
+            *view, item = (int(place) for place in np.argwhere(wrong)[0])
+            where = f"item {item} in view {view[0]}" if by_view else f"item {item}"
+            raise InvalidInput(
+                f"must lie in [0, 1], got {self.attractions[wrong][0]:g} for {where}", "attractions"
+            )
+        self.n_views, self.n_items = np.atleast_2d(self.attractions).shape
+        self.features = None if features is None else check_features(features, self.n_items)
+
+    def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
+        """The k most attractive items, the best where the click model gives most for it: optimal because
+        items attract independently."""
+        best = np.argsort(-np.atleast_2d(self.attractions)[view], kind="stable")[:k]
+        slate = np.empty_like(best)
+        slate[np.argsort(-self.click_model.worth(len(best)), kind="stable")] = best
+        return slate
+
+    def expected_reward(self, slate: Sequence[int] | NDArray[np.int64], view: int = 0) -> float:
+        shown = np.atleast_2d(self.attractions)[view, np.asarray(slate, np.int64)]
+        return float(self.click_model.reward(shown))
+
+
+class BernoulliWorld(IndependentWorld):
     """Item e attracts a user with probability attractions[e], whatever else is shown, and whatever its
     features say."""
 
@@ -26,40 +64,10 @@ class BernoulliWorld(World):
         *,
         features: ArrayLike | None = None,
     ) -> None:
-        self.attractions = float_array("attractions", attractions, largest=1)
-        self.click_model = make_click_model(clicks)
-        if self.attractions.ndim != 1 or len(self.attractions) == 0:
-            raise InvalidInput("must be a list of at least one probability", "attractions")
-        wrong = ~((self.attractions >= 0) & (self.attractions <= 1))
-        if wrong.any():
-            item = int(np.argmax(wrong))
-            raise InvalidInput(
-                f"must lie in [0, 1], got {self.attractions[item]:g} for item {item}", "attractions"
-            )
-        self.n_items = len(self.attractions)
-        self._features = None if features is None else check_features(features, self.n_items)
-
-    @property
-    def features(self) -> NDArray[np.float64] | None:
-        return self._features
+        super().__init__(attractions, clicks, features, by_view=False)
 
     def arrays(self) -> WorldArrays:
         return world_arrays(self.attractions[None], self.click_model)
-
-    def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
-        return best_of(self.attractions, k, self.click_model)
-
-    def expected_reward(self, slate: Sequence[int] | NDArray[np.int64], view: int = 0) -> float:
-        return float(self.click_model.reward(self.attractions[np.asarray(slate, np.int64)]))
-
-
-def best_of(attractions: NDArray[np.float64], k: int, clicks: ClickModel) -> NDArray[np.int64]:
-    """The k most attractive items, the best where the click model gives most for it: optimal because items
-    attract independently."""
-    best = np.argsort(-attractions, kind="stable")[:k]
-    slate = np.empty_like(best)
-    slate[np.argsort(-clicks.worth(len(best)), kind="stable")] = best
-    return slate
 
 
 def world_arrays(attraction: NDArray[np.float64], clicks: ClickModel, **others: Any) -> WorldArrays:

@@ -1,4 +1,4 @@
-"""Worlds in which the paper's assumption is true: attraction is linear in an item's features."""
+"""Worlds in which attraction is linear in an item's features: all of it, as the paper assumes, or a part."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from firstclick.parameters import param
 from firstclick.streams import stream
 from firstclick.validation.float_array import float_array
 from firstclick.worlds.base import WorldSpec
-from firstclick.worlds.bernoulli import BernoulliWorld
+from firstclick.worlds.bernoulli import NEARLY_ONE, BernoulliWorld
 
 # Rows scaled to norm 1 may exceed it by rounding.
 _ROUNDING = 1e-12
@@ -43,7 +43,19 @@ def positive_features(draw: np.random.Generator, n_items: int, n_features: int) 
     return features
 
 
-class Linear(WorldSpec):
+class FeatureSpec(WorldSpec):
+    """A world of items with random features."""
+
+    n_items: int = param(100, "number of items", at_least=1, at_most=10**9)
+    n_features: int = param(5, "number of features", at_least=1, at_most=10**6)
+
+    def _drawn(self, seed: int) -> tuple[np.random.Generator, NDArray[np.float64]]:
+        """The stream of the world, and positive features drawn from it."""
+        draw = stream(seed, "world", self.name)
+        return draw, positive_features(draw, self.n_items, self.n_features)
+
+
+class Linear(FeatureSpec):
     """A random linear world.
 
     Features and theta have no negative coordinate and features have norm at most 1, so every
@@ -51,14 +63,29 @@ class Linear(WorldSpec):
     """
 
     name = "linear"
-    n_items: int = param(100, "number of items", at_least=1, at_most=10**9)
-    n_features: int = param(5, "number of features", at_least=1, at_most=10**6)
     best: float = param(0.5, "attraction of the most attractive item", above=0, at_most=1)
 
     def build(self, seed: int) -> LinearWorld:
-        draw = stream(seed, "world", self.name)
-        features = positive_features(draw, self.n_items, self.n_features)
+        draw, features = self._drawn(seed)
         theta = np.abs(draw.standard_normal(self.n_features))
-        # A hair below, so that rounding takes no attraction above `best`.
-        theta *= (1 - 2.0**-48) * self.best / (features @ theta).max()
+        theta *= NEARLY_ONE * self.best / (features @ theta).max()
         return LinearWorld(features, theta, self.clicks)
+
+
+class Partly(FeatureSpec):
+    """Attraction is in part linear in the features, and in part an item's own.
+
+    The linear part is drawn as in `linear`. The own part of an item is the linear part of another one: it
+    is as large, and its features do not tell of it. With own = 0.5 features explain half of the variance.
+    """
+
+    name = "partly"
+    best: float = param(0.5, "attraction of the most attractive item", above=0, at_most=1)
+    own: float = param(0.5, "share of attraction that is an item's own", at_least=0, at_most=1)
+
+    def build(self, seed: int) -> BernoulliWorld:
+        draw, features = self._drawn(seed)
+        linear = features @ np.abs(draw.standard_normal(self.n_features))
+        attractions = (1 - self.own) * linear + self.own * draw.permutation(linear)
+        attractions *= NEARLY_ONE * self.best / attractions.max()
+        return BernoulliWorld(attractions, self.clicks, features=features)

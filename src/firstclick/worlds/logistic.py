@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from firstclick.click_models import ClickModel
 from firstclick.parameters import param
 from firstclick.streams import stream
-from firstclick.worlds.base import WorldSpec
 from firstclick.worlds.bernoulli import BernoulliWorld
+from firstclick.worlds.linear import FeatureSpec
 
 
 class LogisticWorld(BernoulliWorld):
@@ -20,7 +20,7 @@ class LogisticWorld(BernoulliWorld):
         self.theta = theta
 
 
-class Logistic(WorldSpec):
+class Logistic(FeatureSpec):
     """Attraction is a logistic function of x'theta, the first feature being a constant 1.
 
     Most items hardly attract: theta is as long as `spread`, and the constant is such that `best` is the
@@ -28,7 +28,6 @@ class Logistic(WorldSpec):
     """
 
     name = "logistic"
-    n_items: int = param(100, "number of items", at_least=1, at_most=10**9)
     n_features: int = param(6, "number of features, the constant included", at_least=2, at_most=10**6)
     best: float = param(0.5, "attraction of the most attractive item", above=0, below=1)
     spread: float = param(4.0, "how far apart items are, before the logistic function", above=0, at_most=100)

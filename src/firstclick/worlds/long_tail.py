@@ -7,22 +7,20 @@ from firstclick.click_models import ClickModel
 from firstclick.parameters import param
 from firstclick.streams import stream
 from firstclick.worlds.base import WorldSpec
-from firstclick.worlds.bernoulli import BernoulliWorld
+from firstclick.worlds.bernoulli import NEARLY_ONE, BernoulliWorld
 
 
 class LongTailWorld(BernoulliWorld):
     """Item e attracts with probability x_e'theta, and with none where that is negative."""
+
+    features: NDArray[np.float64]
 
     def __init__(
         self, features: NDArray[np.float64], theta: NDArray[np.float64], clicks: ClickModel | str = "cascade"
     ) -> None:
         super().__init__(np.maximum(features @ theta, 0.0), clicks)
         self.theta = theta
-        self._uncopied = features  # Those of a million items are half a gigabyte.
-
-    @property
-    def features(self) -> NDArray[np.float64]:
-        return self._uncopied
+        self.features = features  # Not copied: those of a million items are half a gigabyte.
 
 
 class LongTail(WorldSpec):
@@ -53,6 +51,5 @@ class LongTail(WorldSpec):
         largest = float((features @ theta).max())
         if largest <= 0:  # few items, all of them on the far side
             theta, largest = -theta, float((features @ -theta).max())
-        # A hair below, so that rounding takes no attraction above `best`.
-        theta = theta * ((1 - 2.0**-48) * self.best / largest)
+        theta = theta * (NEARLY_ONE * self.best / largest)
         return LongTailWorld(features, theta, self.clicks)

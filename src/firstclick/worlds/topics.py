@@ -13,7 +13,7 @@ from firstclick.parameters import param
 from firstclick.streams import stream
 from firstclick.validation.float_array import float_array
 from firstclick.worlds.base import World, WorldSpec
-from firstclick.worlds.bernoulli import world_arrays
+from firstclick.worlds.bernoulli import NEARLY_ONE, world_arrays
 from firstclick.worlds.linear import positive_features
 
 
@@ -55,11 +55,7 @@ class TopicsWorld(World):
         if most > 1:
             raise InvalidInput(f"an item shown first would attract with {most:g}; attractions are at most 1")
         given = [] if more_features is None else [check_features(more_features, self.n_items)]
-        self._features = np.concatenate([self.topics, *given], axis=1)
-
-    @property
-    def features(self) -> NDArray[np.float64]:
-        return self._features
+        self.features = np.concatenate([self.topics, *given], axis=1)
 
     def arrays(self) -> WorldArrays:
         return world_arrays(
@@ -118,6 +114,5 @@ class Topics(WorldSpec):
         interest = draw.uniform(0.5, 1.0, self.topics)
         more = positive_features(draw, self.n_items, self.relevance) if self.relevance else None
         own = np.zeros(self.n_items) if more is None else more @ np.abs(draw.standard_normal(self.relevance))
-        # A hair below, so that rounding takes no attraction above `best`.
-        scale = (1 - 2.0**-48) * self.best / (covered @ interest + own).max()
+        scale = NEARLY_ONE * self.best / (covered @ interest + own).max()
         return TopicsWorld(covered, scale * interest, scale * own, more_features=more, clicks=self.clicks)

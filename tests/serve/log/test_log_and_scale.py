@@ -1,4 +1,4 @@
-"""Features on their way to the learner and back, and what a ranker learns from the log of a service."""
+"""Features on their way to the policy and back, and what a ranker learns from the log of a service."""
 
 import json
 from itertools import chain
@@ -14,7 +14,6 @@ from firstclick import Catalog, Ranker
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.item import Item
 from firstclick.cli.stores import _write_parquet
-from firstclick.serve.create import first_event
 from firstclick.serve.log.events import (
     Created,
     Event,
@@ -25,6 +24,7 @@ from firstclick.serve.log.events import (
     full_payload,
     packed,
 )
+from firstclick.serve.model.new_events import first_event
 from firstclick.serve.service import Service, open_service
 
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.2, 0.8]])
@@ -173,7 +173,7 @@ def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_servi
     assert pupil.warm_start(parquet.read_table(tmp_path / "log.parquet").to_pylist()) == counted
 
 
-def test_one_click_is_told_as_all_where_a_learner_wants_all_and_was_told_all():
+def test_one_click_is_told_as_all_where_a_policy_wants_all_and_was_told_all():
     def clicks(wants_all: bool, **said: Any) -> Any:
         event = Event(2, Kind.FEEDBACK, bytes(16), full_payload([1], 0, bytes(12), **said), 0.0)
         return as_json(event, ["a"], None, wants_all=wants_all).get("clicks")

@@ -12,6 +12,8 @@ from stores import feedback, log_of, raised
 from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import BODY_OF, Kind, read_feedback, unpacked
 from firstclick.serve.store import migrations, open_store
+from firstclick.serve.store.postgresql_link import PostgresSchema
+from firstclick.serve.store.sqlite_file import SqliteSchema
 from firstclick.serve.store.store import Store
 
 DATABASES = Path(__file__).parents[1] / "databases"
@@ -30,9 +32,9 @@ MADE_UP = {
 
 def add_steps(monkeypatch: pytest.MonkeyPatch, number: int = 2, last: Sequence[str] = ()) -> None:
     """As if this were a later version."""
-    for kind, name in (("sqlite", "SQLITE_STEPS"), ("postgresql", "POSTGRESQL_STEPS")):
-        steps = [*getattr(migrations, name), *MADE_UP[kind][:number]]
-        monkeypatch.setattr(migrations, name, [*steps, last] if last else steps)
+    for kind, schema in (("sqlite", SqliteSchema), ("postgresql", PostgresSchema)):
+        steps = [*schema.steps, *MADE_UP[kind][:number]]
+        monkeypatch.setattr(schema, "steps", [*steps, last] if last else steps)
 
 
 def ask(url: str, statement: str) -> list[tuple[object, ...]]:

@@ -28,13 +28,8 @@ CHUNK = 32
 TIME, LEARNED, NOTED, N_GROUPS, N_FREE, END = range(6)
 
 
-def no_groups() -> GroupArrays:
-    """No groups: every recommendation scans."""
-    return new_groups(0)
-
-
 def new_groups(n_items: int) -> GroupArrays:
-    """Groups that are made at the first recommendation."""
+    """Groups that are made at the first recommendation; for no items none, and every one scans."""
     return GroupArrays(
         group_of=np.empty(n_items, np.int32),
         place_of=np.empty(n_items, np.int32),
@@ -68,7 +63,7 @@ def note(groups, slate, examined):  # type: ignore[no-untyped-def]
 
 
 def ranker_by(index):  # type: ignore[no-untyped-def]
-    """The kernel that ranks by `index(hits, examined, budget)`, with so many examinations pretended.
+    """The kernel that ranks by `index(hits, examined, budget)`, with one more examination if so `pretended`.
 
     `index` gives the index of a group, and base and slope of a line that it stays under for every budget.
     """

@@ -35,16 +35,16 @@ def sums_of(state, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def spread(slate, n, examination):  # type: ignore[no-untyped-def]
-    """Put the best of `n` ranked items where it is most likely examined, the next where it is next likely,
-    and so on; return the position of the last that is looked at."""
+def spread(slate, n, chances):  # type: ignore[no-untyped-def]
+    """Put the best of `n` ranked items where the chance is largest, the next where it is next largest, and so
+    on; return the position of the last that has any chance."""
     ranked = slate[:n].copy()
     # Positions of equal chance from the top down, as a stable sort has them.
-    where = np.argsort(-examination[:n], kind="mergesort")
+    where = np.argsort(-chances[:n], kind="mergesort")
     for j in range(n):
         slate[where[j]] = ranked[j]
     last = n - 1
-    while last > 0 and examination[where[last]] == 0.0:
+    while last > 0 and chances[where[last]] == 0.0:
         last -= 1
     return where[last] if n > 0 else 0
 
@@ -56,6 +56,7 @@ class PositionPolicy(Policy):
     made_for = ("by-position",)
     click_model: ClassVar[ClickModel] = PositionBased()
     wants_all_clicks: ClassVar[bool] = True
+    by_item = ("shown", "hits")
 
     examination: tuple[float, ...] = param(
         PositionBased.usual,
@@ -91,10 +92,6 @@ class PositionPolicy(Policy):
     def check_state(self, state: State, n_items: int, k: int) -> None:
         super().check_state(state, n_items, k)
         check_no_more(self.name, "hits", state.hits, "shown", state.shown)
-
-    def grow(self, state: PositionState, n_items: int) -> PositionState:
-        more = ((0, n_items - len(state.shown)), (0, 0))
-        return state._replace(shown=np.pad(state.shown, more), hits=np.pad(state.hits, more))
 
     def merge(self, first: PositionState, second: PositionState) -> PositionState:
         return PositionState(

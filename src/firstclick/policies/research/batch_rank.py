@@ -12,6 +12,7 @@ from firstclick.kernels.hashing import mix
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.parameters import param
 from firstclick.policies._ranking import BlockPolicy, slots_of_block
+from firstclick.policies.base import State, lengthened
 from firstclick.validation.ranges import Range
 
 # Batch first, then how often shown: more than anything is ever shown.
@@ -95,6 +96,7 @@ class BatchRank(BlockPolicy):
     name = "batch-rank"
     paper = "Zoghi et al. 2017, Algorithm 1 (BatchRank)"
     by_slot = "stage"
+    by_item = ("shown", "hits")
     # 16 log n = 184 times each item before it acts at all.
     quick: ClassVar[bool] = False
     horizon: int = param(
@@ -106,14 +108,9 @@ class BatchRank(BlockPolicy):
         none = np.zeros(n_items, np.int64)
         return BatchRankState(none, none.copy(), none.copy(), self._no_blocks(k), np.zeros(1, np.int64))
 
-    def grow(self, state: BatchRankState, n_items: int) -> BatchRankState:
-        more = np.zeros(n_items - len(state.batch), np.int64)
-        last = more + np.flatnonzero(state.stage >= 0)[-1]
-        return state._replace(
-            batch=np.concatenate([state.batch, last]),
-            shown=np.concatenate([state.shown, more]),
-            hits=np.concatenate([state.hits, more]),
-        )
+    def grow(self, state: State, n_items: int) -> State:
+        last = np.flatnonzero(state.stage >= 0)[-1]
+        return super().grow(state, n_items)._replace(batch=lengthened(state.batch, n_items, last))
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
         return {"batch": Range(0, k), "stage": Range(-1, LAST_STAGE)}

@@ -1,17 +1,15 @@
 """CascadeDUCB."""
 
 from math import log, sqrt
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import CountState, estimate_rates
-from firstclick.kernels.fading import rank_by_radius
 from firstclick.parameters import param
-from firstclick.policies._counts import CountPolicy
 from firstclick.policies.base import PlainParameters
+from firstclick.policies.research._forgetting import ForgettingCountPolicy, rank_by_radius
 from firstclick.validation.ranges import NOT_NEGATIVE, POSITIVE, Range
 
 # When the unit has grown to this, all weights are divided by it.
@@ -34,7 +32,7 @@ class FadingState(NamedTuple):
     time: NDArray[np.int64]
 
 
-class CascadeDUCB(CountPolicy):
+class CascadeDUCB(ForgettingCountPolicy):
     """Rank items by the upper confidence bound of their click rate in slates that fade as they grow old.
 
     For the cascade: the first click ends the slate, and items attract independently. Tastes may change at any
@@ -52,11 +50,7 @@ class CascadeDUCB(CountPolicy):
 
     name = "cascade-ducb"
     paper = "Li and de Rijke 2019 (CascadeDUCB)"
-    family = "changes"
-    made_for = ("switch", "drift")
-    # What counts is how old a slate is, and that says the order in which they came.
-    mergeable: ClassVar[bool] = False
-    order_free: ClassVar[bool] = False
+    by_horizon = "discount"
 
     radius: float = param(2.0, "weight of the confidence radius", above=0)
     discount: float = param(
@@ -69,14 +63,6 @@ class CascadeDUCB(CountPolicy):
         at_least=1,
         told="horizon",
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.horizon is not None and self.discount != self.defaults()["discount"]:
-            raise InvalidInput(
-                f"{self.name}: horizon decides the discount; give one of them, got horizon={self.horizon} "
-                f"and discount={self.discount:g}"
-            )
 
     def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         if self.horizon is None:

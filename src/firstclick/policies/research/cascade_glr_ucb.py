@@ -1,7 +1,7 @@
 """GLRT-CascadeKL-UCB."""
 
 from math import log, sqrt
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import mix, uniform
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.parameters import param
-from firstclick.policies._counts import CountPolicy
-from firstclick.policies.base import State
+from firstclick.policies.base import State, lengthened
+from firstclick.policies.research._forgetting import ForgettingCountPolicy
 from firstclick.validation.ranges import Range, check_no_more
 
 # An item's history is cut at so many places at most, equally far apart.
@@ -77,7 +77,7 @@ def change_evidence(history, step, examined, hits):  # type: ignore[no-untyped-d
     return most
 
 
-class CascadeGLRUCB(CountPolicy):
+class CascadeGLRUCB(ForgettingCountPolicy):
     """Rank items as cascade-kl-ucb does, watch each item for a change of its click rate, and then start anew.
 
     For the cascade: the first click ends the slate, and items attract independently. Tastes change rarely and
@@ -99,11 +99,8 @@ class CascadeGLRUCB(CountPolicy):
 
     name = "cascade-glr-ucb"
     paper = "Wang et al. 2021 (GLRT-CascadeKL-UCB)"
-    family = "changes"
     made_for = ("switch",)
-    # What was observed before a change and what after it is in the order of the slates.
-    mergeable: ClassVar[bool] = False
-    order_free: ClassVar[bool] = False
+    by_item = ("examined", "hits", "history")
 
     delta: float = param(
         1e-5, "chance of taking luck for a change, for each item; 0 finds none",
@@ -136,11 +133,12 @@ class CascadeGLRUCB(CountPolicy):
         check_no_more(self.name, "since", state.since, "time", np.repeat(state.time, n_items))
 
     def grow(self, state: State, n_items: int) -> State:
-        more: State = self.initial_state(n_items - len(state.examined), 0, 0)
-        if self.forget == "all":
-            more.since[:] = state.since.max(initial=0)
-        rows = (np.concatenate(pair) for pair in zip(state[:-1], more[:-1], strict=True))
-        return HistoryState._make([*rows, state.time])
+        since = state.since.max(initial=0) if self.forget == "all" else 0
+        return (
+            super()
+            .grow(state, n_items)
+            ._replace(step=lengthened(state.step, n_items, 1), since=lengthened(state.since, n_items, since))
+        )
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

@@ -1,16 +1,15 @@
 """CascadeSWUCB."""
 
 from math import ceil, log, sqrt
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
-from firstclick.kernels.fading import rank_by_radius
 from firstclick.parameters import param
-from firstclick.policies._counts import CountPolicy
 from firstclick.policies.base import PlainParameters, State
+from firstclick.policies.research._forgetting import ForgettingCountPolicy, rank_by_radius
 from firstclick.validation.ranges import BIT, Range
 
 
@@ -27,7 +26,7 @@ class WindowState(NamedTuple):
     time: NDArray[np.int64]
 
 
-class CascadeSWUCB(CountPolicy):
+class CascadeSWUCB(ForgettingCountPolicy):
     """Rank items by the upper confidence bound of their click rate in the last slates, a sliding window.
 
     For the cascade: the first click ends the slate, and items attract independently. Tastes may change at any
@@ -45,11 +44,7 @@ class CascadeSWUCB(CountPolicy):
 
     name = "cascade-swucb"
     paper = "Li and de Rijke 2019 (CascadeSWUCB)"
-    family = "changes"
-    made_for = ("switch", "drift")
-    # What counts is how old a slate is, and that says the order in which they came.
-    mergeable: ClassVar[bool] = False
-    order_free: ClassVar[bool] = False
+    by_horizon = "window"
 
     radius: float = param(0.5, "weight of the confidence radius", above=0)
     window: int = param(2146, "slates that are remembered", at_least=1, at_most=10**7)
@@ -61,14 +56,6 @@ class CascadeSWUCB(CountPolicy):
         at_most=10**12,
         told="horizon",
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.horizon is not None and self.window != self.defaults()["window"]:
-            raise InvalidInput(
-                f"{self.name}: horizon decides the window; give one of them, got horizon={self.horizon} and "
-                f"window={self.window}"
-            )
 
     @property
     def _length(self) -> int:

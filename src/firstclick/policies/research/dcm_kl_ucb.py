@@ -11,6 +11,7 @@ from firstclick.kernels.compiling import kernel
 from firstclick.parameters import param
 from firstclick.policies.base import PlainParameters
 from firstclick.policies.cascade_kl_ucb import CascadeKLUCB
+from firstclick.policies.research._positions import spread
 
 # Kernels are compiled for one length of a tuple: that of all slates, however many chances are given.
 MOST_CHANCES = 16
@@ -62,14 +63,8 @@ class DcmKLUCB(CascadeKLUCB):
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         n = _best_first(numbers, state, catalog, request, key, noise, slate)
-        ranked = slate[:n].copy()
-        taken = np.zeros(n, np.bool_)
-        for item in ranked:
-            best = -1
-            for position in range(n):
-                chance = numbers.stop[min(position, MOST_CHANCES - 1)]
-                if not taken[position] and (best < 0 or chance > numbers.stop[min(best, MOST_CHANCES - 1)]):
-                    best = position
-            taken[best] = True
-            slate[best] = item
+        chances = np.empty(n)
+        for position in range(n):
+            chances[position] = numbers.stop[min(position, MOST_CHANCES - 1)]
+        spread(slate, n, chances)
         return n

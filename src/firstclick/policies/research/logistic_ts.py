@@ -1,11 +1,4 @@
-"""LogisticTS: a Gaussian in place of the posterior of a logistic model, moved by one observation at a time.
-
-    P(click) = 1 / (1 + exp(-z'theta)),   theta ~ N(mean, Q^-1),   z = an item's features and a 1
-
-An observation moves the mean to where Gaussian times likelihood is largest, and adds p (1 - p) z z' to Q,
-with p the probability there: the curvature at the top (Laplace). The new mean is mean + a Q^-1 z with one
-unknown a, the root of an equation, found to rounding.
-"""
+"""LogisticTS."""
 
 from math import exp, sqrt
 from typing import ClassVar, NamedTuple
@@ -27,7 +20,7 @@ CLOSE = 1e-14
 
 
 class LogisticState(NamedTuple):
-    """What a logistic policy knows, intercept last. `factor` is the R of R'R = precision."""
+    """theta ~ N(mean, Q^-1), intercept last. `precision` is Q, `factor` the R of R'R = Q."""
 
     precision: NDArray[np.float64]
     mean: NDArray[np.float64]

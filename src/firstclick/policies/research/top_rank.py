@@ -10,7 +10,7 @@ from firstclick.kernels.compiling import kernel
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.parameters import param
 from firstclick.policies._ranking import PairPolicy, allowed_by, widened
-from firstclick.policies.base import PlainParameters
+from firstclick.policies.base import PlainParameters, lengthened
 from firstclick.validation.ranges import BIT, Range
 
 PAIRS = ("block", "shown")
@@ -118,7 +118,7 @@ class TopRank(PairPolicy):
         return TopRankState(
             wins=widened(state.wins, n_items),
             beats=widened(state.beats, n_items),
-            block=np.concatenate([state.block, np.zeros(n_items - len(state.block), np.int64)]),
+            block=lengthened(state.block, n_items),
             time=state.time,
         )
 

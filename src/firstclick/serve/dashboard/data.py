@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from firstclick import __version__
 from firstclick.catalog.ids import ItemId
-from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, Bucket, ClickStats
+from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, ClickStats, Span
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service
 
@@ -31,15 +31,6 @@ class Counted(Struct):
     """Slates and their clicks; the label says which."""
 
     label: str
-    slates: int
-    clicks: int
-
-
-class Span(Struct):
-    """Slates and their clicks in the `width` seconds from `start` on."""
-
-    start: float
-    width: float
     slates: int
     clicks: int
 
@@ -170,7 +161,7 @@ class Views:
             items=ItemCounts(facts["items"], facts["withdrawn"]),
             since=since,
             totals=totals,
-            clickthrough=[Span(*span) for span in spans],
+            clickthrough=spans,
             start=start,
             lately=lately,
             positions=positions,
@@ -206,7 +197,7 @@ class Views:
             return shown
 
 
-def compared(stats: ClickStats, spans: list[Bucket], now: float) -> tuple[Counted | None, Counted | None]:
+def compared(stats: ClickStats, spans: list[Span], now: float) -> tuple[Counted | None, Counted | None]:
     """How it went at first and how it goes lately: by days after two days, by slates before that."""
     since = stats.since
     if since is None or stats.slates < FIRST_SLATES:

@@ -13,12 +13,12 @@ import msgspec
 
 from firstclick.errors import FirstclickError
 from firstclick.serve.config import Settings
-from firstclick.serve.dashboard.data import OUTCOMES, Views
-from firstclick.serve.http.auth import Gate, RateLimit, Role, caller_of, is_loopback
+from firstclick.serve.dashboard.data import OUTCOMES
+from firstclick.serve.http.auth import RateLimit, Role, caller_of, check_host, check_role, is_loopback, key_of
 from firstclick.serve.http.decoding import decode
-from firstclick.serve.http.errors import Failed, Headers, UnsupportedMedia, as_answer
-from firstclick.serve.http.messages import JSON, Answer, Asked, LoopInbox, Site
-from firstclick.serve.http.metrics import Durations, Metrics
+from firstclick.serve.http.errors import Failed, UnsupportedMedia, as_answer
+from firstclick.serve.http.messages import JSON, Answer, Asked, Headers, Site
+from firstclick.serve.http.metrics import Durations
 from firstclick.serve.http.openapi import document
 from firstclick.serve.http.routes import ROUTES, Matcher, Route
 from firstclick.serve.service import Service
@@ -48,26 +48,16 @@ class App:
     """A service as an ASGI application. Close it when the server has stopped; the service stays open."""
 
     def __init__(self, service: Service, settings: Settings) -> None:
-        self.site = Site(
-            service,
-            settings,
-            LoopInbox(),
-            Metrics(service),
-            Views(service, settings.durability),
-            msgspec.json.encode(document()),
-        )
-        self._service = service
-        self._maintenance = service.maintenance
+        self.site = Site(service, settings, msgspec.json.encode(document()))
         self._metrics = self.site.metrics
         self._matcher = Matcher(ROUTES)
-        self._gate = Gate(bound_to_loopback=is_loopback(settings.host))
+        self._may_be_open = is_loopback(settings.host)
         self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
         self._settings = settings
         self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
         self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
         self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
-        self._durations = {route: Durations() for route in ROUTES if route.timed}
-        self._metrics.durations = {route.path: found for route, found in self._durations.items()}
+        self._metrics.durations = {route.path: Durations() for route in ROUTES if route.timed}
 
     def close(self) -> None:
         """Let go of the threads."""
@@ -107,7 +97,7 @@ class App:
         content, code, own_headers, media = answer
         self._metrics.requests[method if route else "?", route.path if route else "?", code] += 1
         if route is not None and route.timed:
-            self._durations[route].note(time.perf_counter() - started)
+            self._metrics.durations[route.path].note(time.perf_counter() - started)
         await send(
             {
                 "type": "http.response.start",
@@ -158,28 +148,29 @@ class App:
 
     def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """A Refused for those who may not come in, or not now."""
-        keys = self._maintenance.api_keys
+        keys = self.site.service.maintenance.api_keys
         if not keys:
-            self._gate.check_host(headers.get(b"host"))
+            check_host(headers.get(b"host", b""))
         if not route.always and self._metrics.running > self._settings.max_requests:
             raise Overloaded(
                 f"{self._settings.max_requests} requests are being answered, and no more are taken; "
                 "send the same again after a while"
             )
         authorization = headers.get(b"authorization")
-        key = self._gate.key_of(authorization, keys) if keys else None
+        key = key_of(authorization, keys) if authorization is not None else None
         if self._rate is not None and not route.always:
             client = scope.get("client")
             self._rate.take(key.id if key else caller_of(client[0] if client else None))
-        if route.role is not Role.OPEN:
-            self._gate.check_role(route.role, key, authorization is not None, keys)
+        # Without keys it is open to its own machine, and to nobody else.
+        if route.role is not Role.OPEN and (keys or not self._may_be_open):
+            check_role(route.role, key, sent=authorization is not None)
 
     def _refused(self, refusal: Refused, route: Route | None, path: tuple[str, ...]) -> Answer:
-        counts = route is not None and route.counts and path[0] in self._service.outcomes
+        service = self.site.service
+        counts = route is not None and route.counts and path[0] in service.outcomes
         if counts and refusal.status in OUTCOMES:
-            self._service.count(path[0], refusal.status)
-        code, content, headers = as_answer(refusal)
-        return Answer(content, code, headers)
+            service.count(path[0], refusal.status)
+        return as_answer(refusal)
 
     # Pages of other origins
 
@@ -235,23 +226,18 @@ def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
 async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
     """The body, or TooLarge as soon as that is known."""
     length = headers.get(b"content-length", b"")
-    if length.isdigit() and int(length[:20]) > most:
-        raise _too_large(most)
+    told = int(length[:20]) if length.isdigit() else 0
     parts: list[bytes] = []
     size, more = 0, True
-    while more:
+    while more and max(told, size) <= most:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Gone
         parts.append(message.get("body", b""))
         size, more = size + len(parts[-1]), message.get("more_body", False)
-        if size > most:
-            raise _too_large(most)
+    if max(told, size) > most:
+        raise TooLarge(f"the body may have {most} bytes; send less at once")
     return b"".join(parts)
-
-
-def _too_large(most: int) -> TooLarge:
-    return TooLarge(f"the body may have {most} bytes; send less at once")
 
 
 def _query(route: Route, raw: bytes) -> dict[str, int]:

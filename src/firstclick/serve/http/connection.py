@@ -118,10 +118,10 @@ class GuardedConnection(HttpToolsProtocol):
         """Somebody offered another protocol, which is his right: he is answered in this one."""
 
     def _refuse(self, refusal: Refused) -> None:
-        code, content, _ = as_answer(refusal)
+        content, code, _, media = as_answer(refusal)
         self.transport.write(
             STATUS_LINE[code]
-            + b"content-type: application/json\r\ncache-control: no-store\r\n"
+            + b"content-type: %b\r\ncache-control: no-store\r\n" % media
             + b"x-content-type-options: nosniff\r\nconnection: close\r\n"
             + b"content-length: %d\r\n\r\n" % len(content)
             + content

@@ -1,18 +1,11 @@
-"""What only HTTP refuses, beside the kinds of `serve.errors`; and every refusal as an answer."""
+"""What only HTTP refuses, beside the kinds of `wire.errors`; and every refusal as an answer."""
 
 import math
 
 import msgspec
 
+from firstclick.serve.http.messages import Answer, Headers
 from firstclick.wire.errors import Refused
-
-Headers = list[tuple[bytes, bytes]]
-
-
-class NoSuchPath(Refused):
-    """Nothing is served at this path."""
-
-    status, code = "unknown", 404
 
 
 class WrongMethod(Refused):
@@ -57,8 +50,8 @@ class ErrorAnswer(msgspec.Struct):
     error: Error
 
 
-def as_answer(refusal: Refused) -> tuple[int, bytes, Headers]:
-    """HTTP code, body and headers of a refusal."""
+def as_answer(refusal: Refused) -> Answer:
+    """The refusal in JSON, with its code and headers."""
     field = "" if refusal.owner else refusal.argument
     # They may quote half a character that came in a path; JSON has no way to write it.
     told = (text.encode("utf-8", "backslashreplace").decode() for text in (str(refusal), field))
@@ -69,4 +62,5 @@ def as_answer(refusal: Refused) -> tuple[int, bytes, Headers]:
         headers.append((b"www-authenticate", b"Bearer"))
     if (wait := getattr(refusal, "retry_after", None)) is not None:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(wait))))
-    return refusal.code, msgspec.json.encode(ErrorAnswer(Error(refusal.status, *told))), headers
+    content = msgspec.json.encode(ErrorAnswer(Error(refusal.status, *told)))
+    return Answer(content, refusal.code, headers)

@@ -16,7 +16,6 @@ from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
-from firstclick.serve.http.static import static_files
 from firstclick.serve.model.model import Model
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
@@ -68,8 +67,7 @@ async def feedback(asked: Asked) -> Answer:
     (outcome,) = await _outcomes(asked, [asked.body])
     if isinstance(outcome, Refused):
         # Not raised: what is raised is counted at the door, and the service has counted this one.
-        code, content, headers = as_answer(outcome)
-        return Answer(content, code, headers)
+        return as_answer(outcome)
     receipt = schemas.FeedbackAnswer(outcome.status, outcome.seq, _durability(asked))
     return Answer(encode(receipt), 201 if outcome.status == ACCEPTED else 200)
 
@@ -278,7 +276,3 @@ def metrics(asked: Asked) -> Answer:
 
 def openapi(asked: Asked) -> Answer:
     return Answer(asked.site.openapi)
-
-
-def static_file(path: str, asked: Asked) -> Answer:
-    return static_files()[path]

@@ -12,6 +12,7 @@ from firstclick.serve.http.metrics import Metrics
 from firstclick.serve.service import Service
 
 JSON = b"application/json"
+Headers = list[tuple[bytes, bytes]]
 
 
 class LoopInbox:
@@ -42,16 +43,14 @@ class LoopInbox:
                 future.set_result(result)
 
 
-@dataclass(slots=True)
 class Site:
     """What all requests share."""
 
-    service: Service
-    settings: Settings
-    inbox: LoopInbox
-    metrics: Metrics
-    views: Views
-    openapi: bytes
+    def __init__(self, service: Service, settings: Settings, openapi: bytes) -> None:
+        self.service, self.settings, self.openapi = service, settings, openapi
+        self.inbox = LoopInbox()
+        self.metrics = Metrics(service)
+        self.views = Views(service, settings.durability)
 
 
 @dataclass(slots=True)

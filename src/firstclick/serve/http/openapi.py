@@ -44,7 +44,7 @@ def document() -> dict[str, Any]:
     routes = [route for route in ROUTES if route.in_document]
     kinds = [kind for route in routes for kind in (route.body, route.answer) if kind not in (None, bytes)]
     references, schemas = msgspec.json.schema_components([*kinds, ErrorAnswer], ref_template=REFERENCE)
-    schema_of = dict(zip(map(id, [*kinds, ErrorAnswer]), references, strict=True))
+    schema_of = dict(zip(kinds, references, strict=False))
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schema_of)
@@ -70,7 +70,7 @@ def document() -> dict[str, Any]:
     }
 
 
-def _operation(route: Route, schema_of: dict[int, Any]) -> dict[str, Any]:
+def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.handler.__name__.strip("_"),
         "summary": route.summary,
@@ -98,13 +98,13 @@ def _operation(route: Route, schema_of: dict[int, Any]) -> dict[str, Any]:
             "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
         }
     elif route.body is not None:
-        content = {"schema": schema_of[id(route.body)], "example": route.example}
+        content = {"schema": schema_of[route.body], "example": route.example}
         operation["requestBody"] = {"required": True, "content": {"application/json": content}}
     return operation
 
 
-def _response(route: Route, code: int, schema_of: dict[int, Any]) -> dict[str, Any]:
+def _response(route: Route, code: int, schema_of: dict[Any, Any]) -> dict[str, Any]:
     if code >= 400:
         return {"description": REASONS[code], "content": {"application/json": {"schema": ERROR}}}
-    schema = {} if route.answer is None else {"schema": schema_of[id(route.answer)]}
+    schema = {} if route.answer is None else {"schema": schema_of[route.answer]}
     return {"description": REASONS[code], "content": {route.answer_media: schema}}

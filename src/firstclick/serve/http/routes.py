@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,10 +11,10 @@ import msgspec
 from firstclick.serve.dashboard.data import View
 from firstclick.serve.http import handlers
 from firstclick.serve.http.auth import Role
-from firstclick.serve.http.errors import NoSuchPath, WrongMethod
+from firstclick.serve.http.errors import WrongMethod
 from firstclick.serve.http.static import static_files
 from firstclick.wire import limits, schemas
-from firstclick.wire.errors import Malformed
+from firstclick.wire.errors import Malformed, Unknown
 
 PLACE = None  # the key under which a tree of paths holds whatever stands for a parameter
 
@@ -196,10 +195,10 @@ ROUTES: list[Route] = [
     Route("GET", "/openapi.json", READ, handlers.openapi, "This document.", answer=dict[str, Any]),
     *(
         Route(
-            "GET", path, OPEN, partial(handlers.static_file, path), f"The dashboard: {path}",
+            "GET", path, OPEN, lambda asked, answer=answer: answer, f"The dashboard: {path}",
             in_document=False,
         )
-        for path in static_files()
+        for path, answer in static_files().items()
     ),
 ]  # fmt: skip
 
@@ -220,7 +219,7 @@ class Matcher:
                 methods.setdefault("HEAD", route)
 
     def methods(self, path: str) -> tuple[dict[str, Route], tuple[str, ...]]:
-        """What there is at a path as it was sent, by method, and the parameters in it; or NoSuchPath."""
+        """What there is at a path as it was sent, by method, and the parameters in it; or Unknown."""
         node = self._tree
         parameters = []
         escaped = "%" in path
@@ -240,7 +239,7 @@ class Matcher:
         return node[Route], tuple(parameters)
 
     def match(self, method: str, path: str) -> tuple[Route, tuple[str, ...]]:
-        """The route and its parameters; NoSuchPath or WrongMethod."""
+        """The route and its parameters; Unknown or WrongMethod."""
         methods, parameters = self.methods(path)
         route = methods.get(method)
         if route is None:
@@ -257,11 +256,11 @@ def _unescaped(segment: str) -> str:
     try:
         return unquote(segment, errors="strict")
     except UnicodeDecodeError:
-        raise NoSuchPath(f"the path holds {segment[:60]!r}, which is not UTF-8 when unescaped") from None
+        raise Unknown(f"the path holds {segment[:60]!r}, which is not UTF-8 when unescaped") from None
 
 
-def _no_such(path: str) -> NoSuchPath:
-    return NoSuchPath(
+def _no_such(path: str) -> Unknown:
+    return Unknown(
         f"nothing is at {path[:100]!r}; there are /v1/models, /v1/keys, /health/live, /health/ready, "
         "/metrics, /openapi.json, which lists all, and the dashboard at /"
     )

@@ -25,7 +25,7 @@ class Shape(NamedTuple):
     """What feedback for a model must be like."""
 
     longest: int  # slates, in rows
-    click_model: int  # what the learner takes for examined where the page does not tell
+    click_model: int  # what the policy takes for examined where the page does not tell
     n_context: int  # numbers in each context
     n_columns: int  # features a row, where a request may bring its own; else 0
 
@@ -51,7 +51,7 @@ def _read(content, at, end, n_rows, shape, rows, clicked, words, floats):  # typ
     """Fill `rows`, `clicked` and `floats`, whose bits are `words`: the context, then the features.
 
     How many rows there are, -1 if this is not of a model of this shape and with so many rows; how many
-    positions were examined, or UNTOLD; and how many features a row has. Learners do not look whether a row
+    positions were examined, or UNTOLD; and how many features a row has. Policies do not look whether a row
     exists, or a position: all is looked at here.
     """
     wrong = -1, UNTOLD, 0

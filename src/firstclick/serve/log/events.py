@@ -234,16 +234,13 @@ def as_json(
     if event.kind == Kind.FEEDBACK:
         return told | _feedback_in_words(event.payload, items, scale, wants_all)
     body = unpacked(event, BODY_OF[event.kind])
-    told |= {name: getattr(body, name) for name in body.__struct_fields__}
-    for name, value in list(told.items()):
-        if isinstance(value, ItemsPut):
-            told[name] = _items_in_words(value, scale)
-    if isinstance(body, Created) and scale is not None:
-        told["n_features"] = len(scale.names)
     if isinstance(body, ItemsPut):
-        for name in body.__struct_fields__:
-            del told[name]
-        told["items"] = _items_in_words(body, scale)
+        return told | {"items": _items_in_words(body, scale)}
+    told |= msgspec.structs.asdict(body)
+    if isinstance(body, Created):
+        told["items"] = _items_in_words(body.items, scale)
+        if scale is not None:
+            told["n_features"] = len(scale.names)
     return told
 
 

@@ -1,22 +1,19 @@
 """Is what a model serves what its log says? Anyone can check."""
 
 import time
-from collections.abc import Callable
-from itertools import chain
 from typing import NamedTuple
 
 from firstclick.errors import FirstclickError
+from firstclick.files.progress import Progress, silent
 from firstclick.serve.log.events import Created, unpacked
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import Memory, catch_up, items_at, recover
+from firstclick.serve.model.replay import Memory, catch_up, changes_in, recover
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import OtherVersion
 
 # Seconds for which a served model may be behind its log while it is audited.
 BEHIND_AT_MOST = 5.0
-
-Progress = Callable[[int, int], None]
 
 
 class Audit(NamedTuple):
@@ -51,7 +48,7 @@ def audit_served(store: Store, model: Model) -> Audit:
     return Audit(model.name, seq, digest, 1, tuple(differing), time.monotonic() - started)
 
 
-def audit_stored(store: Store, stored: StoredModel, progress: Progress = lambda done, total: None) -> Audit:
+def audit_stored(store: Store, stored: StoredModel, progress: Progress = silent) -> Audit:
     """Fold a log to its end, and compare the snapshots on the way."""
     try:
         return _folded(store, stored, progress)
@@ -63,28 +60,17 @@ def audit_stored(store: Store, stored: StoredModel, progress: Progress = lambda 
 
 def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
     started = time.monotonic()
-    changes = list(chain.from_iterable(store.events(stored.id, 0, stored.head, feedback=False)))
-    created = unpacked(changes[0], Created)
-    model = Model(stored.id, stored.name, created)
-
+    changes = changes_in(store, stored)
+    model = Model(stored.id, stored.name, unpacked(changes[0], Created))
     memory = Memory(changes)
 
     def go_on(upto: int) -> None:
-        catch_up(
-            store,
-            model,
-            upto,
-            use_snapshots=False,
-            progress=lambda done, _: progress(done, stored.head),
-            memory=memory,
-        )
+        catch_up(store, model, upto, memory=memory, progress=lambda done, _: progress(done, stored.head))
 
     compared, differing = 0, []
     for seq, content in sorted(store.snapshots(stored.id)):
         try:
-            kept = Model.restored(
-                stored.id, stored.name, created, content, lambda at: items_at(at, changes, created)
-            )
+            kept = Model.restored(stored.id, stored.name, content, changes)
         except BadSnapshot:
             continue  # Nobody would use it either.
         go_on(seq)

@@ -1,7 +1,8 @@
 """A model's items as its log says: which rows there are, which are shown, and how they are called."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,20 @@ class CatalogState:
             scale=FeatureScale.from_json(scale) if scale else None,
         )
         self.names = dict(zip(items.ids, items.names, strict=True))
+
+    @classmethod
+    def after(cls, seq: int, changes: Sequence[Event]) -> Self:
+        """The items after event `seq`, from all events that are not feedback; the creation is the first."""
+        state = cls(unpacked(changes[0], Created))
+        past = [event for event in changes[1:] if event.seq <= seq]
+        wanted = {unpacked(event, RolledBack).to for event in past if event.kind == Kind.ROLLED_BACK}
+        waiting = deque(sorted(wanted))
+        stood: dict[int, CatalogCopy] = {}
+        for event in past:
+            while waiting and waiting[0] < event.seq:
+                stood[waiting.popleft()] = state.copy()
+            state.apply(event, stood.__getitem__)
+        return state
 
     def group(self, item: ItemId) -> str:
         """The group of the item; empty for no group."""

@@ -1,8 +1,9 @@
 """Slates and clicks over time, folded from the log like everything else a model knows."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 # Widths of the buckets in seconds, and how many are kept: a quarter of an hour by the second, two days by
@@ -12,8 +13,8 @@ FIRST_SLATES = 200
 DAY = 86_400
 
 
-class Bucket(NamedTuple):
-    """Slates answered, and clicks, in the `width` seconds from `start` on."""
+class Span(Struct):
+    """Slates and their clicks in the `width` seconds from `start` on."""
 
     start: float
     width: float
@@ -72,7 +73,7 @@ class ClickStats:
                 for number in sorted(tier)[:-kept]:
                     del tier[number]
 
-    def buckets(self, now: float, most: int) -> list[Bucket]:
+    def buckets(self, now: float, most: int) -> list[Span]:
         """The finest tier in which the time since the first feedback has at most so many buckets, then joined
         by twos, threes, ... until it has; empty buckets included, and the one that is running."""
         if self.since is None:
@@ -91,8 +92,8 @@ class ClickStats:
                 at = sums[number // joined - begin]
                 at[0] += slates
                 at[1] += clicks
-        span = float(width * joined)
-        return [Bucket((begin + i) * span, span, *pair) for i, pair in enumerate(sums)]
+        seconds = float(width * joined)
+        return [Span((begin + i) * seconds, seconds, *pair) for i, pair in enumerate(sums)]
 
     def as_json(self) -> dict[str, Any]:
         """For snapshots and digests: it depends on the events and their order, not on how many came together.

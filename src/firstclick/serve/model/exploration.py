@@ -1,4 +1,4 @@
-"""How often a slate has other items than the one that the learner holds for best."""
+"""How often a slate has other items than the one that the policy holds for best."""
 
 import time
 from collections import deque
@@ -16,7 +16,7 @@ SELDOM = 1.0
 ONE_IN = 4
 
 
-class Exploring:
+class Exploration:
     """The last slates, each compared with the best one as of a moment ago."""
 
     def __init__(self) -> None:

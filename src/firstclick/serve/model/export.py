@@ -25,8 +25,8 @@ from firstclick.serve.log.events import (
     unpacked,
 )
 from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
-from firstclick.serve.model.item_rules import check_context_size, check_items, check_name, model_seed
 from firstclick.serve.model.model import Known, Model
+from firstclick.serve.model.new_events import check_context_size, check_items, check_name, model_seed
 from firstclick.serve.model.replay import Memory, recover
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.validation.whole_number import whole_number
@@ -42,7 +42,7 @@ def export_model(store: Store, stored: StoredModel) -> bytes:
     page = {
         "format": FORMAT,
         "name": stored.name,
-        "digest": recover(store, stored, upto=stored.head).digest(),
+        "digest": recover(store, stored).digest(),
     }
     arrays: dict[str, NDArray[Any]] = {
         "kind": np.array([event.kind for event in events], "<u1"),

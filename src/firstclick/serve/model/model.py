@@ -6,19 +6,19 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import compress, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from firstclick.catalog.ids import ItemId
 from firstclick.errors import WorkFailed
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.online.engine import Engine
 from firstclick.online.random_key import key_of_old
-from firstclick.online.request import AtMost, answered, read_request
+from firstclick.online.request import answered, read_request
 from firstclick.policies.base import Policy, State
 from firstclick.registry import policy_class
 from firstclick.serve.log.codec import SKIPPED, fold
@@ -172,39 +172,23 @@ class Model:
         if event.seq != self.seq + 1:
             raise WorkFailed(f"{self.name}: event {self.seq + 1} comes next in the log, got {event.seq}")
 
-    def recommend(
-        self,
-        number: int,
-        *,
-        k: int | None = None,
-        candidates: Iterable[ItemId] | None = None,
-        exclude: Iterable[ItemId] = (),
-        pinned: Mapping[int, ItemId] | None = None,
-        context: ArrayLike | None = None,
-        at_most: AtMost | None = None,
-        features: ArrayLike | None = None,
-    ) -> Ranked:
-        """The slate to show; the log so far, `number` and what is asked decide it."""
+    def recommend(self, number: int, **asked: Any) -> Ranked:
+        """The slate to show; the log so far, `number` and what is asked, as for `read_request`, decide it."""
         with self.lock, refusing:
-            asked = read_request(
-                self.engine, k=k, candidates=candidates, exclude=exclude, pinned=pinned, context=context,
-                at_most=at_most, features=features,
-            )  # fmt: skip
-            rows, means, own = answered(self.engine, self._key, number, asked, scored=True)
-            ranked = self._ranked(rows, means)
-            known = asked.kernel.context
-            if not len(known) and not len(own):
-                return ranked
-            as_bytes = (array.astype("<f8").tobytes() for array in (known, own))
-            return Ranked(*ranked[:4], *as_bytes)
+            request = read_request(self.engine, **asked)
+            rows, means, own = answered(self.engine, self._key, number, request, scored=True)
+            return self._ranked(rows, means, request.kernel.context, own)
 
-    def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
+    def _ranked(
+        self, rows: NDArray[np.int64], means: NDArray[np.float64], *of_request: NDArray[np.float64]
+    ) -> Ranked:
         items = self.catalog.items
         return Ranked(
             rows,
             [items[row] for row in rows.tolist()],
             [None if mean != mean else mean for mean in means.tolist()],
             self.seq,
+            *(array.astype("<f8").tobytes() for array in of_request),
         )
 
     def next_slate(self) -> tuple[int, Ranked]:
@@ -269,14 +253,12 @@ class Model:
             return self.seq, write_snapshot(page, self.engine.state._asdict())
 
     @classmethod
-    def restored(
-        cls, id: int, name: str, created: Created, content: bytes, items_at: Callable[[int], CatalogState]
-    ) -> "Model":
-        """The model of a snapshot, or BadSnapshot; `items_at` folds the items as of an event."""
+    def restored(cls, id: int, name: str, content: bytes, changes: Sequence[Event]) -> "Model":
+        """The model of a snapshot, or BadSnapshot. `changes` are all events that are not feedback."""
         page, arrays = read_snapshot(content)
         try:
             seq = int(page["seq"])
-            model = cls(id, name, created, items_at(seq))
+            model = cls(id, name, unpacked(changes[0], Created), CatalogState.after(seq, changes))
             if page["code"] != model._code():
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
             model.engine = model.engine.with_state(arrays)

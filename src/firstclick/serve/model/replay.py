@@ -1,14 +1,13 @@
 """A model from its log: with the newest snapshot that is whole, or without any."""
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import chain
 
-from firstclick.catalog.ids import ItemId
+from firstclick.files.progress import Progress, silent
 from firstclick.serve.log.events import Created, Event, Kind, RolledBack, unpacked
 from firstclick.serve.log.snapshot import BadSnapshot
-from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.model import TOGETHER, Known, Model
 from firstclick.serve.store.store import Store, StoredModel
 
@@ -18,29 +17,15 @@ log = logging.getLogger("firstclick.serve")
 
 
 def recover(
-    store: Store,
-    stored: StoredModel,
-    *,
-    upto: int | None = None,
-    use_snapshots: bool = True,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    store: Store, stored: StoredModel, *, use_snapshots: bool = True, progress: Progress = silent
 ) -> Model:
-    """The model after event `upto`, by default the last that the log has now."""
-    last = stored.head if upto is None else upto
-    model = _from_snapshot(store, stored, last) if use_snapshots else None
+    """The model after the event `stored.head`."""
+    changes = changes_in(store, stored)
+    model = _from_snapshot(store, stored, changes) if use_snapshots else None
     if model is None:
-        model = Model(stored.id, stored.name, created_as(store, stored))
-    changes = list(chain.from_iterable(store.events(stored.id, model.seq, last, feedback=False)))
-    # Nobody uses it yet, so nobody waits while much is learned in one go.
-    catch_up(
-        store,
-        model,
-        last,
-        use_snapshots=use_snapshots,
-        progress=progress,
-        together=AT_ONCE,
-        memory=Memory(changes),
-    )
+        model = Model(stored.id, stored.name, unpacked(changes[0], Created))
+    memory = Memory(event for event in changes if event.seq > model.seq)
+    catch_up(store, model, stored.head, memory=memory, progress=progress)
     return model
 
 
@@ -93,40 +78,36 @@ def catch_up(
     model: Model,
     upto: int | None = None,
     *,
-    use_snapshots: bool = True,
-    progress: Callable[[int, int], None] = lambda done, total: None,
-    together: int = TOGETHER,
     memory: Memory | None = None,
+    progress: Progress = silent,
 ) -> None:
-    """Fold what the log has after the model's last event."""
+    """Fold what the log has after the model's last event.
+
+    With a memory it is a model that nobody uses yet: much is learned in one go, because nobody waits.
+    """
+    together = TOGETHER if memory is None else AT_ONCE
     memory = memory or Memory([])
     for events in store.events(model.id, model.seq, upto):
-        memory.fold(
-            model,
-            events,
-            lambda seq: known_after(store, model, seq, use_snapshots=use_snapshots),
-            together=together,
-        )
+        memory.fold(model, events, lambda seq: known_after(store, model, seq), together=together)
         progress(model.seq, upto or model.seq)
 
 
-def known_after(store: Store, model: Model, seq: int, *, use_snapshots: bool = True) -> Known:
+def known_after(store: Store, model: Model, seq: int) -> Known:
     """What the model knew after an earlier event."""
-    stored = StoredModel(model.id, model.name, seq)
-    return recover(store, stored, upto=seq, use_snapshots=use_snapshots).known()
+    return recover(store, StoredModel(model.id, model.name, seq)).known()
 
 
-def _from_snapshot(store: Store, stored: StoredModel, upto: int) -> Model | None:
-    snapshots = [(seq, content) for seq, content in store.snapshots(stored.id) if seq <= upto]
-    if not snapshots:
-        return None
-    changes = list(chain.from_iterable(store.events(stored.id, 0, upto, feedback=False)))
-    created = unpacked(changes[0], Created)
-    for seq, content in snapshots:
+def changes_in(store: Store, stored: StoredModel) -> list[Event]:
+    """All events of the model's log that are not feedback; its creation is the first."""
+    return list(chain.from_iterable(store.events(stored.id, 0, stored.head, feedback=False)))
+
+
+def _from_snapshot(store: Store, stored: StoredModel, changes: list[Event]) -> Model | None:
+    for seq, content in store.snapshots(stored.id):
+        if seq > stored.head:
+            continue
         try:
-            model = Model.restored(
-                stored.id, stored.name, created, content, lambda seq: items_at(seq, changes, created)
-            )
+            model = Model.restored(stored.id, stored.name, content, changes)
             _check_past(store, model)
             return model
         except BadSnapshot as error:
@@ -139,28 +120,3 @@ def _check_past(store: Store, model: Model) -> None:
     last = list(chain.from_iterable(store.events(model.id, model.seq - 1, model.seq)))
     if model.nonce and [event.nonce for event in last] != [model.nonce]:
         raise BadSnapshot("the log has another event in the place of its last one")
-
-
-def created_as(store: Store, stored: StoredModel) -> Created:
-    """The first event of the model's log."""
-    return unpacked(next(chain.from_iterable(store.events(stored.id, 0, 1))), Created)
-
-
-def items_of_rows(store: Store, stored: StoredModel) -> list[ItemId]:
-    """The item of every row that the model's log has given."""
-    changes = list(chain.from_iterable(store.events(stored.id, 0, stored.head, feedback=False)))
-    return items_at(stored.head, changes, unpacked(changes[0], Created)).catalog.items
-
-
-def items_at(seq: int, changes: list[Event], created: Created) -> CatalogState:
-    """The items after event `seq`, from all events that are not feedback."""
-    state = CatalogState(created)
-    past = [event for event in changes if event.kind != Kind.CREATED and event.seq <= seq]
-    wanted = {unpacked(event, RolledBack).to for event in past if event.kind == Kind.ROLLED_BACK}
-    waiting = deque(sorted(wanted))
-    stood: dict[int, CatalogCopy] = {}
-    for event in past:
-        while waiting and waiting[0] < event.seq:
-            stood[waiting.popleft()] = state.copy()
-        state.apply(event, stood.__getitem__)
-    return state

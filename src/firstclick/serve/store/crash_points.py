@@ -7,20 +7,6 @@
 import os
 import signal
 
-STEPS = (
-    "before begin",
-    "after begin",
-    "after insert",
-    "after commit",
-    "after apply",
-    "after reply",
-    "before snapshot",
-    "after snapshot insert",
-    "after snapshot",
-    "after checkpoint",
-    "after migration step",
-)
-
 
 class _Kill:
     """The step at which the process ends, and how many more times it is passed before."""

@@ -6,8 +6,9 @@ never changed; it leaves in place what processes of the version before still rea
 PostgreSQL they run on while the first new one starts.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, ClassVar
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.store.crash_points import step
@@ -65,37 +66,42 @@ POSTGRESQL_STEPS: list[Sequence[str]] = [
 ]
 
 
-class Migrated(Protocol):
-    """What a kind of database must be able to do."""
+class Schema(ABC):
+    """The tables in a database, which messages call by `name`."""
 
+    steps: ClassVar[list[Sequence[str]]]
+
+    def __init__(self, name: str, connection: Any) -> None:
+        self._name = name
+        self._connection = connection
+
+    @abstractmethod
     def number(self) -> int:
         """The number of its schema; 0 before the first step."""
 
+    @abstractmethod
     def apply(self, number: int, statements: Sequence[str]) -> None:
         """Step `number` and its number, in one transaction; nothing when another process was faster."""
 
+    def migrate(self) -> None:
+        """Bring the database to the newest schema."""
+        for number in range(self._known() + 1, len(self.steps) + 1):
+            self.apply(number, self.steps[number - 1])
+            step("after migration step")
 
-def migrate(name: str, database: Migrated, steps: Sequence[Sequence[str]]) -> None:
-    """Bring the database to the newest schema."""
-    for number in range(_known(name, database, steps) + 1, len(steps) + 1):
-        database.apply(number, steps[number - 1])
-        step("after migration step")
+    def check_current(self) -> None:
+        """Refuse a database that has another schema than this version's."""
+        if (schema := self._known()) < len(self.steps):
+            raise InvalidInput(
+                f"{self._name} was made by an older firstclick (schema {schema}, this one reads "
+                f"{len(self.steps)}), or is empty; start a server on it once, which brings it up to date"
+            )
 
-
-def check_current(name: str, database: Migrated, steps: Sequence[Sequence[str]]) -> None:
-    """Refuse a database that has another schema than this version's."""
-    if (schema := _known(name, database, steps)) < len(steps):
-        raise InvalidInput(
-            f"{name} was made by an older firstclick (schema {schema}, this one reads {len(steps)}), or is "
-            "empty; start a server on it once, which brings it up to date"
-        )
-
-
-def _known(name: str, database: Migrated, steps: Sequence[Sequence[str]]) -> int:
-    """The schema's number; a newer version's is refused, because what its tables mean is not known here."""
-    if (schema := database.number()) > len(steps):
-        raise InvalidInput(
-            f"{name} was made by a newer firstclick (schema {schema}, this one knows {len(steps)}); install "
-            "that version, or name another store"
-        )
-    return schema
+    def _known(self) -> int:
+        """The schema's number; a newer version's is refused: what its tables mean is not known here."""
+        if (schema := self.number()) > len(self.steps):
+            raise InvalidInput(
+                f"{self._name} was made by a newer firstclick (schema {schema}, this one knows "
+                f"{len(self.steps)}); install that version, or name another store"
+            )
+        return schema

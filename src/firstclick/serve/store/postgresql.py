@@ -11,9 +11,8 @@ from itertools import islice
 from psycopg.types.json import Jsonb
 
 from firstclick.serve.log.events import Event
-from firstclick.serve.store import migrations
 from firstclick.serve.store.numbering import Batch, Row, heads_after, numbered
-from firstclick.serve.store.postgresql_link import Connection, Link, Schema
+from firstclick.serve.store.postgresql_link import Connection, Link, PostgresSchema
 from firstclick.serve.store.store import Appended, Store
 
 
@@ -32,10 +31,10 @@ class PostgresStore(Store):
         self._link = link = Link(url, relaxed=relaxed, read_only=read_only)
         try:
             with link.patient() as connection:
-                schema, steps = Schema(connection), migrations.POSTGRESQL_STEPS
+                schema = PostgresSchema(link.name, connection)
                 if not read_only:
-                    migrations.migrate(link.name, schema, steps)
-                migrations.check_current(link.name, schema, steps)
+                    schema.migrate()
+                schema.check_current()
             careless = link.rows(
                 "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'"
             )

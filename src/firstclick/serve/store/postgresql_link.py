@@ -11,6 +11,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.serve.store.migrations import POSTGRESQL_STEPS, Schema
 from firstclick.wire.errors import StoreBroken, Unavailable
 
 CONNECT_SECONDS = 5
@@ -220,14 +221,12 @@ class Link:
             self._writer = None
 
 
-class Schema:
+class PostgresSchema(Schema):
     """The tables in a database."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    steps = POSTGRESQL_STEPS
 
     def number(self) -> int:
-        """The schema's number; 0 before the first step."""
         # Not by to_regclass, which may remember that the table was not there before we waited for the lock.
         there = self._connection.execute(
             "SELECT 1 FROM pg_tables WHERE tablename = 'firstclick_meta' "
@@ -239,7 +238,6 @@ class Schema:
         return int(found[0]) if found else 0
 
     def apply(self, number: int, statements: Sequence[str]) -> None:
-        """One step and its number, in one transaction; nothing when another process was faster."""
         with self._connection.transaction():
             self._connection.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATION_LOCK,))
             if self.number() >= number:

@@ -17,8 +17,8 @@ from typing import Any
 from filelock import lock_descriptor
 
 from firstclick.errors import FirstclickError, InvalidInput
-from firstclick.serve.store import migrations
 from firstclick.serve.store.crash_points import step
+from firstclick.serve.store.migrations import SQLITE_STEPS, Schema
 from firstclick.wire.errors import StoreBroken, Unavailable
 
 OLDEST_SQLITE = (3, 25, 0)
@@ -47,7 +47,8 @@ class SqliteFile:
         self.notes: tuple[str, ...] = ()
         try:
             if read_only:
-                self._check_readable()
+                with closing(self._connect("ro")) as connection:
+                    SqliteSchema(str(path), connection).check_current()
             else:
                 self._lock_file = self._alone()
                 self._open_to_write(relaxed)
@@ -133,12 +134,7 @@ class SqliteFile:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
         connection.execute("PRAGMA cache_size = -32000")
-        migrations.migrate(str(self.path), Schema(connection, self.path), migrations.SQLITE_STEPS)
-
-    def _check_readable(self) -> None:
-        with closing(self._connect("ro")) as connection:
-            schema = Schema(connection, self.path)
-            migrations.check_current(str(self.path), schema, migrations.SQLITE_STEPS)
+        SqliteSchema(str(self.path), connection).migrate()
 
     # -- reading
 
@@ -228,24 +224,20 @@ class SqliteFile:
         step("after checkpoint")
 
 
-class Schema:
+class SqliteSchema(Schema):
     """The tables in a file."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._path = path
+    steps = SQLITE_STEPS
 
     def number(self) -> int:
-        """The schema's number; 0 for an empty file."""
         tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
         if tables and not tables >= {"meta", "event"}:
-            raise InvalidInput(f"{self._path} is a database of another program; name another file")
+            raise InvalidInput(f"{self._name} is a database of another program; name another file")
         if not tables:
             return 0
         return int(self._connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()[0])
 
     def apply(self, number: int, statements: Sequence[str]) -> None:
-        """One step and its number, in one transaction."""
         self._connection.execute("BEGIN IMMEDIATE")
         for statement in statements:
             self._connection.execute(statement)

@@ -1,25 +1,37 @@
-"""What an item and a model's name must be like, checked at the door."""
+"""New events from what people send: a model, items put or withdrawn; checked before anything is written."""
 
 import re
+import secrets
 from collections.abc import Container, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.catalog.catalog import Catalog
-from firstclick.catalog.cold_items import typical_row
 from firstclick.catalog.feature_scale import FeatureScale
-from firstclick.catalog.features import check_features
+from firstclick.catalog.features import check_features, typical_row
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.catalog.item import Item
+from firstclick.online.engine import scale_for
+from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
-from firstclick.serve.log.events import ItemsPut
+from firstclick.registry import make_policy
+from firstclick.serve.log.events import Created, ItemsPut
 from firstclick.serve.model.model import Model
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 from firstclick.wire.errors import Malformed, Unknown, refusing
-from firstclick.wire.limits import LARGEST_ID, LONGEST_ID, LONGEST_NAME, MOST_CONTEXT, MOST_FEATURES
+from firstclick.wire.limits import (
+    LARGEST_ID,
+    LONGEST_ID,
+    LONGEST_NAME,
+    MOST_CONTEXT,
+    MOST_FEATURES,
+    MOST_ROWS,
+)
+
+# The features of each item; None for an item without.
+Rows = list[NDArray[np.float64] | None]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -41,8 +53,8 @@ def check_context_size(policy: Policy) -> None:
         )
 
 
-def check_items(items: Sequence[Item], n_features: int | None, *, cold: bool = False) -> list[Item]:
-    """The items, each with this many features (None: all with as many as the first), or Malformed.
+def check_items(items: Sequence[Item], n_features: int | None = None, *, cold: bool = False) -> Rows:
+    """The features of the items, each this many (None: as many as the first has), or Malformed.
 
     `cold` lets items pass that come without features where others have some.
     """
@@ -66,11 +78,11 @@ def check_items(items: Sequence[Item], n_features: int | None, *, cold: bool = F
     if wanted > MOST_FEATURES:
         raise Malformed(f"an item may have {MOST_FEATURES} features, got {wanted}")
     if not (wanted and given):
-        return list(items)
+        return [item.features for item in items]
     table: Any = [item.features for item in given]
     with refusing:
         rows = iter(check_features(table, len(given)))
-    return [item if item.features is None else item._replace(features=next(rows)) for item in items]
+    return [None if item.features is None else next(rows) for item in items]
 
 
 def _check_words(item: Item) -> None:
@@ -109,22 +121,52 @@ def model_seed(seed: SupportsIndex) -> int:
     return whole_number("seed", seed, at_least=0, at_most=2**64 - 1)
 
 
-def filled(items: Sequence[Item], more: NDArray[np.float64] | None = None) -> list[Item]:
-    """The items; where some have features, those without get the mean of these and of the rows in `more`."""
-    given = [item.features for item in items if item.features is not None]
-    if len(given) == len(items) or (not given and more is None):
-        return list(items)
-    mean = typical_row(np.array([*given, *(() if more is None else more)]))
-    return [item._replace(features=mean) if item.features is None else item for item in items]
-
-
-def scaled(items: Sequence[Item], scale: FeatureScale | None) -> list[Item]:
-    """The items with features as the learner is given them; those without stay without."""
-    given = [item.features for item in items if item.features is not None]
-    if scale is None or not given:
-        return list(items)
-    rows = iter(scale.apply(np.array(given)))
-    return [item if item.features is None else item._replace(features=next(rows)) for item in items]
+def first_event(
+    name: str,
+    *,
+    policy: Policy | str,
+    k: int,
+    items: Sequence[Item],
+    seed: int | None,
+    feature_names: Sequence[str],
+    scale: bool,
+) -> Created:
+    """How a model of this policy and these items begins, or Malformed."""
+    check_name(name)
+    with refusing:
+        chosen = make_policy(policy)
+        places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
+        check_context_size(chosen)
+        rows = _filled(check_items(items, cold=True))
+        has_features = rows[0] is not None
+        if chosen.needs_features and not has_features:
+            raise Malformed(
+                f"{chosen.name} needs features, and the items have none: add columns of numbers, take a "
+                "policy that needs none, such as cascade-ts, or learn features with `firstclick features`"
+            )
+        fitted = None
+        if scale and has_features:
+            table = np.array(rows, np.float64)
+            if feature_names and len(feature_names) != table.shape[1]:
+                raise Malformed(
+                    f"there are {table.shape[1]} features, and {len(feature_names)} names for them"
+                )
+            fitted = scale_for(chosen, table, places, feature_names)
+        put = _as_put(items, _scaled(rows, fitted))
+        drawn = secrets.randbits(32) if seed is None else model_seed(seed)
+        body = Created(
+            policy=chosen.name,
+            settings=chosen.settings,
+            k=places,
+            seed=drawn,
+            n_features=put.n_features,
+            items=put,
+            feature_scale=fitted and fitted.as_json(),
+            key=int(new_key("model", drawn, chosen, places)),
+            version=chosen.version,
+        )
+        Model(0, name, body)  # What the policy cannot work with it refuses now.
+    return body
 
 
 def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
@@ -135,35 +177,55 @@ def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
     """
     catalog, engine = model.catalog, model.engine
     with refusing:
-        checked = scaled(check_items(items, model.n_given_features, cold=True), catalog.scale)
-        if model.created.n_features:
+        rows = _scaled(check_items(items, model.n_given_features, cold=True), catalog.scale)
+        if catalog.features is not None:
             with model.lock:
-                checked = filled([_with_own(catalog, item) for item in checked], catalog.features)
-        body = ItemsPut.of(check_items(checked, model.created.n_features))
-        if (table := body.table()) is not None:
+                for place, item in enumerate(items):
+                    if rows[place] is None and (row := catalog.row_of(item.id)) is not None:
+                        rows[place] = catalog.table[row].copy()
+                rows = _filled(rows, catalog.features)
+        put = _as_put(items, rows, model.created.n_features)
+        if (table := put.table()) is not None:
             engine.policy.admit(engine.numbers, table)
-        _check_growth(model, checked)
-    return body
+        _check_growth(model, put)
+    return put
 
 
-def _with_own(catalog: Catalog, item: Item) -> Item:
-    """The item with the features that it has in the catalog, unless it comes with others."""
-    row = catalog.row_of(item.id)
-    if item.features is not None or row is None:
-        return item
-    return item._replace(features=catalog.table[row].copy())
+def _scaled(rows: Rows, scale: FeatureScale | None) -> Rows:
+    """The rows as the policy is given them."""
+    given = [row for row in rows if row is not None]
+    if scale is None or not given:
+        return rows
+    scaled = iter(scale.apply(np.array(given)))
+    return [None if row is None else next(scaled) for row in rows]
 
 
-def _check_growth(model: Model, items: Sequence[Item]) -> None:
-    """A learner that cannot take new items must not find them in its log."""
-    catalog = model.catalog
-    for item in items:
-        row = catalog.row_of(item.id)
-        if row is None or (item.features is not None and (item.features != catalog.table[row]).any()):
+def _filled(rows: Rows, more: Sequence[NDArray[np.float64]] | NDArray[np.float64] = ()) -> Rows:
+    """The rows; where some have features, those without get the mean of these and of the rows in `more`."""
+    given = [*(row for row in rows if row is not None), *more]
+    if not given or not any(row is None for row in rows):
+        return rows
+    mean = typical_row(np.array(given))
+    return [mean if row is None else row for row in rows]
+
+
+def _as_put(items: Sequence[Item], rows: Rows, n_features: int | None = None) -> ItemsPut:
+    """The items with these features; Malformed if scaling made them too many or too large."""
+    ready = [item._replace(features=row) for item, row in zip(items, rows, strict=True)]
+    check_items(ready, n_features)
+    return ItemsPut.of(ready)
+
+
+def _check_growth(model: Model, put: ItemsPut) -> None:
+    """A policy that cannot take new items must not find them in its log."""
+    catalog, table = model.catalog, put.table()
+    for place, item in enumerate(put.ids):
+        row = catalog.row_of(item)
+        if row is None or (table is not None and (table[place] != catalog.table[row]).any()):
             if not model.engine.policy.growable:
                 raise Malformed(
                     f"{model.policy} takes no new items, nor other features for those it has, and item "
-                    f"{item.id!r} would be one; make a new model"
+                    f"{item!r} would be one; make a new model"
                 )
             with model.lock:
                 model.engine.check_growable()
