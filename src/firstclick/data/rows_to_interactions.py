@@ -81,7 +81,13 @@ def gather(
         try:
             user_codes.append(users[cells[user_at]])
             item = items[cells[item_at]]
-            attracted.append(value_at is None or _number(cells[value_at]) > bound)
+            if value_at is None:
+                attracted.append(True)
+            elif isnan(value := _number(cells[value_at])):
+                problem = f"value {quoted(cells[value_at])} in column {wanted['value']} is not a number"
+                raise InvalidInput(problem + (hint if number == 1 else ""))
+            else:
+                attracted.append(value > bound)
             item_codes.append(item)
             if name_at is not None and item not in names and (name := _text(cells[name_at])):
                 names[item] = name
@@ -97,11 +103,6 @@ def gather(
         except ValueError:  # from str: Python writes 4,300 digits at most
             raise InvalidInput(
                 f"{where(number)}: ids, names and groups must be text or numbers of at most 4,300 digits"
-            ) from None
-        except _NotANumber as error:
-            raise InvalidInput(
-                f"{where(number)}: value {quoted(error.args[0])} in column {wanted['value']} is not a number"
-                + (hint if number == 1 else "")
             ) from None
     if not attracted:
         raise InvalidInput(empty)
@@ -119,10 +120,6 @@ def gather(
         item_groups=tuple(groups.get(item, ()) for item in by_place) if groups else (),
         facts={"interactions": len(attracted), "users": len(user_ids), "items": len(item_ids)},
     )
-
-
-class _NotANumber(Exception):
-    pass
 
 
 class _Codes(dict[Any, int]):
@@ -165,14 +162,13 @@ def _groups(cell: Any) -> tuple[str, ...]:
 
 
 def _number(cell: Any) -> float:
+    """The cell as a finite number, or NaN."""
     try:
         value = float(cell)
     except (TypeError, ValueError, OverflowError):
-        raise _NotANumber(cell) from None
+        return nan
     # Python reads 1_000 as a number; the tool that wrote the file did not mean one.
-    if not isfinite(value) or (isinstance(cell, str) and "_" in cell):
-        raise _NotANumber(cell)
-    return value
+    return value if isfinite(value) and not (isinstance(cell, str) and "_" in cell) else nan
 
 
 def _position(owner: str, column: Column, names: Sequence[str]) -> int:

@@ -18,8 +18,7 @@ from distributed.protocol.pickle import dumps, loads
 
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.experiments.engines.dask_cluster import connected, quiet
-from firstclick.experiments.engines.engine import POLL_SECONDS, Played, Report
-from firstclick.experiments.loop import Task
+from firstclick.experiments.engines.engine import POLL_SECONDS, Playable, Report
 
 # How often to look whether the cluster has grown or shrunk.
 COUNT_SECONDS = 1.0
@@ -43,7 +42,7 @@ STAGES_KEPT = 2
 MOST_DEATHS = 5
 
 
-def play_on_dask(tasks: Iterator[Task], report: Report, address: str | None, jobs: int) -> Iterator[Played]:
+def play_on_dask(tasks: Iterator[Playable], report: Report, address: str | None, jobs: int) -> Iterator[Any]:
     """Play tasks on the cluster at `address`; without one, on `jobs` processes of this machine.
 
     Tasks are made only as they are needed: one more than the cluster can play at once, or as many short ones
@@ -91,7 +90,7 @@ class _Shared:
 class _Sent:
     """Tasks of one stage on their way, to which worker, and how many of their steps have been reported."""
 
-    tasks: list[Task]
+    tasks: list[Playable]
     shared: _Shared
     worker: str
     future: Future
@@ -108,19 +107,19 @@ class _Sent:
 class _Supply:
     """The tasks that are still to be sent; each is made when somebody looks for it."""
 
-    def __init__(self, tasks: Iterator[Task]) -> None:
+    def __init__(self, tasks: Iterator[Playable]) -> None:
         self._tasks = tasks
-        self._made: deque[Task] = deque()
+        self._made: deque[Playable] = deque()
 
-    def first(self) -> Task | None:
+    def first(self) -> Playable | None:
         if not self._made:
             self._made.extend(islice(self._tasks, 1))
         return self._made[0] if self._made else None
 
-    def take(self) -> Task:
+    def take(self) -> Playable:
         return self._made.popleft()
 
-    def give_back(self, tasks: list[Task]) -> None:
+    def give_back(self, tasks: list[Playable]) -> None:
         self._made.extendleft(reversed(tasks))
 
 
@@ -139,7 +138,7 @@ class _Player:
         self._topic = f"firstclick {client.id}"
         client.subscribe_topic(self._topic, lambda event: self._heard.put(event[1]))
 
-    def play(self, tasks: Iterator[Task]) -> Iterator[Played]:
+    def play(self, tasks: Iterator[Playable]) -> Iterator[Any]:
         """The results, as they end."""
         supply = _Supply(tasks)
         waiting: dict[int, _Sent] = {}
@@ -180,7 +179,7 @@ class _Player:
         threads = sum(self._threads.values())
         return threads and threads + max(1, int(threads * min(self._bundle_size(), 1)))
 
-    def _bundle(self, supply: _Supply) -> list[Task]:
+    def _bundle(self, supply: _Supply) -> list[Playable]:
         """The next tasks to send, all of one stage; none if there are none, or no room for their stage."""
         first = supply.first()
         if first is None or not self._has_room(first.stage):
@@ -204,7 +203,7 @@ class _Player:
         for key in idle[: max(len(self._stages) - most, 0)]:
             del self._stages[key]
 
-    def _send(self, number: int, tasks: list[Task]) -> _Sent:
+    def _send(self, number: int, tasks: list[Playable]) -> _Sent:
         stage = tasks[0].stage
         if id(stage) not in self._stages:
             self._stages[id(stage)] = _Shared(stage, self._scatter(stage))
@@ -213,7 +212,7 @@ class _Player:
         shared.waiting += 1
         return _Sent(tasks, shared, *self._submit(number, tasks, shared))
 
-    def _finish(self, sent: _Sent, played: int) -> list[Task]:
+    def _finish(self, sent: _Sent, played: int) -> list[Playable]:
         """Forget a bundle of which so many tasks are played; gives the others."""
         self._waiting_for[sent.worker] -= 1
         sent.shared.waiting -= 1
@@ -231,9 +230,9 @@ class _Player:
                 self._count_threads()  # It was the worker, if the scheduler still answers.
         raise self._no_workers() from None
 
-    def _submit(self, number: int, tasks: list[Task], shared: _Shared) -> tuple[str, Future]:
+    def _submit(self, number: int, tasks: list[Playable], shared: _Shared) -> tuple[str, Future]:
         """Send tasks to the worker that has fewest: dask would send all to the one that holds their stage."""
-        light = dumps([replace(task, stage=None) for task in tasks])  # type: ignore[arg-type]
+        light = dumps([replace(task, stage=None) for task in tasks])  # type: ignore[type-var]
         worker = min(self._threads, key=lambda one: self._waiting_for[one] / self._threads[one], default="")
         future = self._client.submit(
             _play_there, light, shared.future, self._topic, number, pure=False,

@@ -1,21 +1,28 @@
-"""What an engine is, and the simplest one."""
+"""What an engine is, what it plays, and the simplest one."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
-
-from firstclick.experiments.loop import Record, Task
+from typing import Any, Protocol
 
 POLL_SECONDS = 0.1
 
 # Called with each number of steps played.
 Report = Callable[[int], Any]
-# The number of a task and what it gave.
-Played = tuple[int, Record]
+
+
+class Playable(Protocol):
+    """A dataclass that plays. Its field `stage` is the large part, which many share and none changes."""
+
+    @property
+    def stage(self) -> Any: ...
+
+    def play(self, report: Report) -> Any: ...
+
+
 # Plays all tasks and gives their results as they end, in any order.
-Engine = Callable[[Iterator[Task], Report], Iterator[Played]]
+Engine = Callable[[Iterator[Playable], Report], Iterator[Any]]
 
 
-def play_here(tasks: Iterator[Task], report: Report) -> Iterator[Played]:
+def play_here(tasks: Iterator[Playable], report: Report) -> Iterator[Any]:
     """Play one task after the other in this process."""
     for task in tasks:
         yield task.play(report)

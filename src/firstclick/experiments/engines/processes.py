@@ -13,8 +13,7 @@ from multiprocessing import resource_tracker
 from typing import Any
 
 from firstclick.errors import WorkFailed
-from firstclick.experiments.engines.engine import POLL_SECONDS, Played, Report
-from firstclick.experiments.loop import Task
+from firstclick.experiments.engines.engine import POLL_SECONDS, Playable, Report
 
 _done: Any = None
 
@@ -36,7 +35,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _play_in_worker(task: Task) -> Played:
+def _play_in_worker(task: Playable) -> Any:
     def report(steps: int) -> None:
         with _done.get_lock():
             _done.value += steps
@@ -59,13 +58,13 @@ def deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def play_in_processes(tasks: Iterator[Task], report: Report, jobs: int) -> Iterator[Played]:
+def play_in_processes(tasks: Iterator[Playable], report: Report, jobs: int) -> Iterator[Any]:
     """Play tasks in `jobs` processes. Tasks are made only as they are needed: their data can be large."""
     # Spawn, not fork: a forked child would inherit the threads of BLAS in an unknown state.
     context = multiprocessing.get_context("spawn")
     done = context.Value("q", 0)
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(done,))
-    waiting: set[Future[Played]] = set()
+    waiting: set[Future[Any]] = set()
     reported = 0
     try:
         while True:
