@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from awkward import short_id
 from firstclick import Catalog, confidence_width, regret_bound
 from firstclick.errors import InvalidInput
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 
 SETTING = {"n_features": 7, "k": 3, "steps": 1234, "sigma": 0.6, "theta_norm": 1.7}
 
@@ -194,8 +194,8 @@ def test_a_larger_c_gives_a_bound_larger_in_proportion():
 def test_the_policy_with_c_theory_uses_this_width_and_scales_features_to_norm_1():
     features = np.array([[3.0, 4.0], [0.1, 0.2], [1.0, 0.0]])
     policy = "cascade-lin-ucb:c=theory,horizon=500,sigma=0.5,theta_norm=2"
-    numbers = Engine(policy, Catalog(["a", "b", "z"], features), k=1).numbers
+    numbers = PolicyEngine(policy, Catalog(["a", "b", "z"], features), k=1).numbers
     assert numbers.c == confidence_width(n_features=2, k=1, steps=500, sigma=0.5, theta_norm=2)
     assert numbers.scale == 1 / 5
-    short = Engine(policy, Catalog(["a", "b", "z"], features / 10), k=1).numbers
+    short = PolicyEngine(policy, Catalog(["a", "b", "z"], features / 10), k=1).numbers
     assert short.scale == 1.0

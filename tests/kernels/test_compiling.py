@@ -169,11 +169,11 @@ def test_types_of_one_name_out_of_the_cache_are_not_taken_for_one_another(tmp_pa
 FOLD = """
 import numpy as np
 from firstclick import Catalog
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 from firstclick.serve.log.events import feedback_payload
 from firstclick.serve.log.codec import fold
 
-live = Engine("random", Catalog(range(4)), k=2)
+live = PolicyEngine("random", Catalog(range(4)), k=2)
 print(*fold(live, [feedback_payload(1, 0, np.array([2, 3], "<u4").tobytes())]), *live.state.hits)
 """
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from awkward import short_id
 from firstclick import Catalog, Ranker
-from firstclick.catalog.groups import caps_by_group, checked_groups, numbered
+from firstclick.catalog.groups import caps_by_group
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 from firstclick.online.request import read_request
 from firstclick.streams import stream
 from sizes import policies
@@ -136,7 +136,7 @@ def test_features_of_a_request_stand_in_for_those_of_the_catalog_when_shown_and_
     changed[order] = own
     asked = new_ranker()
     told = Ranker(Catalog(ITEMS, changed), k=K, policy="cascade-lin-ts", seed=1)
-    told._engine = Engine("cascade-lin-ts", told.catalog, k=K, scale=asked._engine.scale)
+    told._engine = PolicyEngine("cascade-lin-ts", told.catalog, k=K, scale=asked._engine.scale)
     asked.withdraw_items([ITEMS[5]])  # Its row of features goes with it.
     waiting = []
     for step in range(30):
@@ -314,8 +314,7 @@ def test_caps_give_what_picking_one_by_one_from_the_whole_ranking_gives(policy, 
 
 def caps_of(groups, at_most):
     """The group of each row, and the cap of each group."""
-    names = {}
-    rows = numbered(checked_groups(groups, len(groups)), names)
+    names, rows = Catalog(range(len(groups)), groups=groups).numbered_groups()
     return rows, caps_by_group(names, at_most, len(rows))
 
 

@@ -9,7 +9,7 @@ from awkward import short_id
 from firstclick import Catalog, Ranker, make_policy
 from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import CountState
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 from firstclick.streams import stream
 from sizes import policies
 
@@ -136,7 +136,7 @@ def test_features_that_nearly_repeat_each_other_are_merged_and_weighed(policy):
         Ranker(Catalog(range(24), NEARLY_SINGULAR), k=3, policy=policy, seed=seed) for seed in (1, 2, 3)
     ]
     for ranker in rankers:  # As of a file from before features were scaled.
-        ranker._engine = Engine(policy, ranker.catalog, k=3)
+        ranker._engine = PolicyEngine(policy, ranker.catalog, k=3)
     for ranker in rankers[:2]:
         ranker.warm_start(log)
     merged = rankers[0].merge(rankers[1])

@@ -5,7 +5,7 @@ import pytest
 from made_log import K, Log, made_items
 
 from firstclick.errors import WorkFailed
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import feedback_payload, read_feedback
 from firstclick.serve.log.snapshot import BadSnapshot
@@ -86,7 +86,7 @@ def test_a_rollback_knows_what_was_known_then_and_rows_are_never_given_twice() -
 def test_the_compiled_fold_is_the_policy_learning_one_slate_at_a_time() -> None:
     log = Log().eventful()
     payloads = [event.payload for event in log.events if event.kind == 1]
-    many, one = (Engine("cascade-lin-ts", log.model.catalog, k=K) for _ in range(2))
+    many, one = (PolicyEngine("cascade-lin-ts", log.model.catalog, k=K) for _ in range(2))
     clicks = fold(many, payloads)
     for payload, click in zip(payloads, clicks, strict=True):
         said = read_feedback(payload)

@@ -43,7 +43,7 @@ def scale_for(
     return FeatureScale.fitted(listed, features, add_constant=not pairs)
 
 
-class Engine:
+class PolicyEngine:
     """A policy's numbers, its state and its compiled calls on a catalog. Follows the catalog as items come
     and go.
 
@@ -94,9 +94,9 @@ class Engine:
         self.policy.check_state(state, self._n_rows, self.k)
         return state
 
-    def with_state(self, state: Mapping[str, NDArray[Any]]) -> "Engine":
+    def with_state(self, state: Mapping[str, NDArray[Any]]) -> "PolicyEngine":
         """Another engine of the same policy and catalog, with this state."""
-        return Engine(
+        return PolicyEngine(
             self.policy, self.catalog, k=self.k, scale=self.scale, numbers=self.numbers, state=state
         )
 
@@ -230,7 +230,7 @@ class Engine:
         return means, deviations
 
 
-def merged_engine(one: Engine, other: Engine) -> Engine:
+def merged_engine(one: PolicyEngine, other: PolicyEngine) -> PolicyEngine:
     """A new engine, on a catalog of its own, that knows what both have learned; or InvalidInput."""
     policy = one.policy
     if not policy.mergeable:
@@ -263,4 +263,4 @@ def merged_engine(one: Engine, other: Engine) -> Engine:
         mine.items, mine.features, mine.hidden | its.hidden, cold_rows=mine.cold_rows, groups=mine.groups
     )
     state = policy.merge(one.state, other.state)._asdict()
-    return Engine(policy, catalog, k=one.k, scale=one.scale, numbers=one.numbers, state=state)
+    return PolicyEngine(policy, catalog, k=one.k, scale=one.scale, numbers=one.numbers, state=state)

@@ -11,7 +11,7 @@ from firstclick.catalog.catalog import Catalog
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.features import check_features
 from firstclick.errors import WorkFailed
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 from firstclick.online.random_key import LARGEST_KEY, key_of_old
 from firstclick.policies.base import PlainParameters, Policy
 from firstclick.registry import policy_class
@@ -36,7 +36,7 @@ class PendingSlate(NamedTuple):
 class Saved(NamedTuple):
     """All that a ranker is, between two calls."""
 
-    engine: Engine
+    engine: PolicyEngine
     seed: int
     key: np.uint64  # decides, with the number of a request, what is explored
     origins: frozenset[int]  # the keys of all rankers whose clicks it knows, its own included
@@ -119,7 +119,7 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     k = whole_number("k", page["k"], at_least=1, at_most=n_rows)
     scale = None if page["scale"] is None else _scale(page["scale"], catalog.n_features)
     scaled = catalog.kernel_rows(scale)
-    engine = Engine(
+    engine = PolicyEngine(
         policy,
         catalog,
         k=k,
@@ -144,7 +144,7 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
 
 
 def _pending(
-    engine: Engine, entries: Sequence[Any], contexts: NDArray[np.float64], features: NDArray[np.float64]
+    engine: PolicyEngine, entries: Sequence[Any], contexts: NDArray[np.float64], features: NDArray[np.float64]
 ) -> dict[str, PendingSlate]:
     """The slates that wait; ValueError when the parts do not fit, because kernels do not look whether a row
     exists."""

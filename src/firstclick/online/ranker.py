@@ -17,7 +17,7 @@ from firstclick.catalog.groups import Group
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.files.arrays import read_arrays, write_arrays
-from firstclick.online.engine import Engine, default_policy, merged_engine, scale_for
+from firstclick.online.engine import PolicyEngine, default_policy, merged_engine, scale_for
 from firstclick.online.feedback import NOT_GIVEN, Click, click_bits
 from firstclick.online.file import FORMATS, PendingSlate, Saved, from_file, to_file
 from firstclick.online.random_key import new_key
@@ -86,7 +86,7 @@ class Ranker:
         chosen = make_policy(default_policy(catalog) if policy is None else policy)
         features = catalog.features
         scale = scale_for(chosen, features, k) if chosen.needs_features and features is not None else None
-        engine = Engine(chosen, catalog, k=k, scale=scale)
+        engine = PolicyEngine(chosen, catalog, k=k, scale=scale)
         seed = secrets.randbits(32) if seed is None else seed_number(seed)
         max_pending = whole_number("max_pending", max_pending, at_least=1)
         key = new_key("ranker", seed, chosen, k)

@@ -12,7 +12,7 @@ from firstclick.catalog.groups import caps_by_group
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, Request
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 from firstclick.policies.base import Policy
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
@@ -30,7 +30,7 @@ class SlateRequest(NamedTuple):
 
 
 def read_request(
-    engine: Engine,
+    engine: PolicyEngine,
     *,
     k: int | None = None,
     candidates: Iterable[ItemId] | None = None,
@@ -75,7 +75,7 @@ def read_request(
 
 
 def answered(
-    engine: Engine, key: np.uint64, number: int, asked: SlateRequest, *, scored: bool
+    engine: PolicyEngine, key: np.uint64, number: int, asked: SlateRequest, *, scored: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
     """The rows of the slate for a request, the estimate of each, and its features if the request brought
     some. The key and the number decide what is explored."""
@@ -128,7 +128,7 @@ def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float6
     return given
 
 
-def _own_features(engine: Engine, ids: list[ItemId], features: ArrayLike) -> NDArray[np.float64]:
+def _own_features(engine: PolicyEngine, ids: list[ItemId], features: ArrayLike) -> NDArray[np.float64]:
     """The features of those candidates that are shown, for kernels."""
     table = engine.encoded(features, len(ids))
     catalog = engine.catalog

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.clicks import UNTOLD
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 from firstclick.online.feedback import NOT_GIVEN, click_bits
 from firstclick.online.request import read_context
 from firstclick.validation.quoting import quoted
@@ -35,7 +35,7 @@ class _Step(NamedTuple):
     lesson: _Lesson | None
 
 
-def learn_log(engine: Engine, log: Iterable[Mapping[str, Any]]) -> int:
+def learn_log(engine: PolicyEngine, log: Iterable[Mapping[str, Any]]) -> int:
     """Learn from all slates of the log but those that it says were rolled back; how many there was something
     to learn from.
 
@@ -50,7 +50,7 @@ def learn_log(engine: Engine, log: Iterable[Mapping[str, Any]]) -> int:
     return used
 
 
-def _lessons(engine: Engine, log: Iterable[Mapping[str, Any]]) -> Iterator[_Lesson]:
+def _lessons(engine: PolicyEngine, log: Iterable[Mapping[str, Any]]) -> Iterator[_Lesson]:
     """What the log teaches in the end, in its order."""
     steps: list[_Step] = []
     last = 0
@@ -125,7 +125,7 @@ def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str,
         yield line, entry
 
 
-def _lesson(engine: Engine, entry: Mapping[str, Any]) -> _Lesson | None:
+def _lesson(engine: PolicyEngine, entry: Mapping[str, Any]) -> _Lesson | None:
     """What one slate teaches, as far as it can be used; None if that is nothing."""
     click, clicks = entry.get("click", NOT_GIVEN), entry.get("clicks")
     if "items" not in entry or (click is NOT_GIVEN and clicks is None):

@@ -12,7 +12,7 @@ from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, Request
 from firstclick.kernels.clicks import UNTOLD, examined_positions
 from firstclick.kernels.compiling import compiled, kernel, learn
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 from firstclick.policies.base import Policy
 from firstclick.serve.log.events import FEEDBACK_HEAD, MORE, MORE_HEAD, read_feedback
 
@@ -130,7 +130,7 @@ def fold_feedback(numbers, state, catalog, request, content, ends, shape, clicks
                     clicks[i] = position
 
 
-def fold(engine: Engine, payloads: Sequence[bytes]) -> NDArray[np.int64]:
+def fold(engine: PolicyEngine, payloads: Sequence[bytes]) -> NDArray[np.int64]:
     """Learn from these payloads of feedback, in order; the first position clicked in each, -1 for none, or
     SKIPPED."""
     policy = engine.policy

@@ -39,11 +39,7 @@ FORMAT = "firstclick model 1"
 def export_model(store: Store, stored: StoredModel) -> bytes:
     """The log of a model up to its head, as bytes."""
     events = list(chain.from_iterable(store.events(stored.id, 0, stored.head)))
-    page = {
-        "format": FORMAT,
-        "name": stored.name,
-        "digest": recover(store, stored).digest(),
-    }
+    page = {"format": FORMAT, "name": stored.name, "digest": recover(store, stored).digest()}
     arrays: dict[str, NDArray[Any]] = {
         "kind": np.array([event.kind for event in events], "<u1"),
         "received": np.array([event.received for event in events], "<f8"),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from firstclick.catalog.ids import ItemId
 from firstclick.errors import WorkFailed
 from firstclick.kernels.arrays import NO_LIMITS
-from firstclick.online.engine import Engine
+from firstclick.online.engine import PolicyEngine
 from firstclick.online.random_key import key_of_old
 from firstclick.online.request import answered, read_request
 from firstclick.policies.base import Policy, State
@@ -83,7 +83,9 @@ class Model:
         policy = policy_of(created, name)
         # Numbers that follow from features follow from the first ones.
         numbers = policy.numbers(created.k, created.first_features())
-        self.engine = Engine(policy, self.catalog, k=created.k, scale=self.catalog.scale, numbers=numbers)
+        self.engine = PolicyEngine(
+            policy, self.catalog, k=created.k, scale=self.catalog.scale, numbers=numbers
+        )
         self.click_stats = ClickStats()
         self.recent: deque[tuple[float, FeedbackEvent]] = deque(maxlen=RECENT)  # for people to look at
         self.seq = 1
