@@ -20,7 +20,7 @@ USERS = 64
 HALVINGS = 40
 
 
-class CascadeLinTS:
+class PlainCascadeLinTS:
     """Algorithms 1 and 3."""
 
     def __init__(self, x: Floats, k: int, policy: Any) -> None:
@@ -45,7 +45,7 @@ class CascadeLinTS:
             self.observe(slate[position], position == click)
 
 
-class CascadeLinUCB(CascadeLinTS):
+class PlainCascadeLinUCB(PlainCascadeLinTS):
     """Algorithms 2 and 3; the clip at 1 is left out, because it only makes ties."""
 
     def __init__(self, x: Floats, k: int, policy: Any) -> None:
@@ -59,11 +59,11 @@ class CascadeLinUCB(CascadeLinTS):
         return np.argsort(-bound)[: self.k]
 
 
-class RankedLinTS:
-    """Algorithm 4: a CascadeLinTS for each position."""
+class PlainRankedLinTS:
+    """Algorithm 4: a PlainCascadeLinTS for each position."""
 
     def __init__(self, x: Floats, k: int, policy: Any) -> None:
-        self.x, self.rankers = x, [CascadeLinTS(x, 1, policy) for _ in range(k)]
+        self.x, self.rankers = x, [PlainCascadeLinTS(x, 1, policy) for _ in range(k)]
 
     def recommend(self, draw: np.random.Generator) -> Any:
         slate: list[int] = []
@@ -78,7 +78,7 @@ class RankedLinTS:
             self.rankers[position].observe(slate[position], position == click)
 
 
-class CascadeUCB1:
+class PlainCascadeUCB1:
     """Algorithm 1 of Kveton et al. 2015, which starts from one observation of each item."""
 
     def __init__(self, x: Floats, k: int, policy: Any) -> None:
@@ -100,7 +100,7 @@ class CascadeUCB1:
             self.mean[item] += ((position == click) - self.mean[item]) / self.examined[item]
 
 
-class CascadeKLUCB(CascadeUCB1):
+class PlainCascadeKLUCB(PlainCascadeUCB1):
     """Algorithm 1 of Kveton et al. 2015 with KL-UCB: the bound of every item by bisection."""
 
     def bound(self) -> Any:
@@ -122,11 +122,11 @@ def divergence(p: Any, q: Any) -> Any:
 
 
 TRANSCRIBED: dict[str, Callable[[Floats, int, Any], Any]] = {
-    "cascade-lin-ts": CascadeLinTS,
-    "cascade-lin-ucb": CascadeLinUCB,
-    "cascade-kl-ucb": CascadeKLUCB,
-    "ranked-lin-ts": RankedLinTS,
-    "cascade-ucb1": CascadeUCB1,
+    "cascade-lin-ts": PlainCascadeLinTS,
+    "cascade-lin-ucb": PlainCascadeLinUCB,
+    "cascade-kl-ucb": PlainCascadeKLUCB,
+    "ranked-lin-ts": PlainRankedLinTS,
+    "cascade-ucb1": PlainCascadeUCB1,
 }
 
 
@@ -137,7 +137,7 @@ def numpy_seconds_per_step(policy: Policy, stage: Stage, k: int) -> float | None
     if policy.name not in TRANSCRIBED:
         return None
     features = np.empty((stage.world.n_items, 0)) if stage.features is None else stage.features
-    learner = TRANSCRIBED[policy.name](features, k, policy)
+    player = TRANSCRIBED[policy.name](features, k, policy)
     draw = stream(0, "plain numpy")
     # Users at hand as dense rows: reading a sparse matrix is no part of the algorithm.
     matrix = stage.world.matrix  # type: ignore[attr-defined]
@@ -145,9 +145,9 @@ def numpy_seconds_per_step(policy: Policy, stage: Stage, k: int) -> float | None
 
     def steps(number: int) -> None:
         for step in range(number):
-            slate = learner.recommend(draw)
+            slate = player.recommend(draw)
             hits = np.flatnonzero(rows[step % USERS][slate])
-            learner.learn(slate, int(hits[0]) if len(hits) else k)
+            player.learn(slate, int(hits[0]) if len(hits) else k)
 
     with threadpool_limits(limits=1, user_api="blas"):
         steps(FEWEST_STEPS)
