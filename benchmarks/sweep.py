@@ -27,7 +27,7 @@ from distributed.protocol.pickle import dumps
 from firstclick import make_policy
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.experiments.engines import engine_named, play_here
-from firstclick.experiments.engines.dask_cluster import SETTINGS
+from firstclick.experiments.engines.dask_connection import SETTINGS
 from firstclick.experiments.loop import Task, log_spaced
 
 ITEMS, RANK, K, SEED = (16, 64, 256), 10, 4, 1

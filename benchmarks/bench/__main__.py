@@ -27,9 +27,9 @@ from benchmarks.bench.peers.peer import installed
 from benchmarks.bench.peers.process import PEERS
 from benchmarks.bench.results import Bench, Kept
 from benchmarks.bench.run import already_measured, measure_cells, now
-from firstclick.cli import main
-from firstclick.cli.app import CommandLine
+from firstclick.cli.command_line import CommandLine
 from firstclick.cli.console import Interrupted, page, print_json, talk
+from firstclick.cli.main import run_command_line
 from firstclick.cli.options import count, number
 from firstclick.cli.progress_bar import ProgressBar, progress_bar
 from firstclick.errors import InvalidInput
@@ -249,4 +249,4 @@ app = CommandLine()
 app.command()(bench)
 
 if __name__ == "__main__":
-    main(app)
+    run_command_line(app)

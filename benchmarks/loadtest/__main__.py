@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.table import Table
 from typer import Option
 
-from firstclick.cli import main
-from firstclick.cli.app import CommandLine
+from firstclick.cli.command_line import CommandLine
 from firstclick.cli.console import page, print_json
+from firstclick.cli.main import run_command_line
 from firstclick.cli.options import count, number
 from firstclick.cli.progress_bar import progress_bar
 from firstclick.errors import InvalidInput
@@ -169,4 +169,4 @@ app = CommandLine()
 app.command()(loadtest)
 
 if __name__ == "__main__":
-    main(app)
+    run_command_line(app)

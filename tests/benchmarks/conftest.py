@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.bench.__main__ import app as bench
 from benchmarks.loadtest.__main__ import app as loadtest
-from firstclick.cli import main
+from firstclick.cli.main import run_command_line
 
 COMMANDS = {"bench": bench, "loadtest": loadtest}
 
@@ -34,7 +34,7 @@ def run(folder, monkeypatch, capsys) -> Callable[..., Outcome]:
     def run(command: str, *arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", [f"benchmarks.{command}", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
-            main(COMMANDS[command])
+            run_command_line(COMMANDS[command])
         printed = capsys.readouterr()
         return Outcome(int(end.value.code or 0), printed.out, printed.err)
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from typer import Argument, Option
 
-from firstclick.cli import main
-from firstclick.cli.app import CommandLine
+from firstclick.cli.command_line import CommandLine
+from firstclick.cli.main import run_command_line
 from firstclick.cli.options import count
 from firstclick.errors import InvalidInput, UnknownName, WorkFailed
 
@@ -366,7 +366,7 @@ def test_an_error_names_the_options_of_the_command_that_is_run(monkeypatch, caps
 
     monkeypatch.setattr(sys, "argv", ["work"])
     with pytest.raises(SystemExit) as end:
-        main(app)
+        run_command_line(app)
     assert capsys.readouterr().err == f"error: {said}\n"
     assert end.value.code == (1 if isinstance(error, WorkFailed) else 2)
 

@@ -24,7 +24,7 @@ import firstclick
 from firstclick import InvalidInput, make_policy, source_code
 from firstclick.errors import WorkFailed
 from firstclick.experiments.engines import dask as dask_engine
-from firstclick.experiments.engines import dask_cluster, engine_named, play_here, play_in_processes
+from firstclick.experiments.engines import dask_connection, engine_named, play_here, play_in_processes
 from firstclick.experiments.engines.dask import play_on_dask
 from firstclick.experiments.loop import Record, Task, log_spaced
 from firstclick.streams import stream
@@ -164,7 +164,7 @@ def scattered(monkeypatch):
 def cluster():
     """A running cluster of two workers, which come back when they die."""
     options = {"threads_per_worker": 1, "memory_limit": None, "dashboard_address": "127.0.0.1:0"}
-    with dask.config.set(dask_cluster.SETTINGS), LocalCluster(n_workers=2, **options) as cluster:
+    with dask.config.set(dask_connection.SETTINGS), LocalCluster(n_workers=2, **options) as cluster:
         yield cluster
 
 
@@ -248,7 +248,7 @@ def test_a_cluster_of_our_own_gives_the_same_bits_as_one_process_and_as_two():
 def test_a_cluster_that_strangers_started_gives_the_same_bits_and_survives_the_death_of_its_only_worker(
     remote, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 3)
+    monkeypatch.setattr(dask_connection, "CONNECT_SECONDS", 3)
     address, scheduler = remote(SOURCES, TESTS, worker=True)
     traces = engine_named(address, 1)(real_tasks(), silent)
     assert bits(traces) == bits(play_here(real_tasks(), silent))
@@ -450,7 +450,7 @@ def test_a_task_the_workers_cannot_import_is_named_and_kills_no_worker(
 
 
 def test_nobody_at_the_address(monkeypatch):
-    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(dask_connection, "CONNECT_SECONDS", 0.5)
     with pytest.raises(InvalidInput, match=r"no dask scheduler answers at tcp://127\.0\.0\.1:9: "):
         list(play_on_dask(iter([]), silent, "tcp://127.0.0.1:9", 1))
     with pytest.raises(InvalidInput, match=r"tls://127\.0\.0\.1:9 needs certificates"):

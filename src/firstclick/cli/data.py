@@ -10,7 +10,7 @@ from rich.progress import DownloadColumn
 from rich.text import Text
 from typer import Argument, Option
 
-from firstclick.cli.app import command_group
+from firstclick.cli.command_line import command_group
 from firstclick.cli.console import Interrupted, page, print_json, talk
 from firstclick.cli.parameters import in_words, print_entry
 from firstclick.cli.progress_bar import progress_bar

@@ -6,7 +6,7 @@ from typing import Annotated
 from rich.table import Table
 from typer import Argument, Option
 
-from firstclick.cli.app import command_group
+from firstclick.cli.command_line import command_group
 from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.options import choice, count
 from firstclick.cli.stores import OWN_STORE, StoreOption, opened

@@ -17,7 +17,7 @@ from distributed import CancelledError, Client, Future, KilledWorker, get_worker
 from distributed.protocol.pickle import dumps, loads
 
 from firstclick.errors import InvalidInput, WorkFailed
-from firstclick.experiments.engines.dask_cluster import connected, quiet
+from firstclick.experiments.engines.dask_connection import connected, quiet
 from firstclick.experiments.engines.engine import POLL_SECONDS, Playable, Report
 
 # How often to look whether the cluster has grown or shrunk.
