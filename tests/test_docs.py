@@ -49,6 +49,17 @@ def test_links_lead_somewhere(page):
         assert target.startswith("http") or (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_and_tests_that_a_page_names_are_there(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    places = [ROOT, ROOT / "src" / "firstclick", ROOT / "docs"]
+    for name in re.findall(r"`((?:[\w-]+/)+[\w.-]+\.(?:py|toml|md))`", text):
+        assert any((place / name).exists() for place in places), name
+    known = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    for name in re.findall(r"(?<![\w/])test_\w+(?!\w*\()", text):
+        assert name in known, name
+
+
 def test_every_command_in_the_readme_exists():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     known = {command.split()[0] for command in generator().COMMANDS}

@@ -120,7 +120,7 @@ def test_a_model_that_is_broken_does_not_keep_the_server_from_starting(tmp_path:
 def test_columns_of_unlike_size_and_a_catalog_without_features_are_told(run, folder: Path) -> None:
     Path("items.csv").write_text("id,price,sale\na,400,0\nb,20,1\nc,300,1\n")
     with serving("--catalog", "items.csv", "--k", "2") as server:
-        assert "ATTENTION: price goes up to 400, and beside it sale is tiny" in server.err
+        assert "note: price goes up to 400, and beside it sale is tiny" in server.err
     Path("bare.csv").write_text("id,name\na,A\nb,B\n")
     done = run("serve", "--catalog", "bare.csv", "--store", "bare.db", "--port", 0)
     assert done.code == 2

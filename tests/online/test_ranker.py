@@ -923,11 +923,7 @@ def test_a_state_that_does_not_grow_with_the_catalog_is_caught_before_a_kernel_o
 
 
 def test_a_catalog_is_asked_for_and_text_is_told_from_numbers():
-    assert (
-        refusal(Ranker, ["a", "b"], k=1)
-        == refusal(Ranker, "cascade-ts", ["a", "b"], k=1)
-        == ("a ranker needs a Catalog(items, features), got ['a', 'b']")
-    )
+    assert refusal(Ranker, ["a", "b"], k=1) == "a ranker needs a Catalog(items, features), got ['a', 'b']"
     ranker = Ranker(Catalog(["5", "6", 7]), k=2, policy="cascade-ts")
     with pytest.raises(UnknownName, match=r"^no item 5 in the catalog, but there is '5'$"):
         ranker.recommend(exclude=[5])
@@ -1002,3 +998,24 @@ def test_features_are_scaled_once_at_the_start_and_stay_as_given_in_the_catalog(
         np.testing.assert_array_equal(one.catalog.features[-1], table[0] * 100)
         assert np.linalg.norm(one._engine.features[-1]) > 10, "by the scale of the start"
     assert same_state(teach(ranker, 20), teach(again, 20))
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "got"),
+    [
+        ((Catalog(["a", "b"]), "cascade-ts"), {}, "Catalog(2 items, no features), 'cascade-ts'"),
+        (("cascade-ts", ["a", "b"]), {}, "'cascade-ts', ['a', 'b']"),
+        (("cascade-ts", Catalog(["a"]), 3), {}, "'cascade-ts', Catalog(1 items, no features), 3"),
+        (("cascade-ts", Catalog(["a"])), {"policy": "random"}, "'cascade-ts', Catalog(1 items, no features)"),
+    ],
+)
+def test_what_is_neither_the_old_order_nor_the_new_one_is_told_the_new_one(given, named, got):
+    assert refusal(Ranker, *given, k=1, **named) == (
+        "Ranker takes the catalog first and all else by name: write Ranker(catalog, k=..., policy=...), "
+        f"got {got}"
+    )
+
+
+def test_the_old_order_is_told_the_policy_with_its_parameters():
+    with pytest.warns(DeprecationWarning, match=r"policy='cascade-ts:a=2'\)"):
+        Ranker(make_policy("cascade-ts:a=2"), Catalog(["a", "b"]), k=1)

@@ -79,7 +79,7 @@ class Ranker:
         max_pending: int = 10_000,
     ) -> None:
         if old_order:
-            policy, catalog = _in_new_order(catalog, *old_order)
+            policy, catalog = _in_new_order((catalog, *old_order), policy)
         if not isinstance(catalog, Catalog):
             raise InvalidInput(f"a ranker needs a Catalog(items, features), got {quoted(catalog)}")
         k = whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
@@ -393,11 +393,20 @@ class Ranker:
         return f"Ranker({self.policy.label!r}, {len(self.catalog)} items, k={self.k})"
 
 
-def _in_new_order(policy: Any, catalog: Any, *more: object) -> tuple[Any, Any]:
-    """The arguments of a call in the old order, where the policy came first."""
-    if more or not isinstance(catalog, Catalog):
-        raise InvalidInput(f"a ranker needs a Catalog(items, features), got {quoted(catalog)}")
-    written = policy if isinstance(policy, str) else type(policy).__name__
+def _in_new_order(given: tuple[Any, ...], policy: Any) -> tuple[Any, Catalog]:
+    """The policy and the catalog of a call in the old order, where the policy came first."""
+    if (
+        len(given) != 2
+        or policy is not None
+        or isinstance(given[0], Catalog)
+        or not isinstance(given[1], Catalog)
+    ):
+        raise InvalidInput(
+            "Ranker takes the catalog first and all else by name: write Ranker(catalog, k=..., policy=...), "
+            f"got {', '.join(map(quoted, given))}"
+        )
+    policy, catalog = given
+    written = policy if isinstance(policy, str) else getattr(policy, "label", policy)
     warnings.warn(
         f"Ranker takes the catalog first: write Ranker(catalog, k=..., policy={written!r}); the old order "
         "goes with the next release",

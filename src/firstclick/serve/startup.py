@@ -98,7 +98,7 @@ def _notes_of_size(file: CatalogFile) -> list[str]:
     if not file.feature_names:
         return []
     small = note_of_small_columns(file.feature_names, np.array([item.features for item in file.items]))
-    return [f"ATTENTION: {small}"] if small else []
+    return [small] if small else []
 
 
 def _check_same(model: Model, settings: Settings, given: Collection[str]) -> None:
