@@ -3,10 +3,10 @@
 The names below are loaded when they are first used: a client of the service needs no kernels.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from firstclick._version import __version__
+from firstclick.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from firstclick.catalog.catalog import Catalog
@@ -56,11 +56,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    return found
+__getattr__ = lazy_names(__name__, _HOME, "firstclick")
 
 
 def __dir__() -> list[str]:

@@ -26,6 +26,7 @@ from firstclick.experiments.runner import Watch
 from firstclick.registry import make_policy
 from firstclick.source_code import code_hash
 from firstclick.studies.paper.plain_numpy import numpy_seconds_per_step
+from stopped_engine import Stopped, stop_after
 
 POLICIES = ("cascade-lin-ts", "cascade-ucb1", "random")
 
@@ -76,22 +77,6 @@ def test_cells_that_experiments_share_are_played_once(garden, experiment):
     planned = plan([experiment, again], [garden])
     # 3 policies x 2 runs in 7 items, in all items with k = 3 (shared), and with k = 5.
     assert len(planned) == len(set(planned)) == 18
-
-
-class Stopped(Exception):
-    pass
-
-
-def stop_after(number):
-    """An engine that plays so many tasks and is then killed."""
-
-    def engine(tasks, report):
-        for played, result in enumerate(play_here(tasks, report)):
-            if played == number:
-                raise Stopped
-            yield result
-
-    return engine
 
 
 def counting(played):

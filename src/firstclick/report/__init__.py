@@ -3,10 +3,9 @@
 The names below are loaded when they are first used: tables need no matplotlib.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from firstclick.extras import needed_by
+from firstclick.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from firstclick.report.comparisons import regret_figure
@@ -18,13 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["headline", "html_report", "regret_figure", "results_table", "save_figure", "write_report"]
 
 _HOME = {
-    "headline": "winner", "html_report": "html", "regret_figure": "comparisons", "results_table": "tables",
-    "save_figure": "figures", "write_report": "html",
+    "headline": "report.winner", "html_report": "report.html", "regret_figure": "report.comparisons",
+    "results_table": "report.tables", "save_figure": "report.figures", "write_report": "report.html",
 }  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with needed_by("the report"):
-        return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOME, "the report")

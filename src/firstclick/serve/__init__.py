@@ -7,7 +7,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from firstclick.extras import needed_by
+from firstclick.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from firstclick.catalog.item import Item
@@ -20,23 +20,22 @@ _HOME = {
     "ClickReport": "wire.feedback", "Item": "catalog.item", "Receipt": "wire.feedback",
     "ServedSlate": "wire.feedback", "Service": "serve.service", "open_service": "serve.service",
 }  # fmt: skip
-# Names of before, for one release.
+# Old names, for one release.
 _MOVED = {
     "AsyncClient": "client.AsyncClient", "Client": "client.Client", "Said": "serve.ClickReport",
     "Shown": "serve.ServedSlate",
 }  # fmt: skip
+
+_load = lazy_names(__name__, _HOME, "the service")
 
 
 def __getattr__(name: str) -> Any:
     if name in _MOVED:
         home, _, new = _MOVED[name].rpartition(".")
         warnings.warn(
-            f"firstclick.serve.{name} is now firstclick.{home}.{new}; the old name goes soon",
+            f"firstclick.serve.{name} is now firstclick.{home}.{new}; the old name works for one release",
             DeprecationWarning,
             stacklevel=2,
         )
         return getattr(import_module(f"firstclick.{home}"), new)
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with needed_by("the service"):
-        return getattr(import_module(f"firstclick.{_HOME[name]}"), name)
+    return _load(name)

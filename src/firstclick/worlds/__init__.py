@@ -3,8 +3,9 @@
 The names below are loaded when they are first used: a `Ranker` needs no world, and no scipy.sparse.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from firstclick.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from firstclick.worlds.bernoulli import BernoulliWorld
@@ -26,12 +27,9 @@ __all__ = [
 ]
 
 _HOME = {
-    "BernoulliWorld": "bernoulli", "LinearWorld": "linear", "LogisticWorld": "logistic",
-    "LongTailWorld": "long_tail", "MatrixWorld": "matrix", "TopicsWorld": "topics", "ViewsWorld": "views",
+    "BernoulliWorld": "worlds.bernoulli", "LinearWorld": "worlds.linear", "LogisticWorld": "worlds.logistic",
+    "LongTailWorld": "worlds.long_tail", "MatrixWorld": "worlds.matrix", "TopicsWorld": "worlds.topics",
+    "ViewsWorld": "worlds.views",
 }  # fmt: skip
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = lazy_names(__name__, _HOME, "a world")

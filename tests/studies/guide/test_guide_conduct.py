@@ -14,6 +14,7 @@ from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.fitting import Contender
 from firstclick.studies.guide.standings import COLUMNS, as_csv, from_csv, lines_of
 from firstclick.studies.guide.stock import StockWorld, stock_worlds
+from stopped_engine import Stopped, stop_after
 
 WORLDS = stock_worlds(["few-items", "types"])
 SETTINGS = {"steps": 60, "runs": 2, "seed": 5}
@@ -38,20 +39,6 @@ def files_of(folder):
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != "speed.csv"
     }
-
-
-class Stopped(Exception):
-    pass
-
-
-def stop_after(number):
-    def engine(tasks, report):
-        for played, result in enumerate(play_here(tasks, report)):
-            if played == number:
-                raise Stopped
-            yield result
-
-    return engine
 
 
 def test_regret_is_what_simulate_gives_in_a_world_of_its_own_for_every_run(policies, whole):
