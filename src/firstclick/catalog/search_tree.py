@@ -18,6 +18,7 @@ from firstclick.kernels.arrays import CatalogArrays, TreeArrays
 from firstclick.kernels.compiling import compiled
 from firstclick.kernels.ranking import FAN, LEAF
 from firstclick.kernels.search.groups import new_groups
+from firstclick.kernels.search.seen import nothing_seen
 from firstclick.kernels.search.widths import no_widths
 from firstclick.kernels.vectors import HALVES, halve
 
@@ -71,7 +72,7 @@ def with_own_hints(catalog: CatalogArrays) -> CatalogArrays:
 def scanning(catalog: CatalogArrays) -> CatalogArrays:
     """The same catalog without shortcuts: every search of it is a scan."""
     none = no_tree(catalog.features.shape[1])
-    return catalog._replace(tree=none, widths=no_widths(), groups=new_groups(0))
+    return catalog._replace(tree=none, widths=no_widths(), groups=new_groups(0), seen=nothing_seen())
 
 
 def build_tree(features: Floats) -> TreeArrays:
@@ -339,4 +340,6 @@ def catalog_arrays(
     if tree is None:
         tree = build_tree(rows)
     columns = np.ascontiguousarray(rows.T)
-    return CatalogArrays(rows, columns, np.arange(n_items), names, tree, no_widths(), new_groups(0))
+    return CatalogArrays(
+        rows, columns, np.arange(n_items), names, tree, no_widths(), new_groups(0), nothing_seen()
+    )

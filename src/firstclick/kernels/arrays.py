@@ -54,14 +54,29 @@ class GroupArrays(NamedTuple):
     start: NDArray[np.int64]  # by group, as all that follows: its first place among the members
     size: NDArray[np.int64]
     room: NDArray[np.int64]
-    examined: NDArray[np.int64]
-    hits: NDArray[np.int64]
+    examined: NDArray[np.float64]
+    hits: NDArray[np.float64]
     base: NDArray[np.float64]  # index <= base + slope * budget; inf for a group that is not known yet
     slope: NDArray[np.float64]
     free: NDArray[np.int64]  # groups without items, a stack
     table: NDArray[np.int64]  # groups by the hash of their counts, -1 for none
     noted: NDArray[np.int64]  # rows learned from since
     clock: NDArray[np.int64]
+
+
+class SeenArrays(NamedTuple):
+    """The items that were examined, side by side, for `kernels.search.seen`; empty for none.
+
+    They follow one state: whatever is learned from is brought up to date.
+    """
+
+    place_of: NDArray[np.int32]  # by row: its place below, -1 for a row that was never examined
+    rows: NDArray[np.int64]  # by place, as all that follows
+    columns: NDArray[np.float64]  # features x places
+    keep: NDArray[np.float64]  # how much of what features say counts for the item: 1 before it is examined
+    rate: NDArray[np.float64]  # what its own clicks add
+    spread: NDArray[np.float64]  # the standard deviation of its own part
+    clock: NDArray[np.int64]  # how many places are taken, and the refit that they follow
 
 
 class CatalogArrays(NamedTuple):
@@ -78,6 +93,7 @@ class CatalogArrays(NamedTuple):
     tree: TreeArrays
     widths: WidthArrays
     groups: GroupArrays
+    seen: SeenArrays
 
 
 class Request(NamedTuple):

@@ -21,17 +21,12 @@ from firstclick.registry import make_policy
 from firstclick.validation.whole_number import whole_number
 
 
-def default_policy(catalog: Catalog) -> str:
-    """The policy for who names none."""
-    return "cascade-ts" if catalog.n_features is None else "cascade-lin-ts"
-
-
 def scale_for(
     policy: Policy, features: NDArray[np.float64], k: int, names: Sequence[str] = ()
 ) -> FeatureScale | None:
     """The scale in which a new ranker or model of this policy sees features; None: as they are given."""
     # Shares between 0 and 1 mean what they are, and a constant beside them would be one more.
-    if policy.unit_features:
+    if policy.unit_features or policy.scales_features:
         return None
     n_items, n_features = features.shape
     if policy.n_context:
@@ -99,6 +94,10 @@ class PolicyEngine:
         return PolicyEngine(
             self.policy, self.catalog, k=self.k, scale=self.scale, numbers=self.numbers, state=state
         )
+
+    def refit(self) -> None:
+        """Make anew what follows from the counts in the state, which were merged or weighed."""
+        self.state = self.policy.refitted(self.state, self._rows.arrays)
 
     def arrays(self) -> CatalogArrays:
         """The catalog with the shortcuts that follow the state; new ones when either is another."""
@@ -263,4 +262,6 @@ def merged_engine(one: PolicyEngine, other: PolicyEngine) -> PolicyEngine:
         mine.items, mine.features, mine.hidden | its.hidden, cold_rows=mine.cold_rows, groups=mine.groups
     )
     state = policy.merge(one.state, other.state)._asdict()
-    return PolicyEngine(policy, catalog, k=one.k, scale=one.scale, numbers=one.numbers, state=state)
+    engine = PolicyEngine(policy, catalog, k=one.k, scale=one.scale, numbers=one.numbers, state=state)
+    engine.refit()
+    return engine

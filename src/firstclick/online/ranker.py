@@ -17,14 +17,14 @@ from firstclick.catalog.groups import Group
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.files.arrays import read_arrays, write_arrays
-from firstclick.online.engine import PolicyEngine, default_policy, merged_engine, scale_for
+from firstclick.online.engine import PolicyEngine, merged_engine, scale_for
 from firstclick.online.feedback import NOT_GIVEN, Click, click_bits
 from firstclick.online.file import FORMATS, PendingSlate, Saved, from_file, to_file
 from firstclick.online.random_key import new_key
 from firstclick.online.request import AtMost, answered, read_context, read_request
 from firstclick.online.warm_start import learn_log
 from firstclick.policies.base import Policy, State
-from firstclick.registry import make_policy
+from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.streams import stream, stream_key
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import seed_number, whole_number
@@ -50,16 +50,17 @@ class Slate:
 class Ranker:
     """A policy at work on a catalog: `recommend` slates, `learn` from clicks, `save` and `load`.
 
-    >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, policy="cascade-ts", seed=1)
+    >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, seed=1)
     >>> slate = ranker.recommend()
     >>> len(slate)
     2
     >>> ranker.learn(slate, click=0)
 
-    Without a policy it is cascade-lin-ts for a catalog with features, else cascade-ts. The seed decides what
-    is explored; without one it is drawn. Rankers that will be merged need different seeds.
+    Without a policy it is cascade-mixed, with features or without. The seed decides what is explored; without
+    one it is drawn. Rankers that will be merged need different seeds.
 
-    Features are scaled as in the service: divided by the longest norm of a row, with a constant beside them.
+    cascade-mixed takes features in any units. For other policies they are scaled as in the service: divided by
+    the longest norm of a row, with a constant beside them.
 
     Slates wait for their feedback in any order and for any time, up to `max_pending` of them; then the oldest
     is forgotten. No id of a slate is ever given twice, not even by a ranker that was loaded from an older
@@ -83,7 +84,7 @@ class Ranker:
         if not isinstance(catalog, Catalog):
             raise InvalidInput(f"a ranker needs a Catalog(items, features), got {quoted(catalog)}")
         k = whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
-        chosen = make_policy(default_policy(catalog) if policy is None else policy)
+        chosen = make_policy(DEFAULT_POLICY if policy is None else policy)
         features = catalog.features
         scale = scale_for(chosen, features, k) if chosen.needs_features and features is not None else None
         engine = PolicyEngine(chosen, catalog, k=k, scale=scale)
@@ -280,6 +281,7 @@ class Ranker:
             used = learn_log(past, log)
             state = self.policy.tempered(past.state, weight, draw)
             engine.state = state if nothing_known else self.policy.merge(self.state, state)
+            engine.refit()
             return used
 
     def estimates(

@@ -58,6 +58,7 @@ class Policy(Declared, ABC):
     growable: ClassVar[bool] = True  # Items may be added later.
     takes_features: ClassVar[bool] = False  # A request may bring its own features.
     unit_features: ClassVar[bool] = False  # Features must lie between 0 and 1.
+    scales_features: ClassVar[bool] = False  # It wants features as people give them, in whatever units.
     # There may be clicks below the first one: it alone counts for what stands above it, and no further.
     wants_all_clicks: ClassVar[bool] = False
     learns_from_others: ClassVar[bool] = True  # What it learns from may have been shown by somebody else.
@@ -164,6 +165,10 @@ class Policy(Declared, ABC):
         raise InvalidInput(
             f"{self.name}: states cannot be merged; write merge() for it, or declare mergeable = False"
         )
+
+    def refitted(self, state: State, catalog: CatalogArrays) -> State:
+        """The state with all that follows from its counts made anew: after `merge` and `tempered`."""
+        return state
 
     def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
         """What is known if each observation in the state counts only `weight`, above 0 and at most 1.

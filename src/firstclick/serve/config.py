@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.files.reading import read_toml
 from firstclick.parameters import Rule, check_name, param
-from firstclick.registry import make_policy
+from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.validation.quoting import quoted
 
 PREFIX = "FIRSTCLICK_"
@@ -69,7 +69,7 @@ class Settings:
     catalog: Path | None = param(  # noqa: RUF009
         None, "items of the model that is made at the first start: CSV or Parquet", kind=Path
     )
-    policy: str = param("cascade-lin-ts", "policy of that model, NAME[:param=value,...]")
+    policy: str = param(DEFAULT_POLICY, "policy of that model, NAME[:param=value,...]")
     k: int = param(6, "items in a slate of that model", at_least=1, at_most=255)
     seed: int | None = param(None, "seed of that model; drawn if absent", kind=int, at_least=0)
     name: str = param("default", "name of that model")

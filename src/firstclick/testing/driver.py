@@ -72,6 +72,11 @@ class Driver:
             self.numbers, self.state, self.catalog, self.asked(request), rows, examined, clicks
         )
 
+    def merged_with(self, other: "Driver") -> State:
+        """What is known from both logs together."""
+        merged = self.policy.merge(copied(self.state), copied(other.state))
+        return self.policy.refitted(merged, self.catalog)
+
     def estimate(self, rows: Sequence[int]) -> NDArray[np.float64]:
         """Means and standard deviations of what is held for the attraction of these rows, two lines."""
         given = np.array(rows, np.int64)

@@ -38,8 +38,8 @@ def new_groups(n_items: int) -> GroupArrays:
         start=np.zeros(n_items, np.int64),
         size=np.zeros(n_items, np.int64),
         room=np.zeros(n_items, np.int64),
-        examined=np.zeros(n_items, np.int64),
-        hits=np.zeros(n_items, np.int64),
+        examined=np.zeros(n_items),
+        hits=np.zeros(n_items),
         base=np.empty(n_items),
         slope=np.empty(n_items),
         free=np.empty(n_items, np.int64),
@@ -82,7 +82,7 @@ def ranker_by(index):  # type: ignore[no-untyped-def]
     @kernel
     def _rank_groups(state, pretended, budget, catalog, request, key, slate):  # type: ignore[no-untyped-def]
         groups, labels, hidden = catalog.groups, catalog.labels, request.hidden
-        _follow(groups, state.time[0], state.examined, state.hits, labels)
+        follow(groups, state.time[0], state.examined, state.hits, labels)
         base, slope = groups.base, groups.slope
         n_groups, k = groups.clock[N_GROUPS], len(slate)
 
@@ -140,12 +140,21 @@ def ranker_by(index):  # type: ignore[no-untyped-def]
     return rank_by_index
 
 
-@shared_kernel
+@kernel
 def _place_members(members, marks, score, labels, hidden, key, slate, best, n):  # type: ignore[no-untyped-def]
     """Put items of one score where they belong among the best `n` so far; return how many there are now."""
     # Of a large group only the K that are luckiest matter.
-    k, found = len(slate), 0
-    luck, lucky = np.zeros(k, np.uint64), np.empty(k, np.int64)
+    luck, lucky = np.zeros(len(slate), np.uint64), np.empty(len(slate), np.int64)
+    for i in range(luckiest(members, marks, hidden, key, luck, lucky)):
+        n = place(slate, best, n, lucky[i], score, labels, key)
+    return n
+
+
+@shared_kernel
+def luckiest(members, marks, hidden, key, luck, lucky):  # type: ignore[no-untyped-def]
+    """Fill `lucky` with the members of largest hash that are not hidden, and `luck`, zeros before, with their hashes; return
+    how many were found."""
+    k, found = len(lucky), 0
     for first in range(0, len(marks), CHUNK):
         last = min(first + CHUNK, len(marks))
         to_beat = luck[k - 1]
@@ -165,13 +174,11 @@ def _place_members(members, marks, score, labels, hidden, key, slate, best, n): 
                 at -= 1
             luck[at], lucky[at] = own, members[i]
             found = min(found + 1, k)
-    for i in range(found):
-        n = place(slate, best, n, lucky[i], score, labels, key)
-    return n
+    return found
 
 
 @shared_kernel
-def _follow(groups, time, examined, hits, labels):  # type: ignore[no-untyped-def]
+def follow(groups, time, examined, hits, labels):  # type: ignore[no-untyped-def]
     """Bring the groups to what was counted by this time."""
     clock, noted = groups.clock, groups.noted
     fits = clock[TIME] >= 0 and clock[TIME] + clock[LEARNED] == time and clock[NOTED] <= len(noted)
@@ -294,4 +301,5 @@ def _forget(groups, group):  # type: ignore[no-untyped-def]
 
 @kernel
 def _home(examined, hits, mask):  # type: ignore[no-untyped-def]
-    return np.int64(mix(np.uint64(examined), np.uint64(hits)) & np.uint64(mask))
+    # Counts of a weighed log are not whole.
+    return np.int64(mix(np.uint64(256.0 * examined), np.uint64(256.0 * hits)) & np.uint64(mask))

@@ -13,7 +13,17 @@ import numpy as np
 
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.posterior import REFRESH, SAFE_PIVOT, mean
-from firstclick.kernels.ranking import FAN, LEAF, insert, place, product, scan_by_bound, scan_by_product
+from firstclick.kernels.ranking import (
+    FAN,
+    LEAF,
+    TILE,
+    accumulate,
+    insert,
+    place,
+    product,
+    scan_by_bound,
+    scan_by_product,
+)
 from firstclick.kernels.search.widths import (
     OBSERVATIONS,
     RAISED,
@@ -59,8 +69,33 @@ def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
         tree.scans[0] -= 1
         return scan_by_product(theta, catalog, request, key, slate)
     least = _least_of_recent(tree.recent, theta, catalog.features, request.hidden, len(slate))
-    n = _search(theta, None, 0.0, 0.0, least, length, catalog, request, key, slate)
+    n = _search(theta, None, 0.0, 0.0, least, length, None, catalog, request, key, slate)
     _remember(tree.recent, slate, n)
+    return n
+
+
+@shared_kernel
+def rank_above(theta, least, examined, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` with the items of largest x'theta, if that is `least` at least, among those that were never examined;
+    return how many were found."""
+    tree = catalog.tree
+    length = _searchable_length(theta, tree, request, slate)
+    if length >= 0.0 and tree.scans[0] == 0:
+        return _search(theta, None, 0.0, 0.0, least, length, examined, catalog, request, key, slate)
+    if length >= 0.0:
+        tree.scans[0] -= 1
+    hidden, labels, n_rows = request.hidden, catalog.labels, len(catalog.rows)
+    k, n = len(slate), 0
+    best, scores = np.empty(k), np.empty(TILE)
+    for start in range(0, n_rows, TILE):
+        stop = min(start + TILE, n_rows)
+        accumulate(scores[: stop - start], catalog.columns, theta, start)
+        for row in range(start, stop):
+            if scores[row - start] >= least and examined[row] == 0.0:
+                if len(hidden) == 0 or not hidden[row]:
+                    n = place(slate, best, n, row, scores[row - start], labels, key)
+                    if n == k:
+                        least = max(least, best[n - 1])
     return n
 
 
@@ -91,7 +126,7 @@ def rank_by_bound(state, sigma, c, catalog, request, key, slate):  # type: ignor
     if catalog.tree.covered == 0:
         n = scan_with_old_widths(theta, factor, c, raised, least, catalog, request, key, slate)
     elif length >= 0.0:
-        n = _search(theta, factor, c, raised, least, length, catalog, request, key, slate)
+        n = _search(theta, factor, c, raised, least, length, None, catalog, request, key, slate)
     else:
         return scan_by_bound(theta, factor, c, catalog, request, key, slate)
     recent = widths.recent
@@ -121,8 +156,8 @@ def _searchable_length(theta, tree, request, slate):  # type: ignore[no-untyped-
 
 
 @kernel
-def _search(theta, factor, c, raised, least, length, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """Fill `slate` from the tree; K items or more have a score of at least `least`.
+def _search(theta, factor, c, raised, least, length, examined, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` from the tree with what has a score of at least `least`; `examined`, if given, leaves items out.
 
     Without a factor there are no widths, and none of what is done for them is compiled.
     """
@@ -142,6 +177,8 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
     best, z = np.empty(k), np.empty(len(theta))
     # Rows that came after the tree was made.
     for row in range(tree.covered, len(features)):
+        if examined is not None and examined[row] > 0.0:
+            continue
         if len(hidden) == 0 or not hidden[row]:
             score = product(features[row], theta)
             if factor is not None:
@@ -215,6 +252,8 @@ def _search(theta, factor, c, raised, least, length, catalog, request, key, slat
                     continue
                 row = order[start + m]
                 if row < 0 or (len(hidden) > 0 and hidden[row]):
+                    continue
+                if examined is not None and examined[row] > 0.0:
                     continue
                 score = product(features[row], theta)
                 if factor is not None:

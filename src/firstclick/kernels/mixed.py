@@ -1,0 +1,516 @@
+"""What `cascade-mixed` knows: counts of items, and features that explain them in part.
+
+    a_i = z_i'theta + b_i,   b_i ~ N(0, beta^2),   theta ~ N(0, diag(1/lambda)),   a click is a_i plus noise of variance V_i
+
+z_i is 1 and the features of item i, each brought to mean 0 and variance 1. Of each item only n_i and s_i are kept, how
+often it was examined and clicked. With b integrated out,
+
+    M = diag(lambda) + sum n_i/(V_i + n_i beta^2) z_i z_i',   B = sum s_i/(V_i + n_i beta^2) z_i,   theta ~ N(M^-1 B, M^-1)
+
+so that one more look at an item is a rank-one update. lambda, beta and V come from a *refit*: the (tau, beta, shape) of
+largest marginal likelihood on a grid, where tau is the standard deviation of what features explain. A refit begins at
+counts of looks (16, 24, 36, ...), works on the counts of that moment, is spread over the looks that follow, and takes
+effect when a quarter as many have come: nobody waits for it, and a log always comes to the same bits.
+"""
+
+from math import inf, log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.kernels.compiling import kernel, shared_kernel
+from firstclick.kernels.posterior import add_square, factorise, solve, solve_transposed
+
+FIRST_REFIT, GROWTH = 16.0, 1.5  # looks before the first refit, and how many times as many before the next
+DELAY = 0.25  # A refit begun at so many looks takes effect after this share of them more.
+
+# The grid. tau and beta are in units of p, the mean click rate; the first beta is no own part at all.
+TAUS, BETAS, SHAPES = 12, 9, 3
+FITS = 2 * BETAS  # passes over the items: each beta with one variance for all items, then with one for each
+
+# Catalogs larger than this are sampled for the mean and the variance of their columns.
+COLUMN_SAMPLE = 4096
+
+# Places of `scale`.
+P, BETA2 = range(2)
+# Places of `totals`.
+LOOKS, CLICKS = range(2)
+# Places of `refit`. A stage is 0 (no refit under way), 1 to FITS (a fit), FITS + 1 (the new M and B are summed up).
+NEXT, BEGUN, STAGE, ROW, POINT, SPENT, COST, NEXT_P, TAU, BETA, SHAPE, DONE = range(12)
+# Places of `evidence`.
+BASE, BEST = range(2)
+NO_EVIDENCE = -1e300
+
+
+class MixedState(NamedTuple):
+    """What `cascade-mixed` knows. D is the number of features and one more, for the constant, which is first."""
+
+    examined: NDArray[np.float64]  # n, by item: weighed logs have counts that are not whole
+    hits: NDArray[np.float64]  # s
+    totals: NDArray[np.float64]  # looks and clicks in all
+    precision: NDArray[np.float64]  # M, D x D
+    moment: NDArray[np.float64]  # B
+    factor: NDArray[np.float64]  # R with R'R = M
+    columns: NDArray[np.float64]  # 2 x features: the mean of each and 1 over its standard deviation, 0 if that is 0
+    prior: NDArray[np.float64]  # lambda
+    level: NDArray[np.float64]  # the theta by which V follows from features
+    scale: NDArray[np.float64]  # p, and the square of beta
+    given_precision: NDArray[np.float64]  # sums over looks whose features came with the request, as they came:
+    given_moment: NDArray[np.float64]  # of zz'/V and zy/V, with the V of the time
+    # The refit under way: its input, its progress, and its result so far.
+    past_examined: NDArray[np.float64]
+    past_hits: NDArray[np.float64]
+    past_given_precision: NDArray[np.float64]
+    past_given_moment: NDArray[np.float64]
+    refit: NDArray[np.float64]
+    evidence: NDArray[np.float64]
+    next_columns: NDArray[np.float64]
+    next_prior: NDArray[np.float64]
+    next_level: NDArray[np.float64]
+    next_precision: NDArray[np.float64]
+    next_moment: NDArray[np.float64]
+    best_precision: NDArray[np.float64]
+    best_moment: NDArray[np.float64]
+    observations: NDArray[np.int64]
+    time: NDArray[np.int64]
+
+
+def blank_state(n_items: int, n_features: int) -> MixedState:
+    """What is known before the first click: p = 0.3, V = 1/4, and a level that may be anything."""
+    size = n_features + 1
+    p = 0.3
+    prior = np.full(size, n_features / p**2)
+    prior[0] = 1.0
+    level = np.zeros(size)
+    level[0] = 0.5
+    refit = np.zeros(DONE + 1)
+    refit[NEXT] = FIRST_REFIT
+    return MixedState(
+        examined=np.zeros(n_items),
+        hits=np.zeros(n_items),
+        totals=np.zeros(2),
+        precision=np.diag(prior),
+        moment=np.zeros(size),
+        factor=np.diag(np.sqrt(prior)),
+        columns=np.stack([np.zeros(n_features), np.ones(n_features)]),
+        prior=prior,
+        level=level,
+        scale=np.array([p, (0.25 * p) ** 2]),
+        given_precision=np.zeros((size, size)),
+        given_moment=np.zeros(size),
+        past_examined=np.zeros(n_items),
+        past_hits=np.zeros(n_items),
+        past_given_precision=np.zeros((size, size)),
+        past_given_moment=np.zeros(size),
+        refit=refit,
+        evidence=np.zeros(2),
+        next_columns=np.zeros((2, n_features)),
+        next_prior=np.zeros(size),
+        next_level=np.zeros(size),
+        next_precision=np.zeros((size, size)),
+        next_moment=np.zeros(size),
+        best_precision=np.zeros((size, size)),
+        best_moment=np.zeros(size),
+        observations=np.zeros(1, np.int64),
+        time=np.zeros(1, np.int64),
+    )
+
+
+@kernel
+def standardise(x, columns, z):  # type: ignore[no-untyped-def]
+    """Set `z` to 1 and the features brought to mean 0 and variance 1."""
+    z[0] = 1.0
+    for j in range(columns.shape[1]):
+        z[j + 1] = (x[j] - columns[0, j]) * columns[1, j]
+
+
+@kernel
+def variance_at(level, z, p):  # type: ignore[no-untyped-def]
+    """V: the variance of a click on an item, by its features alone.
+
+    Not by its own clicks: an item that was unlucky at first would be too sure of itself for ever.
+    """
+    q = 0.0
+    for i in range(len(z)):
+        q += level[i] * z[i]
+    q = min(max(q, 0.25 * p), 1.0 - 0.25 * p)
+    return q * (1.0 - q)
+
+
+@kernel
+def own_part(examined, hits, variance, beta2):  # type: ignore[no-untyped-def]
+    """What the clicks of an item say of it beside f, what features say: its attraction is keep f + rate, with a standard
+    deviation of `spread` for given f."""
+    weight = 1.0 / (variance + examined * beta2)
+    return variance * weight, beta2 * hits * weight, sqrt(beta2 * variance * weight)
+
+
+@shared_kernel
+def learn_mixed(state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    """Learn from the examined positions of one slate, and go on with the refit."""
+    features, given = catalog.features, len(request.features) > 0
+    if state.totals[LOOKS] == 0.0:
+        # Nothing is known yet, so that columns may be brought to their scale without a refit.
+        measure_columns(features, state.columns)
+    z = np.empty(len(state.moment))
+    for position in range(examined):
+        row = slate[position]
+        if given:
+            _observe_given(state, request.features[position], float(clicks[position]), z)
+        else:
+            _observe_item(state, features[row], row, float(clicks[position]), z)
+    go_on(state, features)
+    state.time[0] += 1
+
+
+@kernel
+def _observe_item(state, x, row, y, z):  # type: ignore[no-untyped-def]
+    """Count one look at an item of the catalog."""
+    n, s = state.examined[row], state.hits[row]
+    standardise(x, state.columns, z)
+    variance, beta2 = variance_at(state.level, z, state.scale[P]), state.scale[BETA2]
+    before, after = 1.0 / (variance + n * beta2), 1.0 / (variance + (n + 1.0) * beta2)
+    _add(state, z, (n + 1.0) * after - n * before, (s + y) * after - s * before)
+    refit = state.refit
+    if refit[STAGE] == FITS + 1 and row < refit[ROW]:
+        # It is summed up already with the counts it had.
+        p, beta2 = refit[NEXT_P], refit[BETA]
+        standardise(x, state.next_columns, z)
+        variance = variance_at(state.next_level, z, p)
+        before, after = 1.0 / (variance + n * beta2), 1.0 / (variance + (n + 1.0) * beta2)
+        _add_next(state, z, (n + 1.0) * after - n * before, (s + y) * after - s * before)
+    state.examined[row] = n + 1.0
+    state.hits[row] = s + y
+    state.totals[LOOKS] += 1.0
+    state.totals[CLICKS] += y
+
+
+@kernel
+def _observe_given(state, x, y, z):  # type: ignore[no-untyped-def]
+    """Count one look at an item whose features came with the request: it says something of theta, and nothing of what
+    features the catalog has."""
+    standardise(x, state.columns, z)
+    weight = 1.0 / variance_at(state.level, z, state.scale[P])
+    _add(state, z, weight, y * weight)
+    if state.refit[STAGE] == FITS + 1:
+        standardise(x, state.next_columns, z)
+        _add_next(state, z, weight, y * weight)
+    z[0] = 1.0
+    for j in range(len(x)):
+        z[j + 1] = x[j]
+    _add_square_to(state.given_precision, z, weight)
+    for i in range(len(z)):
+        state.given_moment[i] += y * weight * z[i]
+    state.totals[LOOKS] += 1.0
+    state.totals[CLICKS] += y
+
+
+@kernel
+def _add(state, z, weight, moment):  # type: ignore[no-untyped-def]
+    """M + weight zz' and B + moment z."""
+    root, v = sqrt(max(weight, 0.0)), np.empty(len(z))
+    for i in range(len(z)):
+        state.moment[i] += moment * z[i]
+        v[i] = root * z[i]
+    add_square(state.precision, state.factor, state.observations, v)
+
+
+@kernel
+def _add_next(state, z, weight, moment):  # type: ignore[no-untyped-def]
+    _add_square_to(state.next_precision, z, weight)
+    for i in range(len(z)):
+        state.next_moment[i] += moment * z[i]
+
+
+@kernel
+def _add_square_to(matrix, z, weight):  # type: ignore[no-untyped-def]
+    """Add weight zz' to the upper triangle."""
+    for i in range(len(z)):
+        row, a = matrix[i], weight * z[i]
+        for j in range(i, len(z)):
+            row[j] += a * z[j]
+
+
+@kernel
+def measure_columns(features, columns):  # type: ignore[no-untyped-def]
+    """The mean of each feature, and 1 over its standard deviation: of a sample, if there are many items."""
+    n_rows, d = features.shape
+    every = (n_rows + COLUMN_SAMPLE - 1) // COLUMN_SAMPLE
+    for j in range(d):
+        total, size, count = 0.0, 0.0, 0
+        for row in range(0, n_rows, every):
+            total += features[row, j]
+            count += 1
+        centre = total / count
+        total = 0.0
+        for row in range(0, n_rows, every):
+            size = max(size, abs(features[row, j] - centre))
+        # Divided first, because the square of a very large or very small number is none.
+        for row in range(0, n_rows, every):
+            if size > 0.0:
+                total += ((features[row, j] - centre) / size) ** 2
+        deviation = size * sqrt(total / count)
+        columns[0, j] = centre
+        # What differs by no more than rounding does not differ.
+        columns[1, j] = 1.0 / deviation if deviation > 1e-12 * abs(centre) and deviation > 1e-290 else 0.0
+
+
+@kernel
+def go_on(state, features):  # type: ignore[no-untyped-def]
+    """Begin a refit if it is time for one; else do the part of the one under way that is due."""
+    refit, looks = state.refit, state.totals[LOOKS]
+    if refit[STAGE] == 0.0:
+        if looks >= refit[NEXT]:
+            begin_refit(state, features)
+        return
+    due = (looks - refit[BEGUN]) / (DELAY * refit[BEGUN])
+    work(state, features, inf if due >= 1.0 else due * refit[COST])
+
+
+@kernel
+def begin_refit(state, features):  # type: ignore[no-untyped-def]
+    """Begin a refit of what is known now."""
+    refit, looks = state.refit, state.totals[LOOKS]
+    refit[NEXT] = FIRST_REFIT
+    while refit[NEXT] <= looks:
+        refit[NEXT] *= GROWTH
+    seen = 0.0
+    for row in range(len(state.examined)):
+        state.past_examined[row] = state.examined[row]
+        state.past_hits[row] = state.hits[row]
+        seen += state.examined[row] > 0.0
+    for i in range(len(state.moment)):
+        state.past_given_moment[i] = state.given_moment[i]
+        for j in range(len(state.moment)):
+            state.past_given_precision[i, j] = state.given_precision[i, j]
+    measure_columns(features, state.next_columns)
+    size = float(len(state.moment))
+    refit[BEGUN], refit[SPENT] = looks, 0.0
+    refit[COST] = (FITS + 1) * (_cost_of_row(size) * seen + len(state.examined))
+    refit[COST] += FITS * _points(state) * _cost_of_point(size)
+    refit[NEXT_P] = (state.totals[CLICKS] + 0.5) / (looks + 2.0)
+    state.evidence[BEST] = NO_EVIDENCE
+    _begin_stage(state, 1.0)
+
+
+@kernel
+def _cost_of_row(size):  # type: ignore[no-untyped-def]
+    return size * size
+
+
+@kernel
+def _cost_of_point(size):  # type: ignore[no-untyped-def]
+    return size * size * size / 3.0
+
+
+@kernel
+def _points(state):  # type: ignore[no-untyped-def]
+    """Points of the grid for one beta."""
+    return TAUS * SHAPES if state.columns.shape[1] > 0 else 1
+
+
+@kernel
+def _begin_stage(state, stage):  # type: ignore[no-untyped-def]
+    refit = state.refit
+    refit[STAGE], refit[ROW], refit[POINT] = stage, 0.0, 0.0
+    state.evidence[BASE] = 0.0
+    for i in range(len(state.moment)):
+        state.next_moment[i] = 0.0
+        for j in range(len(state.moment)):
+            state.next_precision[i, j] = 0.0
+    if stage <= FITS:
+        _add_given(state, state.past_given_precision, state.past_given_moment)
+    else:
+        _add_given(state, state.given_precision, state.given_moment)
+
+
+@kernel
+def _add_given(state, precision, moment):  # type: ignore[no-untyped-def]
+    """Bring these sums over requests' own features to the scale of the new columns, and begin with them."""
+    if precision[0, 0] == 0.0:
+        return
+    size = len(state.moment)
+    # z = Tx for x = (1, the features as they came).
+    turn = np.zeros((size, size))
+    turn[0, 0] = 1.0
+    for j in range(size - 1):
+        turn[j + 1, 0] = -state.next_columns[0, j] * state.next_columns[1, j]
+        turn[j + 1, j + 1] = state.next_columns[1, j]
+    half = np.zeros((size, size))
+    for i in range(size):
+        for j in range(size):
+            entry = precision[min(i, j), max(i, j)]
+            for m in range(size):
+                half[m, j] += turn[m, i] * entry
+    for i in range(size):
+        for j in range(size):
+            state.next_moment[i] += turn[i, j] * moment[j]
+            for m in range(i, size):
+                state.next_precision[i, m] += half[i, j] * turn[m, j]
+
+
+@kernel
+def work(state, features, target):  # type: ignore[no-untyped-def]
+    """Go on with the refit until `target` of its work is done, or all of it."""
+    refit = state.refit
+    size = len(state.moment)
+    n_rows, z = len(state.examined), np.empty(size)
+    while refit[STAGE] > 0.0 and refit[SPENT] < target:
+        stage, row = int(refit[STAGE]), int(refit[ROW])
+        if row < n_rows:
+            refit[ROW] += 1.0
+            refit[SPENT] += 1.0
+            if stage > FITS:
+                if state.examined[row] > 0.0:
+                    _sum_up(state, features[row], state.examined[row], state.hits[row], refit[BETA], True, z)
+                    refit[SPENT] += _cost_of_row(size)
+            elif state.past_examined[row] > 0.0:
+                beta2 = (_beta(state, stage) * refit[NEXT_P]) ** 2
+                n, s = state.past_examined[row], state.past_hits[row]
+                _sum_up(state, features[row], n, s, beta2, stage > BETAS, z)
+                refit[SPENT] += _cost_of_row(size)
+        elif stage > FITS:
+            _finish(state)
+        elif refit[POINT] < _points(state):
+            _judge(state, stage, int(refit[POINT]))
+            refit[POINT] += 1.0
+            refit[SPENT] += _cost_of_point(size)
+        else:
+            _end_fit(state, stage)
+
+
+@kernel
+def _beta(state, stage):  # type: ignore[no-untyped-def]
+    """The beta of this stage, in units of p. Without features items differ by their own parts alone: no 0."""
+    at = (stage - 1) % BETAS
+    if at > 0:
+        return 2.0 ** (0.75 * at - 5.0)
+    return 0.0 if state.columns.shape[1] > 0 else 2.0 ** -5.0
+
+
+@kernel
+def _sum_up(state, x, n, s, beta2, by_item, z):  # type: ignore[no-untyped-def]
+    """Add an item to the sums of this stage."""
+    p = state.refit[NEXT_P]
+    standardise(x, state.next_columns, z)
+    variance = variance_at(state.next_level, z, p) if by_item else p * (1.0 - p)
+    weight = 1.0 / (variance + n * beta2)
+    _add_next(state, z, n * weight, s * weight)
+    noise, rate = variance / n + beta2, s / n
+    state.evidence[BASE] -= 0.5 * (log(noise) + rate * rate / noise)
+
+
+@kernel
+def _tau(point):  # type: ignore[no-untyped-def]
+    return 2.0 ** (0.75 * (point % TAUS) - 4.0)
+
+
+@kernel
+def _set_prior(state, prior, tau, shape):  # type: ignore[no-untyped-def]
+    """lambda, for tau in units of p: what features explain has this standard deviation in all.
+
+    A feature's share of it is the same for all (shape 0), or grows with its standard deviation in the catalog (1), or
+    with its variance (2): then features mean what they are, and their scale says which matter.
+    """
+    p, columns = state.refit[NEXT_P], state.next_columns
+    largest, total = 0.0, 0.0
+    for j in range(columns.shape[1]):
+        if columns[1, j] > 0.0:
+            largest = max(largest, 1.0 / columns[1, j])
+    for j in range(columns.shape[1]):
+        if columns[1, j] > 0.0:
+            total += (1.0 / columns[1, j] / largest) ** shape
+    prior[0] = 1.0 / (4.0 * p * p)
+    for j in range(columns.shape[1]):
+        share = (1.0 / columns[1, j] / largest) ** shape / total if columns[1, j] > 0.0 else 1.0
+        prior[j + 1] = 1.0 / (max(share, 1e-12) * (tau * p) ** 2)
+
+
+@kernel
+def _judge(state, stage, point):  # type: ignore[no-untyped-def]
+    """The marginal likelihood of the rates at this point of the grid, times its prior; kept if it is the largest."""
+    size = len(state.moment)
+    beta, tau, shape = _beta(state, stage), _tau(point), point // TAUS
+    prior, factor, y = np.empty(size), np.empty((size, size)), np.empty(size)
+    _set_prior(state, prior, tau, shape)
+    precision = _with_prior(state.next_precision, prior)
+    if not factorise(precision, factor):
+        return
+    evidence = state.evidence[BASE]
+    for i in range(size):
+        y[i] = state.next_moment[i]
+        evidence += 0.5 * log(prior[i]) - log(factor[i, i])
+    solve_transposed(factor, y)
+    for i in range(size):
+        evidence += 0.5 * y[i] * y[i]
+    evidence -= 0.5 * (log(tau) / 1.5) ** 2
+    if beta > 0.0:
+        evidence -= 0.5 * (log(beta / 0.25) / 1.5) ** 2
+    if evidence > state.evidence[BEST]:
+        state.evidence[BEST] = evidence
+        state.refit[TAU], state.refit[BETA], state.refit[SHAPE] = tau, beta, shape
+        for i in range(size):
+            state.best_moment[i] = state.next_moment[i]
+            for j in range(size):
+                state.best_precision[i, j] = precision[i, j]
+
+
+@kernel
+def _with_prior(upper, prior):  # type: ignore[no-untyped-def]
+    """The whole matrix of which this is the upper triangle, and lambda on its diagonal."""
+    size = len(prior)
+    whole = np.empty((size, size))
+    for i in range(size):
+        for j in range(i, size):
+            whole[i, j] = whole[j, i] = upper[i, j]
+        whole[i, i] += prior[i]
+    return whole
+
+
+@kernel
+def _end_fit(state, stage):  # type: ignore[no-untyped-def]
+    """After the last beta of a pass: take what was found."""
+    refit = state.refit
+    if stage == BETAS:
+        size = len(state.moment)
+        factor = np.empty((size, size))
+        for i in range(size):
+            state.next_level[i] = state.best_moment[i]
+        if factorise(state.best_precision, factor):
+            solve_transposed(factor, state.next_level)
+            solve(factor, state.next_level)
+        state.evidence[BEST] = NO_EVIDENCE
+    elif stage == FITS:
+        _set_prior(state, state.next_prior, refit[TAU], int(refit[SHAPE]))
+        refit[BETA] = (refit[BETA] * refit[NEXT_P]) ** 2
+    _begin_stage(state, stage + 1.0)
+
+
+@kernel
+def _finish(state):  # type: ignore[no-untyped-def]
+    """Put what was found in the place of what was; unless floating point has no room for it."""
+    refit, size = state.refit, len(state.moment)
+    precision, factor = _with_prior(state.next_precision, state.next_prior), np.empty((size, size))
+    refit[STAGE] = 0.0
+    if not (state.evidence[BEST] > NO_EVIDENCE and factorise(precision, factor)):
+        return
+    refit[DONE] += 1.0
+    state.scale[P], state.scale[BETA2] = refit[NEXT_P], refit[BETA]
+    for j in range(size - 1):
+        state.columns[0, j], state.columns[1, j] = state.next_columns[0, j], state.next_columns[1, j]
+    for i in range(size):
+        state.prior[i], state.level[i] = state.next_prior[i], state.next_level[i]
+        state.moment[i] = state.next_moment[i]
+        for j in range(size):
+            state.precision[i, j], state.factor[i, j] = precision[i, j], factor[i, j]
+
+
+@shared_kernel
+def refit_now(state, features):  # type: ignore[no-untyped-def]
+    """Make anew, at once, all that follows from the counts: after a merge, or after they were weighed."""
+    state.observations[0] = 0
+    state.refit[DONE] = 0.0
+    if state.totals[LOOKS] > 0.0:
+        begin_refit(state, features)
+        work(state, features, inf)

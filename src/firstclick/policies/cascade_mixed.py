@@ -1,0 +1,87 @@
+"""CascadeMixed, the default."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from firstclick.kernels.arrays import CatalogArrays
+from firstclick.errors import InvalidInput
+from firstclick.kernels.mixed import FITS, STAGE, MixedState, blank_state, learn_mixed, refit_now
+from firstclick.kernels.posterior import mean, sample
+from firstclick.kernels.search.groups import new_groups, note
+from firstclick.kernels.search.seen import estimate_mixed, note_seen, rank_mixed, with_seen
+from firstclick.policies.base import Policy, State
+from firstclick.validation.ranges import NOT_NEGATIVE, Range, check_factor, check_no_more
+
+# What is counted, and adds up.
+COUNTED = ("examined", "hits", "totals", "given_precision", "given_moment")
+
+
+class CascadeMixed(Policy):
+    """Learn from features and from each item's own clicks, weighed by what the data says of either. Nothing to tune."""
+
+    name = "cascade-mixed"
+    paper = "ours; after Wan, Ge and Song 2023 (MTSS)"
+    family = "features"
+    look = "green"
+    takes_features: ClassVar[bool] = True
+    order_free: ClassVar[bool] = False
+    by_item: ClassVar[tuple[str, ...]] = ("examined", "hits", "past_examined", "past_hits")
+    scales_features: ClassVar[bool] = True
+    # Below so many items a scan takes no longer than looking at groups of equal counts.
+    grouped_from: ClassVar[int] = 32
+
+    def initial_state(self, n_items: int, n_features: int, k: int) -> MixedState:
+        return blank_state(n_items, n_features)
+
+    def noise_size(self, k: int, n_features: int) -> int:
+        return n_features + 2
+
+    def ranges(self, n_items: int, k: int) -> dict[str, Range]:
+        return {name: NOT_NEGATIVE for name in ("examined", "hits", "totals", "prior", "scale", "refit")}
+
+    def check_state(self, state: State, n_items: int, k: int) -> None:
+        super().check_state(state, n_items, k)
+        check_factor(self.name, "factor", state.factor)
+        check_no_more(self.name, "hits", state.hits, "examined", state.examined)
+        if state.refit[STAGE] > FITS + 1:
+            raise InvalidInput(f"must have a stage of at most {FITS + 1}, got {state.refit[STAGE]}", "refit", self.name)
+
+    def merge(self, first: MixedState, second: MixedState) -> MixedState:
+        """Sums of counts. All else follows from them: `refitted`."""
+        return first._replace(
+            **{name: getattr(first, name) + getattr(second, name) for name in (*COUNTED, "time")}
+        )
+
+    def tempered(self, state: MixedState, weight: float, draw: np.random.Generator) -> MixedState:
+        """Counts are real numbers: nothing is rounded but the number of slates."""
+        counted = {name: weight * getattr(state, name) for name in COUNTED}
+        return state._replace(**counted, time=np.rint(weight * state.time).astype(np.int64))
+
+    def refitted(self, state: MixedState, catalog: CatalogArrays) -> MixedState:
+        state = type(state)(*(array.copy() for array in state))
+        refit_now(state, catalog.features)
+        return state
+
+    def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
+        catalog = super().shortcuts(catalog)
+        if catalog.features.shape[1] > 0:
+            return with_seen(catalog)
+        n_items = len(catalog.rows)
+        return catalog._replace(groups=new_groups(n_items)) if n_items >= self.grouped_from else catalog
+
+    @staticmethod
+    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+        theta = sample(state.moment, state.factor, 1.0, noise)
+        return rank_mixed(state, theta, noise[len(theta)], catalog, request, key, slate)
+
+    @staticmethod
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        learn_mixed(state, catalog, request, slate, examined, clicks)
+        note_seen(catalog.seen, state, catalog.features, slate, examined)
+        note(catalog.groups, slate, examined)
+
+    @staticmethod
+    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
+        theta = mean(state.moment, state.factor, 1.0)
+        estimate_mixed(state, catalog, request, rows, theta, means, deviations)

@@ -1,0 +1,194 @@
+"""cascade-mixed in plain NumPy, slow and by definition: what `kernels/mixed.py` and `kernels/search/seen.py` must equal.
+
+M and B are summed up anew for each slate, the marginal likelihood is that of the rates under their covariance matrix, and
+a refit is computed whole at the moment it takes effect. Nothing here is taken from the kernels but the numbers of the grid.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class Look(NamedTuple):
+    """A look at an item whose features came with the request."""
+
+    x: Floats
+    y: float
+    variance: float
+
+
+class Refit(NamedTuple):
+    """What a refit begins with."""
+
+    looks: float
+    p: float
+    examined: Floats
+    hits: Floats
+    given: list[Look]
+
+
+class Setting(NamedTuple):
+    """What a refit finds."""
+
+    p: float
+    beta: float
+    centre: Floats
+    deviation: Floats
+    prior: Floats
+    level: Floats
+
+
+class MixedReference:
+    def __init__(self, features: Floats) -> None:
+        self.features = features
+        n_items, d = features.shape
+        self.examined, self.hits = np.zeros(n_items), np.zeros(n_items)
+        self.looks, self.clicks = 0.0, 0.0
+        self.given: list[Look] = []
+        self.next = 16.0
+        self.refit: Refit | None = None
+        prior, level = np.r_[1.0, np.full(d, d / 0.3**2)], np.r_[0.5, np.zeros(d)]
+        self.at = Setting(0.3, 0.25 * 0.3, np.zeros(d), np.ones(d), prior, level)
+
+    def add(self, features: Floats) -> None:
+        self.features = np.vstack([self.features, features])
+        self.examined = np.r_[self.examined, np.zeros(len(features))]
+        self.hits = np.r_[self.hits, np.zeros(len(features))]
+
+    def learn(
+        self, slate: Sequence[int], examined: int, clicks: Sequence[int], features: Floats | None = None
+    ) -> None:
+        if self.looks == 0:
+            centre, deviation = measured(self.features)
+            self.at = self.at._replace(centre=centre, deviation=deviation)
+        for position in range(examined):
+            if features is not None:
+                x = features[position]
+                variance = variances(self.at, standardised(self.at, x[None]))[0]
+                self.given.append(Look(x, float(clicks[position]), variance))
+            else:
+                self.examined[slate[position]] += 1
+                self.hits[slate[position]] += clicks[position]
+            self.looks += 1
+            self.clicks += clicks[position]
+        if self.refit is None and self.looks >= self.next:
+            while self.next <= self.looks:
+                self.next *= 1.5
+            p = (self.clicks + 0.5) / (self.looks + 2)
+            self.refit = Refit(self.looks, p, self.examined.copy(), self.hits.copy(), self.given.copy())
+            self.columns = measured(self.features)
+        elif self.refit is not None and self.looks >= 1.25 * self.refit.looks:
+            self.at, self.refit = self.fitted(self.refit, *self.columns), None
+
+    def fitted(self, past: Refit, centre: Floats, deviation: Floats) -> Setting:
+        """What is most likely, with one variance for all items first, then with one for each."""
+        d = self.features.shape[1]
+        at = Setting(past.p, 0.0, centre, deviation, np.empty(0), np.empty(0))
+        z = standardised(at, self.features[: len(past.examined)])
+        found = at
+        for by_item in (False, True):
+            v = variances(found, z) if by_item else np.full(len(z), past.p * (1 - past.p))
+            best = -np.inf
+            for j in range(9):
+                beta = (0.0 if d and j == 0 else 2 ** (0.75 * j - 5)) * past.p
+                for shape in range(3 if d else 1):
+                    for i in range(12 if d else 1):
+                        tau = 2 ** (0.75 * i - 4)
+                        prior = prior_of(past.p, tau, shape, deviation)
+                        likely = self.evidence(past, at, z, v, beta, prior) - 0.5 * (np.log(tau) / 1.5) ** 2
+                        if beta > 0:
+                            likely -= 0.5 * (np.log(beta / past.p / 0.25) / 1.5) ** 2
+                        if likely > best:
+                            best = likely
+                            m, b = sums(at, z, past.examined, past.hits, v, beta, past.given)
+                            level = np.linalg.solve(m + np.diag(prior), b)
+                            chosen = Setting(past.p, beta, centre, deviation, prior, level)
+            # V of the second round, and for good, follows from the first round's theta.
+            found = chosen if not by_item else chosen._replace(level=found.level)
+        return found
+
+    def evidence(
+        self, past: Refit, at: Setting, z: Floats, v: Floats, beta: float, prior: Floats
+    ) -> float:
+        """log N(rates; 0, Z diag(1/prior) Z' + noise)."""
+        seen = past.examined > 0
+        rates = np.r_[past.hits[seen] / past.examined[seen], [look.y for look in past.given]]
+        noise = np.r_[v[seen] / past.examined[seen] + beta**2, [look.variance for look in past.given]]
+        rows = np.vstack([z[seen], *(standardised(at, look.x[None]) for look in past.given)])
+        covariance = (rows / prior) @ rows.T + np.diag(noise)
+        root = np.linalg.cholesky(covariance)
+        y = np.linalg.solve(root, rates)
+        return float(-np.log(np.diag(root)).sum() - 0.5 * y @ y)
+
+    def posterior(self) -> tuple[Floats, Floats]:
+        """M and B."""
+        z = standardised(self.at, self.features)
+        m, b = sums(self.at, z, self.examined, self.hits, variances(self.at, z), self.at.beta, self.given)
+        return m + np.diag(self.at.prior), b
+
+    def scores(self, noise: Floats, luck: Floats | None = None, features: Floats | None = None) -> Floats:
+        """A draw for each item. `luck` is each item's own share of it, without features."""
+        m, b = self.posterior()
+        upper = np.linalg.cholesky(m).T
+        theta = np.linalg.solve(m, b) + np.linalg.solve(upper, noise[: len(b)])
+        z = standardised(self.at, self.features)
+        f, v, beta2 = z @ theta, variances(self.at, z), self.at.beta**2
+        k = self.examined * beta2 / (v + self.examined * beta2)
+        u = noise[len(b)] if luck is None else (noise[len(b)] + luck) / np.sqrt(2)
+        rate = self.hits / np.maximum(self.examined, 1e-300)
+        own = k * (rate - f) + np.sqrt(beta2 * (1 - k)) * u
+        return own + (f if features is None else standardised(self.at, features) @ theta)
+
+    def estimate(self) -> tuple[Floats, Floats]:
+        """The mean and the variance of each item's attraction, by conditioning theta and b jointly on the rates."""
+        m, b = self.posterior()
+        z = standardised(self.at, self.features)
+        v, beta2 = variances(self.at, z), self.at.beta**2
+        k = self.examined * beta2 / (v + self.examined * beta2)
+        f = z @ np.linalg.solve(m, b)
+        widths = np.einsum("ij,ji->i", z, np.linalg.solve(m, z.T))
+        rate = self.hits / np.maximum(self.examined, 1e-300)
+        return f + k * (rate - f), (1 - k) ** 2 * widths + beta2 * (1 - k)
+
+
+def measured(features: Floats) -> tuple[Floats, Floats]:
+    deviation = features.std(axis=0)
+    return features.mean(axis=0), np.where(deviation > 1e-12 * np.abs(features.mean(axis=0)), deviation, 0.0)
+
+
+def standardised(at: Setting, x: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(at.deviation > 0, (x - at.centre) / at.deviation, 0.0)
+    return np.hstack([np.ones((len(x), 1)), z])
+
+
+def variances(at: Setting, z: Floats) -> Floats:
+    q = np.clip(z @ at.level, at.p / 4, 1 - at.p / 4)
+    return q * (1 - q)
+
+
+def prior_of(p: float, tau: float, shape: int, deviation: Floats) -> Floats:
+    share = np.where(deviation > 0, deviation**shape, 0.0)
+    share = np.where(deviation > 0, share / max(share.sum(), 1e-300), 1.0)
+    return np.r_[1 / (4 * p * p), 1 / (np.maximum(share, 1e-12) * (tau * p) ** 2)]
+
+
+def sums(
+    at: Setting, z: Floats, examined: Floats, hits: Floats, v: Floats, beta: float, given: list[Look]
+) -> tuple[Floats, Floats]:
+    weight = 1 / (v + examined * beta**2)
+    m, b = (z.T * (examined * weight)) @ z, z.T @ (hits * weight)
+    for look in given:
+        zx = standardised(at, look.x[None])[0]
+        m, b = m + np.outer(zx, zx) / look.variance, b + look.y / look.variance * zx
+    return m, b
+
+
+def ranked(scores: Floats, ties: NDArray[np.uint64], k: int) -> list[int]:
+    """The best k rows; of equal scores, but for rounding, the one with the larger tie hash."""
+    return sorted(range(len(scores)), key=lambda row: (-round(scores[row], 11), -int(ties[row])))[:k]
+

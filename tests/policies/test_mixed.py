@@ -1,0 +1,107 @@
+"""cascade-mixed equals a slow reference slate by slate, and its shortcuts change nothing."""
+
+import numpy as np
+import pytest
+from mixed_reference import MixedReference, ranked
+from numpy.typing import NDArray
+from sizes import size
+
+from firstclick.catalog.search_tree import scanning
+from firstclick.kernels.arrays import NO_LIMITS
+from firstclick.kernels.hashing import fill_normal, luck, mix
+from firstclick.kernels.mixed import DONE, P, STAGE
+from firstclick.testing import Driver, request
+
+K = 3
+Floats = NDArray[np.float64]
+
+
+def noise_of(driver: Driver, number: int) -> tuple[np.uint64, Floats]:
+    """The key and the noise under which the driver recommends."""
+    key = np.uint64(mix(driver._key, np.uint64(number)))
+    noise = np.empty(driver.policy.noise_size(driver.k, driver.catalog.features.shape[1]))
+    fill_normal(key, noise)
+    return key, noise
+
+
+def hashes(key: np.uint64, n_items: int) -> NDArray[np.uint64]:
+    """What orders ties, and gives items without features their luck."""
+    return np.array([mix(key, np.uint64(label)) for label in range(n_items)], np.uint64)
+
+
+def table(kind: str, n_items: int = 19) -> Floats:
+    draw = np.random.default_rng(5)
+    features = draw.normal(size=(n_items, 4)) * [1.0, 0.6, 0.3, 0.1] + [0.5, 0.0, 0.0, 2.0]
+    if kind == "unlike units":
+        features *= [1e4, 1.0, 1e-3, 40.0]
+    if kind == "copies":
+        features[:, 3] = features[:, 0]
+        features[5] = features[6]
+    if kind == "constant":
+        features[:, 2] = 7.0
+    return features[:, :0] if kind == "none" else features
+
+
+def attractions(features: Floats) -> Floats:
+    draw = np.random.default_rng(6)
+    explained = features @ draw.normal(size=features.shape[1]) if features.shape[1] else np.zeros(len(features))
+    mixed = explained / max(explained.std(), 1e-9) + draw.normal(size=len(features))
+    return np.asarray(0.3 / (1 + np.exp(-mixed)))
+
+
+@pytest.mark.parametrize("kind", ["like units", "unlike units", "copies", "constant", "none"])
+def test_slates_equal_those_of_the_reference(kind: str) -> None:
+    features = table(kind)
+    chances, draw = attractions(features), np.random.default_rng(7)
+    driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
+    steps = size(400, plain=60)
+    for step in range(steps):
+        key, noise = noise_of(driver, step)
+        ties = hashes(key, len(features))
+        own = np.array([luck(tie) for tie in ties]) if kind == "none" else None
+        slate = driver.recommend(step)
+        assert slate == ranked(reference.scores(noise, own), ties, K), step
+        clicks = (draw.random(K) < chances[slate]).astype(int)
+        examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
+        driver.learn(slate, [examined - 1] if clicks.any() else None)
+        reference.learn(slate, examined, clicks.tolist())
+    state = driver.state
+    assert state.refit[DONE] == sum(16 * 1.5**j * 1.25 <= state.totals[0] for j in range(40))
+    m, b = reference.posterior()
+    np.testing.assert_allclose(state.precision, m, rtol=1e-8, atol=1e-8 * np.abs(m).max())
+    np.testing.assert_allclose(state.factor.T @ state.factor, m, rtol=1e-8, atol=1e-8 * np.abs(m).max())
+    np.testing.assert_allclose(state.moment, b, rtol=1e-8, atol=1e-8 * np.abs(b).max())
+    means, variances = reference.estimate()
+    held = driver.estimate(list(range(len(features))))
+    np.testing.assert_allclose(held, [means, np.sqrt(variances)], rtol=1e-7, atol=1e-10)
+
+
+def test_features_of_requests_and_items_added_later_equal_the_reference() -> None:
+    features = table("unlike units", 23)
+    draw = np.random.default_rng(11)
+    driver, reference = Driver("cascade-mixed", features[:19], k=K), MixedReference(features[:19])
+    n_items = 19
+    for step in range(size(300, plain=50)):
+        if step == 30:
+            grown = driver.policy.grow(driver.state, 23)
+            driver, old = Driver("cascade-mixed", features, k=K), driver
+            driver.state, driver._key = grown, old._key
+            reference.add(features[19:])
+            n_items = 23
+        own = features[:n_items] * draw.uniform(0.5, 2, (n_items, 4)) if step % 3 == 0 else None
+        key, noise = noise_of(driver, step)
+        asked = NO_LIMITS if own is None else request(range(n_items))._replace(features=own)
+        slate = driver.recommend(step, asked)
+        assert slate == ranked(reference.scores(noise, features=own), hashes(key, n_items), K), step
+        clicks = (draw.random(K) < 0.3).astype(int)
+        examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
+        shown = None if own is None else np.ascontiguousarray(own[slate])
+        driver.learn(
+            slate,
+            [examined - 1] if clicks.any() else None,
+            request=NO_LIMITS if shown is None else NO_LIMITS._replace(features=shown),
+        )
+        reference.learn(slate, examined, clicks.tolist(), shown)
+    m, b = reference.posterior()
+    np.testing.assert_allclose(driver.state.precision, m, rtol=1e-7, atol=1e-8 * np.abs(m).max())
+    np.testing.assert_allclose(driver.state.moment, b, rtol=1e-7, atol=1e-8 * np.abs(b).max())
