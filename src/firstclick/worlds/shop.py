@@ -58,10 +58,10 @@ class Shop(WorldSpec):
     share `own` of the score's variance. The logarithm of attraction grows with the score, nearly in a line:
     with own = 0.4 features explain 60 % of its variance, and 41 % of the variance of attraction itself.
 
-    In every shop the median attraction is 0.3 %, the mean 0.6 %, and the best six items attract with 5 to
-    10 %. Shown together they get a click on 31 to 41 % of the pages, 34 % on average. This holds for 500 to
-    10,000 items. In a smaller catalog the mean is higher, because the best six are more of it; in a larger
-    one it is slightly lower.
+    In every shop of 1,000 to 3,000 items the median attraction is 0.3 %, the mean 0.6 %, and the best six
+    items attract with 5 to 10 %. Shown together, these get a click on 30 to 43 % of the pages, 35 % on
+    average. In a smaller catalog the mean is higher, because the best six are more of it; in a larger one it
+    may be slightly lower.
 
     With `units=scaled` numbers have mean 0 and variance 1, some after taking logarithms. With `units=raw`
     they are as a database has them, beside the 0/1 columns: price in cents, weight in grams, the year.
