@@ -98,6 +98,7 @@ def test_the_default_has_a_badge_and_is_named_in_headline_and_figures(results: R
     assert "my-plugin is the default: it has lost 41.0\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}1.5." in page.text
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
     assert all("my-plugin, the default " in label for label in labels)
+    assert page.text.count("the default") == 2 + 1 + 3  # badges, headline, ends of curves
     assert "the default" not in Page(report(results)).text
 
 
