@@ -29,7 +29,7 @@ class Column(NamedTuple):
     scaled: Callable[[Numbers], Numbers] = np.asarray
 
 
-# The first three are always there. From the fifth on they are there to be ignored.
+# The first three are always there. The last four have no effect: a policy has to find that out.
 COLUMNS = {
     "price in cents": Column(
         -0.5, lambda draw, n: np.ceil(draw.lognormal(8.0, 0.9, n)), scaled=np.log
@@ -58,7 +58,7 @@ class Shop(WorldSpec):
     share `own` of the score's variance. The logarithm of attraction grows with the score, nearly in a line:
     with own = 0.4 features explain 60 % of its variance, and 41 % of the variance of attraction itself.
 
-    In every shop of 1,000 to 3,000 items the median attraction is 0.3 %, the mean 0.6 %, and the best six
+    In every shop of 1,000 to 2,000 items the median attraction is 0.3 %, the mean 0.6 %, and the best six
     items attract with 5 to 10 %. Shown together, these get a click on 30 to 43 % of the pages, 35 % on
     average. In a smaller catalog the mean is higher, because the best six are more of it; in a larger one it
     may be slightly lower.
