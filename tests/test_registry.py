@@ -63,6 +63,7 @@ def test_our_policies_and_worlds_are_there_by_name_in_order():
         "logistic",
         "long-tail",
         "partly",
+        "shop",
         "switch",
         "topics",
         "types",

@@ -1,11 +1,13 @@
 """`firstclick demo`."""
 
 import json
+import runpy
 import sys
 
 import pytest
 
-from firstclick import Results
+from firstclick import Results, registry
+from firstclick.registry import DEFAULT_POLICY
 
 OUR_FILES = ["regret.png", "regret.svg", "report.html", "results.csv", "results.json"]
 SMALL = ("demo", "--steps", 30, "--runs", 2, "--jobs", 1)
@@ -14,13 +16,41 @@ SMALL = ("demo", "--steps", 30, "--runs", 2, "--jobs", 1)
 @pytest.fixture
 def few(monkeypatch) -> None:
     """Two policies instead of all: what is tested here does not depend on which."""
-    monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "USUAL_POLICIES", ("random", "cascade-ts"))
+    monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "POLICIES", ("random", "cascade-ts"))
+    monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "DEFAULT_POLICY", "cascade-ts")
+
+
+PAPER = ["cascade-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb", "ranked-lin-ts"]
+
+
+@pytest.mark.parametrize(
+    ("default", "others"), [(DEFAULT_POLICY, PAPER), ("top-rank", PAPER), ("cascade-lin-ts", PAPER[1:])]
+)
+def test_it_plays_the_default_then_those_of_the_paper_then_random_order_and_nobody_twice(
+    monkeypatch, default, others
+):
+    monkeypatch.setattr(registry, "DEFAULT_POLICY", default)
+    played = runpy.run_path(sys.modules["firstclick.cli.demo"].__file__)["POLICIES"]
+    assert list(played) == [default, *others, "random"]
+
+
+def test_it_says_everywhere_which_policy_is_the_default(run, folder, few):
+    seen = run(*SMALL)
+    assert [row.split()[:3] for row in seen.out.splitlines() if "default" in row] == [
+        ["cascade-ts,", "the", "default"]
+    ]
+    figure = (folder / "firstclick-demo/regret.svg").read_text()
+    assert "the default" in figure
+    page = (folder / "firstclick-demo/report.html").read_text()
+    assert "cascade-ts, the default, beside five policies of the paper" in page
+    assert "cascade-ts is the default: it has" in page
+    assert json.loads(run(*SMALL, "--json").out)["settings"]["default policy"] == "cascade-ts"
 
 
 def test_it_needs_nothing_and_leaves_a_report(run, folder, few):
     seen = run(*SMALL)
     assert seen.code == 0
-    assert sorted(row.split()[0] for row in seen.out.splitlines()[1:]) == ["cascade-ts", "random"]
+    assert sorted(row.split()[0] for row in seen.out.splitlines()[1:]) == ["cascade-ts,", "random"]
     assert seen.err == (
         "4,000 made-up users x 2,000 items, of which 256 compete for 4 places\n"
         "2 policies x 2 runs x 30 steps\n"

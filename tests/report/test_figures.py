@@ -130,6 +130,15 @@ def test_labels_are_pushed_apart_in_order_and_stay_inside() -> None:
     assert max(placed) <= 100
 
 
+def test_the_curve_of_the_default_says_so_and_looks_as_ever(results: Results) -> None:
+    plain, marked = (regret_figure(results, default=name).axes[0] for name in ("", "my-plugin"))
+    names = [text.get_text() for text in marked.texts]
+    assert [name for name in names if "default" in name] == ["my-plugin,\nthe default"]
+    colors = [[line.get_color() for line in axes.get_lines()] for axes in (plain, marked)]
+    assert colors[0] == colors[1]
+    assert not any("default" in text.get_text() for text in plain.texts)
+
+
 def test_many_long_names_make_the_figure_taller_and_none_overlaps(make_results: MakeResults) -> None:
     names = [f"cascade-lin-ts:sigma={sigma},prior=0.25" for sigma in range(1, 15)]
     figure = regret_figure(make_results({name: (float(place), 2.0) for place, name in enumerate(names)}))

@@ -89,6 +89,19 @@ def test_the_page_loads_nothing(results: Results) -> None:
     ) in page.attributes
 
 
+def test_the_default_has_a_badge_and_is_named_in_headline_and_figures(results: Results) -> None:
+    source = html_report(results, title="t", default="my-plugin")
+    # In the table, and over what it recommended in the end.
+    badges = re.findall(r'([\w-]+)</span></span> <span class="badge default">the default<', source)
+    assert badges == ["my-plugin"] * 2
+    page = Page(source)
+    assert "my-plugin is the default: it has lost 41.0\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}1.5." in page.text
+    labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert all("my-plugin, the default " in label for label in labels)
+    assert page.text.count("the default") == 2 + 1 + 3  # badges, headline, ends of curves
+    assert "the default" not in Page(report(results)).text
+
+
 def test_three_figures_with_labels_and_ids_of_their_own(results: Results) -> None:
     page = Page(report(results))
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]

@@ -16,9 +16,9 @@ from firstclick.rounding import compact, microseconds, percent, with_error
 MakeResults = Callable[..., Results]
 
 
-def printed(results: Results, width: int = 80) -> list[str]:
+def printed(results: Results, width: int = 80, default: str = "") -> list[str]:
     out = io.StringIO()
-    Console(file=out, width=width).print(results_table(results))
+    Console(file=out, width=width).print(results_table(results, default=default))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -31,6 +31,14 @@ def test_the_table_is_sorted_by_expected_regret(results: Results) -> None:
         "cascade-ucb1:radius=0.5 83.0 ± 1.7 84.0 ± 1.7 66.5% 3.9",
         "random 155.0 ± 2.9 156.0 ± 2.9 37.8% 3.9",
     ]
+
+
+def test_the_default_is_marked_and_no_other(results: Results) -> None:
+    rows = [" ".join(row.split()) for row in printed(results, default="my-plugin")]
+    assert [row for row in rows if "default" in row] == [
+        "my-plugin, the default 41.0 ± 1.5 42.0 ± 1.5 83.3% 3.9"
+    ]
+    assert not any("default" in row for row in printed(results, default="my-plug"))
 
 
 def test_it_fits_80_columns_with_long_labels_and_large_numbers(make_results: MakeResults) -> None:

@@ -19,7 +19,7 @@ from firstclick.cli.simulate import simulate
 from firstclick.cli.stores import audit, export, import_, log, relearn
 
 app = CommandLine(name="firstclick", help="Cascading bandits: learn what to recommend from the first click.")
-app.command(short_help="Play the usual policies on made-up data, write a report.")(demo)
+app.command(short_help="Play the default policy and those of the paper on made-up data.")(demo)
 app.command(short_help="Play policies in a world, or on your own data.")(simulate)
 app.command(short_help="Every policy in every stock world: the guide.")(compare)
 app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)

@@ -1,4 +1,4 @@
-"""`firstclick demo`: the usual policies side by side on a made-up feedback matrix."""
+"""`firstclick demo`: the default policy beside those of the paper, on a made-up feedback matrix."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,12 @@ from firstclick.cli.progress_bar import progress_bar
 from firstclick.cli.report_folder import check_output, hand_over
 from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.experiments import simulate
-from firstclick.registry import USUAL_POLICIES
+from firstclick.registry import DEFAULT_POLICY
+
+# The policies that the paper, Zong et al. 2016, plays or builds on.
+PAPER = ("cascade-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb", "ranked-lin-ts")
+# The default may be one of the others.
+POLICIES = tuple(dict.fromkeys((DEFAULT_POLICY, *PAPER, "random")))
 
 OWN_FOLDER = Path("firstclick-demo")
 
@@ -26,7 +31,7 @@ def demo(
     ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """Play the usual policies on a synthetic feedback matrix and write a report. Needs no data.
+    """Play the default policy beside those of the paper, and write a report. Needs no data.
 
     \b
     Example:
@@ -39,10 +44,10 @@ def demo(
         kept, k, rank = 256, 4, 20
         progress.opening = (
             f"{n_users:,} made-up users x {n_items:,} items, of which {kept} compete for {k} places\n"
-            f"{len(USUAL_POLICIES)} policies x {runs} runs x {steps:,} steps\n"
+            f"{len(POLICIES)} policies x {runs} runs x {steps:,} steps\n"
         )
         results = simulate(
-            list(USUAL_POLICIES),
+            list(POLICIES),
             FeedbackScenario(
                 feedback.matrix, rank=rank, n_items=kept, pick="popular", item_names=feedback.item_names
             ),
@@ -57,14 +62,17 @@ def demo(
                 "items": kept,
                 "pick": "popular",
                 "rank": rank,
+                "default policy": DEFAULT_POLICY,
             },
         )
     hand_over(
         results,
         folder,
         as_json=json,
+        default=DEFAULT_POLICY,
         title="Learning what to recommend from the first click",
-        subtitle=f"{len(results.results)} policies on a synthetic feedback matrix of {n_users:,} users "
-        f"and {n_items:,} items, of which the {kept} most attractive compete for {k} places",
+        subtitle=f"{DEFAULT_POLICY}, the default, beside five policies of the paper and random order. "
+        f"A synthetic feedback matrix of {n_users:,} users and {n_items:,} items, of which the {kept} most "
+        f"attractive compete for {k} places",
         command=f"firstclick demo --steps {steps} --runs {runs} --seed {seed}",
     )

@@ -29,7 +29,9 @@ def check_output(folder: Path | None, *, overwrite: bool) -> None:
         raise InvalidInput(f"--out {folder} holds {what} already; name a new folder, {way_out}")
 
 
-def write_output(results: Results, folder: Path, *, title: str, subtitle: str, command: str) -> None:
+def write_output(
+    results: Results, folder: Path, *, title: str, subtitle: str, command: str, default: str = ""
+) -> None:
     """Fill the folder with tables, figures and a report; all of them, or none and an error.
 
     Without the packages of a report the tables are written, and MissingExtra is raised.
@@ -45,10 +47,13 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
         try:
             from firstclick.report import regret_figure, save_figure, write_report
 
-            figure = regret_figure(results)
+            figure = regret_figure(results, default=default)
             for kind in ("svg", "png"):
                 save_figure(figure, draft / f"regret.{kind}")
-            write_report(results, draft / "report.html", title=title, subtitle=subtitle, command=command)
+            write_report(
+                results, draft / "report.html", title=title, subtitle=subtitle, command=command,
+                default=default,
+            )  # fmt: skip
         except MissingExtra as error:
             missing = error
         if draft.parent == folder:
@@ -69,9 +74,12 @@ def write_output(results: Results, folder: Path, *, title: str, subtitle: str, c
         raise missing
 
 
-def hand_over(results: Results, folder: Path | None, *, as_json: bool, **heading: str) -> None:
+def hand_over(
+    results: Results, folder: Path | None, *, as_json: bool, default: str = "", **heading: str
+) -> None:
     """The results on stdout, the report in its folder, and where it is on stderr.
 
+    The policy `default` is marked as the default in table, figure and report.
     What took long to compute is printed even where the folder cannot be written after all.
     """
     failure = told = None
@@ -79,7 +87,7 @@ def hand_over(results: Results, folder: Path | None, *, as_json: bool, **heading
         told = f"report: {folder / 'report.html'}"
         try:
             with talk.status("writing the report") if sys.stderr.isatty() else nullcontext():
-                write_output(results, folder, **heading)
+                write_output(results, folder, default=default, **heading)
         except MissingExtra as error:
             told = f"results: {folder} (no report: {error})"
         except WorkFailed as error:
@@ -91,7 +99,7 @@ def hand_over(results: Results, folder: Path | None, *, as_json: bool, **heading
     else:
         from firstclick.report import results_table
 
-        page().print(results_table(results))
+        page().print(results_table(results, default=default))
     if failure is not None:
         raise failure
     if told is not None:

@@ -101,6 +101,7 @@ def simulate(
       logistic:n_items=100,n_features=6,best=0.5,spread=4.0
       long-tail:n_items=10000,n_features=32,best=0.5,fading=0.8,tail=0.45
       partly:n_items=100,n_features=5,best=0.5,own=0.5
+      shop:n_items=1500,n_features=50,own=0.4,units=scaled
       switch:n_items=100,n_features=5,period=5000,thetas=4,best=0.5
       topics:n_items=100,topics=8,relevance=0,best=0.5
       types:n_items=100,n_features=5,types=4,best=0.5,told=places

@@ -12,6 +12,7 @@ from firstclick.experiments.results import PolicyResult, Results
 from firstclick.report.figures import check_choice
 from firstclick.report.grid import grid_figure
 from firstclick.report.panel import Curve, Plot, ceiling_for
+from firstclick.report.style import display_name
 
 # What may vary within an experiment, and how a title or a curve's end calls it.
 VARIED = {"n_items": "L", "rank": "d", "k": "K"}
@@ -19,14 +20,17 @@ VARIED = {"n_items": "L", "rank": "d", "k": "K"}
 UNSETTLED = 0.02
 
 
-def regret_figure(results: Results, *, measure: str = "expected_regret", scale: str = "linear") -> Figure:
+def regret_figure(
+    results: Results, *, measure: str = "expected_regret", scale: str = "linear", default: str = ""
+) -> Figure:
     """A figure of one measure against the step: the mean over runs, and a band of one standard error.
 
     `measure` is 'expected_regret', 'regret' or 'reward' (drawn as clicks per step, with the optimum).
     `scale` 'log' is logarithmic on both axes; where a curve is zero or negative the vertical one is
-    linear near zero. Every curve has its name at its end. One run has no band.
+    linear near zero. Every curve has its name at its end; that of the policy `default` says so. One run has
+    no band.
     """
-    return grid_figure([[_plot(results, measure, scale)]], row_titles=[""])
+    return grid_figure([[_plot(results, measure, scale, default)]], row_titles=[""])
 
 
 def caption(results: Results, *, measure: str = "expected_regret", scale: str = "linear") -> str:
@@ -82,10 +86,10 @@ def sweep_plot(comparison: Comparison, parameter: str, measure: str = "expected_
     return Plot(_name(comparison, [comparison]), tuple(curves), measure)
 
 
-def _plot(results: Results, measure: str, scale: str) -> Plot:
+def _plot(results: Results, measure: str, scale: str, default: str = "") -> Plot:
     check_choice("measure", measure, ("expected_regret", "regret", "reward"))
     check_choice("scale", scale, ("linear", "log"))
-    curves = _curves(results, measure)
+    curves = _curves(results, measure, default)
     if measure != "reward":
         return Plot("", curves, measure, log=scale == "log")
     settled = results.step >= (UNSETTLED * results.step[-1] if scale == "linear" else 0)
@@ -106,9 +110,15 @@ def _in_one(comparisons: Sequence[Comparison], measure: str) -> Plot:
     return Plot(group or comparisons[0].experiment.title, tuple(curves), measure)
 
 
-def _curves(results: Results, measure: str) -> tuple[Curve, ...]:
+def _curves(results: Results, measure: str, default: str = "") -> tuple[Curve, ...]:
     return tuple(
-        Curve(one.policy, one.policy, results.step, one.mean(measure), one.stderr(measure))
+        Curve(
+            display_name(one.policy, default),
+            one.policy,
+            results.step,
+            one.mean(measure),
+            one.stderr(measure),
+        )
         for one in results.results
     )
 

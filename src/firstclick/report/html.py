@@ -9,6 +9,7 @@ from firstclick.experiments.results import Results
 from firstclick.files.writing import write_whole
 from firstclick.report.comparisons import caption, regret_figure
 from firstclick.report.page import FigureBlock, LearnedBlock, Page, html_page
+from firstclick.report.style import display_name
 from firstclick.report.tables import results_block
 from firstclick.report.winner import final_with_error, headline, ranked
 from firstclick.rounding import whole
@@ -21,11 +22,13 @@ FIGURES = (
 
 
 def html_report(
-    results: Results, *, title: str, command: str | None = None, subtitle: str | None = None
-) -> str:
+    results: Results, *, title: str, command: str | None = None, subtitle: str | None = None,
+    default: str = "",
+) -> str:  # fmt: skip
     """The report as one HTML page: who won, the table, the figures, the slates, how to repeat it.
 
     It loads nothing from anywhere and runs no script. Same results on the same installation, same text.
+    The policy `default` is marked as the default.
     """
     order = ranked(results)
     known = ("k", "steps", "runs", "seed", "n_items")
@@ -41,10 +44,12 @@ def html_report(
                 "1 run" if results.runs == 1 else f"{whole(results.runs)} runs",
                 "1 policy" if len(order) == 1 else f"{len(order)} policies",
             ),
-            headline=headline(results).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"),
+            headline=headline(results, default=default).replace(
+                " ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
+            ),
             notes=results.notes,
             overview=results_block(results),
-            figures=tuple(_figure(results, *kind) for kind in FIGURES),
+            figures=tuple(_figure(results, *kind, default) for kind in FIGURES),
             learned=(
                 LearnedBlock(
                     "", results.k, results.optimal_items, {result.policy: result.shown for result in order}
@@ -53,22 +58,27 @@ def html_report(
             settings={name: _plain(value) for name, value in (sizes | dict(results.settings)).items()},
             versions=results.versions,
             command=command or "",
+            default=default,
         )
     )
 
 
 def write_report(
     results: Results, path: str | os.PathLike[str], *, title: str, command: str | None = None,
-    subtitle: str | None = None,
+    subtitle: str | None = None, default: str = "",
 ) -> Path:  # fmt: skip
     """Write `html_report` to a file; an older file is replaced whole. Returns the path."""
-    write_whole(path, html_report(results, title=title, command=command, subtitle=subtitle).encode())
+    page = html_report(results, title=title, command=command, subtitle=subtitle, default=default)
+    write_whole(path, page.encode())
     return Path(path)
 
 
-def _figure(results: Results, measure: str, scale: str, what: str) -> FigureBlock:
-    ends = "; ".join(f"{result.policy} {final_with_error(result, measure)}" for result in ranked(results))
-    figure = regret_figure(results, measure=measure, scale=scale)
+def _figure(results: Results, measure: str, scale: str, what: str, default: str) -> FigureBlock:
+    ends = "; ".join(
+        f"{display_name(result.policy, default)} {final_with_error(result, measure)}"
+        for result in ranked(results)
+    )
+    figure = regret_figure(results, measure=measure, scale=scale, default=default)
     said = caption(results, measure=measure, scale=scale)
     return FigureBlock("", "", figure, said, f"{what} after the last step: {ends}.")
 

@@ -75,7 +75,7 @@ class Page:
     `facts` are a few words each (mode, steps, runs); `headline` is the result in a sentence or two, and
     `overview` the same as a table; `summary` are sentences on what was run; `notes` are what a reader must
     know before believing a figure; `method` and `words` say how the claims were judged and what their words
-    were taken to mean.
+    were taken to mean. The policy `default` has a badge that says so.
     """
 
     title: str
@@ -95,6 +95,7 @@ class Page:
     settings: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
+    default: str = ""
 
 
 def html_page(content: Page) -> str:

@@ -77,6 +77,11 @@ def base_name(policy: str) -> str:
     return policy.partition(":")[0]
 
 
+def display_name(policy: str, default: str) -> str:
+    """A policy's label as tables and curves show it, which say of the default that it is the default."""
+    return f"{policy}, the default" if policy == default else policy
+
+
 @cache
 def family_looks(family: str) -> tuple[LineStyle, ...]:
     """The looks of a family: its three colours, each with several dashes. Looks with a name are left out."""

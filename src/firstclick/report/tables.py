@@ -10,6 +10,7 @@ from rich.text import Text
 from firstclick.data.describe import SLATE, Description, ItemShare
 from firstclick.experiments import Comparison
 from firstclick.experiments.results import PolicyResult, Results
+from firstclick.report.style import display_name
 from firstclick.report.winner import final_with_error, leaders, ranked
 from firstclick.rounding import microseconds, percent, rounded, whole
 
@@ -56,9 +57,12 @@ def results_block(results: Results) -> TableBlock:
     )
 
 
-def results_table(results: Results) -> Table:
-    """One row per policy, least expected regret first, those that lead in bold; fits 80 columns."""
-    return terminal_table(results_block(results))
+def results_table(results: Results, *, default: str = "") -> Table:
+    """One row per policy, least expected regret first, those that lead in bold; fits 80 columns.
+
+    The policy `default` is marked as the default.
+    """
+    return terminal_table(results_block(results), default=default)
 
 
 def share_of_best(result: PolicyResult) -> float:
@@ -126,8 +130,11 @@ def description_blocks(described: Description) -> Iterator[Table | str]:
         yield _names((heading, "items", "density"), groups[:LARGEST_GROUPS])
 
 
-def terminal_table(block: TableBlock, *, name_width: int | None = None) -> Table:
-    """The table for the terminal. Long words go to a second line, or are cut after `name_width`."""
+def terminal_table(block: TableBlock, *, name_width: int | None = None, default: str = "") -> Table:
+    """The table for the terminal. Long words go to a second line, or are cut after `name_width`.
+
+    The policy `default` is marked as the default in the first column.
+    """
     table = Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(block.columns)
     )
@@ -140,7 +147,8 @@ def terminal_table(block: TableBlock, *, name_width: int | None = None) -> Table
             table.add_column(heading, overflow="ellipsis", no_wrap=True, max_width=name_width)
     for row in block.rows:
         # Text, not markup: a label may hold brackets.
-        table.add_row(*map(Text, row), style="bold" if row[0] in block.bold else None)
+        shown = (display_name(row[0], default), *row[1:])
+        table.add_row(*map(Text, shown), style="bold" if row[0] in block.bold else None)
     return table
 
 

@@ -40,8 +40,8 @@ def final_with_error(result: PolicyResult, measure: str = "expected_regret") -> 
     return with_error(float(result.mean(measure)[-1]), float(result.stderr(measure)[-1]))
 
 
-def headline(results: Results) -> str:
-    """One to three plain sentences: the winner, if there is one, and what it left behind."""
+def headline(results: Results, *, default: str = "") -> str:
+    """A few plain sentences: the winner, if there is one, what it left behind, and the policy `default`."""
     order, lead = ranked(results), leaders(results)
     ahead = {result.policy for result in lead}
     behind = [result for result in order if result.policy not in ahead]
@@ -65,6 +65,11 @@ def headline(results: Results) -> str:
         sentences.append("The lead includes random: too few steps, or too much noise, to see any learning")
     if results.runs == 1 and len(order) > 1:
         sentences.append("One run cannot tell skill from luck: play several to be sure")
+    sentences += [
+        f"{result.policy} is the default: it has {_account(result, short=True)}"
+        for result in order
+        if result.policy == default
+    ]
     return ". ".join(sentences) + "."
 
 

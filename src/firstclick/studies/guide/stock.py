@@ -55,6 +55,10 @@ STOCK = (
         "Features explain half of the differences between items; the other half is an item's own.",
     ),
     StockWorld(
+        "shop", "shop:n_items=1500,n_features=50", 6,
+        "A shop's catalog: rare clicks, categories and prices as features, and a part that is an item's own.",
+    ),
+    StockWorld(
         "dependent-clicks", "linear:n_items=32,n_features=5,best=0.2,clicks=dcm/0.5", 4,
         "Users click several items and leave after half of the clicks: the model of Katariya et al. 2016.",
     ),
