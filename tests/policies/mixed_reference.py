@@ -38,6 +38,7 @@ class Setting(NamedTuple):
     beta: float
     centre: Floats
     deviation: Floats
+    in_units: Floats  # the deviation in a feature's natural unit
     prior: Floats
     level: Floats
 
@@ -52,7 +53,7 @@ class MixedReference:
         self.next = 16.0
         self.refit: Refit | None = None
         prior, level = np.r_[1.0, np.full(d, d / 0.3**2)], np.r_[0.5, np.zeros(d)]
-        self.at = Setting(0.3, 0.25 * 0.3, np.zeros(d), np.ones(d), prior, level)
+        self.at = Setting(0.3, 0.25 * 0.3, np.zeros(d), np.ones(d), np.ones(d), prior, level)
 
     def add(self, features: Floats) -> None:
         self.features = np.vstack([self.features, features])
@@ -63,8 +64,8 @@ class MixedReference:
         self, slate: Sequence[int], examined: int, clicks: Sequence[int], features: Floats | None = None
     ) -> None:
         if self.looks == 0:
-            centre, deviation = measured(self.features)
-            self.at = self.at._replace(centre=centre, deviation=deviation)
+            centre, deviation, in_units = measured(self.features)
+            self.at = self.at._replace(centre=centre, deviation=deviation, in_units=in_units)
         for position in range(examined):
             if features is not None:
                 x = features[position]
@@ -84,10 +85,10 @@ class MixedReference:
         elif self.refit is not None and self.looks >= 1.25 * self.refit.looks:
             self.at, self.refit = self.fitted(self.refit, *self.columns), None
 
-    def fitted(self, past: Refit, centre: Floats, deviation: Floats) -> Setting:
+    def fitted(self, past: Refit, centre: Floats, deviation: Floats, in_units: Floats) -> Setting:
         """What is most likely, with one variance for all items first, then with one for each."""
         d = self.features.shape[1]
-        at = Setting(past.p, 0.0, centre, deviation, np.empty(0), np.empty(0))
+        at = Setting(past.p, 0.0, centre, deviation, in_units, np.empty(0), np.empty(0))
         z = standardised(at, self.features[: len(past.examined)])
         found = at
         for by_item in (False, True):
@@ -95,10 +96,10 @@ class MixedReference:
             best = -np.inf
             for j in range(9):
                 beta = (0.0 if d and j == 0 else 2 ** (0.75 * j - 5)) * past.p
-                for shape in range(3 if d else 1):
+                for shape in range(4 if d else 1):
                     for i in range(12 if d else 1):
                         tau = 2 ** (0.75 * i - 4)
-                        prior = prior_of(past.p, tau, shape, deviation)
+                        prior = prior_of(at, tau, shape)
                         likely = self.evidence(past, at, z, v, beta, prior) - 0.5 * (np.log(tau) / 1.5) ** 2
                         if beta > 0:
                             likely -= 0.5 * (np.log(beta / past.p / 0.25) / 1.5) ** 2
@@ -106,7 +107,7 @@ class MixedReference:
                             best = likely
                             m, b = sums(at, z, past.examined, past.hits, v, beta, past.given)
                             level = np.linalg.solve(m + np.diag(prior), b)
-                            chosen = Setting(past.p, beta, centre, deviation, prior, level)
+                            chosen = at._replace(beta=beta, prior=prior, level=level)
             # V of the second round, and for good, follows from the first round's theta.
             found = chosen if not by_item else chosen._replace(level=found.level)
         return found
@@ -131,14 +132,18 @@ class MixedReference:
         return m + np.diag(self.at.prior), b
 
     def scores(self, noise: Floats, luck: Floats | None = None, features: Floats | None = None) -> Floats:
-        """A draw for each item. `luck` is each item's own share of it, without features."""
+        """The mean of each item or a draw, whichever is larger. `luck` is an item's own share of it, without features."""
         m, b = self.posterior()
         upper = np.linalg.cholesky(m).T
-        theta = np.linalg.solve(m, b) + np.linalg.solve(upper, noise[: len(b)])
+        mean = np.linalg.solve(m, b)
+        u = noise[len(b)] if luck is None else (noise[len(b)] + luck) / np.sqrt(2)
+        drawn = self.score(mean + np.linalg.solve(upper, noise[: len(b)]), u, features)
+        return np.maximum(self.score(mean, 0.0, features), drawn)
+
+    def score(self, theta: Floats, u: Floats | float, features: Floats | None) -> Floats:
         z = standardised(self.at, self.features)
         f, v, beta2 = z @ theta, variances(self.at, z), self.at.beta**2
         k = self.examined * beta2 / (v + self.examined * beta2)
-        u = noise[len(b)] if luck is None else (noise[len(b)] + luck) / np.sqrt(2)
         rate = self.hits / np.maximum(self.examined, 1e-300)
         own = k * (rate - f) + np.sqrt(beta2 * (1 - k)) * u
         return own + (f if features is None else standardised(self.at, features) @ theta)
@@ -155,9 +160,12 @@ class MixedReference:
         return f + k * (rate - f), (1 - k) ** 2 * widths + beta2 * (1 - k)
 
 
-def measured(features: Floats) -> tuple[Floats, Floats]:
-    deviation = features.std(axis=0)
-    return features.mean(axis=0), np.where(deviation > 1e-12 * np.abs(features.mean(axis=0)), deviation, 0.0)
+def measured(features: Floats) -> tuple[Floats, Floats, Floats]:
+    centre, deviation = features.mean(axis=0), features.std(axis=0)
+    deviation = np.where(deviation > 1e-12 * np.abs(centre), deviation, 0.0)
+    two_values = np.array([len(np.unique(column)) == 2 for column in features.T], bool)
+    step = np.ptp(features, axis=0)
+    return centre, deviation, np.where(two_values, deviation / np.where(two_values, step, 1.0), 1.0)
 
 
 def standardised(at: Setting, x: Floats) -> Floats:
@@ -171,8 +179,10 @@ def variances(at: Setting, z: Floats) -> Floats:
     return q * (1 - q)
 
 
-def prior_of(p: float, tau: float, shape: int, deviation: Floats) -> Floats:
-    share = np.where(deviation > 0, deviation**shape, 0.0)
+def prior_of(at: Setting, tau: float, shape: int) -> Floats:
+    p, deviation = at.p, at.deviation
+    share = (at.in_units**2, np.ones(len(deviation)), deviation, deviation**2)[shape]
+    share = np.where(deviation > 0, share, 0.0)
     share = np.where(deviation > 0, share / max(share.sum(), 1e-300), 1.0)
     return np.r_[1 / (4 * p * p), 1 / (np.maximum(share, 1e-12) * (tau * p) ** 2)]
 

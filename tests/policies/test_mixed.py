@@ -39,6 +39,9 @@ def table(kind: str, n_items: int = 19) -> Floats:
         features[5] = features[6]
     if kind == "constant":
         features[:, 2] = 7.0
+    if kind == "categories":
+        features[:, 1:] = draw.random((n_items, 3)) < [0.5, 0.2, 0.1]
+        features[3, 1:] = 1.0
     return features[:, :0] if kind == "none" else features
 
 
@@ -49,7 +52,7 @@ def attractions(features: Floats) -> Floats:
     return np.asarray(0.3 / (1 + np.exp(-mixed)))
 
 
-@pytest.mark.parametrize("kind", ["like units", "unlike units", "copies", "constant", "none"])
+@pytest.mark.parametrize("kind", ["like units", "unlike units", "copies", "constant", "categories", "none"])
 def test_slates_equal_those_of_the_reference(kind: str) -> None:
     features = table(kind)
     chances, draw = attractions(features), np.random.default_rng(7)

@@ -26,7 +26,7 @@ FIRST_REFIT, GROWTH = 16.0, 1.5  # looks before the first refit, and how many ti
 DELAY = 0.25  # A refit begun at so many looks takes effect after this share of them more.
 
 # The grid. tau and beta are in units of p, the mean click rate; the first beta is no own part at all.
-TAUS, BETAS, SHAPES = 12, 9, 3
+TAUS, BETAS, SHAPES = 12, 9, 4
 FITS = 2 * BETAS  # passes over the items: each beta with one variance for all items, then with one for each
 
 # Catalogs larger than this are sampled for the mean and the variance of their columns.
@@ -52,7 +52,7 @@ class MixedState(NamedTuple):
     precision: NDArray[np.float64]  # M, D x D
     moment: NDArray[np.float64]  # B
     factor: NDArray[np.float64]  # R with R'R = M
-    columns: NDArray[np.float64]  # 2 x features: the mean of each and 1 over its standard deviation, 0 if that is 0
+    columns: NDArray[np.float64]  # 3 x features: mean; 1 over the standard deviation, 0 if that is 0; `measure_columns`
     prior: NDArray[np.float64]  # lambda
     level: NDArray[np.float64]  # the theta by which V follows from features
     scale: NDArray[np.float64]  # p, and the square of beta
@@ -93,7 +93,7 @@ def blank_state(n_items: int, n_features: int) -> MixedState:
         precision=np.diag(prior),
         moment=np.zeros(size),
         factor=np.diag(np.sqrt(prior)),
-        columns=np.stack([np.zeros(n_features), np.ones(n_features)]),
+        columns=np.stack([np.zeros(n_features), np.ones(n_features), np.ones(n_features)]),
         prior=prior,
         level=level,
         scale=np.array([p, (0.25 * p) ** 2]),
@@ -105,7 +105,7 @@ def blank_state(n_items: int, n_features: int) -> MixedState:
         past_given_moment=np.zeros(size),
         refit=refit,
         evidence=np.zeros(2),
-        next_columns=np.zeros((2, n_features)),
+        next_columns=np.zeros((3, n_features)),
         next_prior=np.zeros(size),
         next_level=np.zeros(size),
         next_precision=np.zeros((size, size)),
@@ -234,14 +234,20 @@ def _add_square_to(matrix, z, weight):  # type: ignore[no-untyped-def]
 
 @kernel
 def measure_columns(features, columns):  # type: ignore[no-untyped-def]
-    """The mean of each feature, and 1 over its standard deviation: of a sample, if there are many items."""
+    """The mean of each feature, 1 over its standard deviation, and that in the feature's natural unit: for a feature of two
+    values, such as 0 and 1, the step between them, else the standard deviation itself. Of a sample, if there are many items.
+    """
     n_rows, d = features.shape
     every = (n_rows + COLUMN_SAMPLE - 1) // COLUMN_SAMPLE
     for j in range(d):
         total, size, count = 0.0, 0.0, 0
+        smallest, largest, between = inf, -inf, False
         for row in range(0, n_rows, every):
             total += features[row, j]
             count += 1
+            smallest, largest = min(smallest, features[row, j]), max(largest, features[row, j])
+        for row in range(0, n_rows, every):
+            between = between or smallest < features[row, j] < largest
         centre = total / count
         total = 0.0
         for row in range(0, n_rows, every):
@@ -254,6 +260,7 @@ def measure_columns(features, columns):  # type: ignore[no-untyped-def]
         columns[0, j] = centre
         # What differs by no more than rounding does not differ.
         columns[1, j] = 1.0 / deviation if deviation > 1e-12 * abs(centre) and deviation > 1e-290 else 0.0
+        columns[2, j] = 1.0 if between else deviation / (largest - smallest) if largest > smallest else 1.0
 
 
 @kernel
@@ -410,8 +417,6 @@ def _tau(point):  # type: ignore[no-untyped-def]
 def _set_prior(state, prior, tau, shape):  # type: ignore[no-untyped-def]
     """lambda, for tau in units of p: what features explain has this standard deviation in all.
 
-    A feature's share of it is the same for all (shape 0), or grows with its standard deviation in the catalog (1), or
-    with its variance (2): then features mean what they are, and their scale says which matter.
     """
     p, columns = state.refit[NEXT_P], state.next_columns
     largest, total = 0.0, 0.0
@@ -419,12 +424,23 @@ def _set_prior(state, prior, tau, shape):  # type: ignore[no-untyped-def]
         if columns[1, j] > 0.0:
             largest = max(largest, 1.0 / columns[1, j])
     for j in range(columns.shape[1]):
-        if columns[1, j] > 0.0:
-            total += (1.0 / columns[1, j] / largest) ** shape
+        total += _share(columns, j, shape, largest)
     prior[0] = 1.0 / (4.0 * p * p)
     for j in range(columns.shape[1]):
-        share = (1.0 / columns[1, j] / largest) ** shape / total if columns[1, j] > 0.0 else 1.0
+        share = _share(columns, j, shape, largest) / total if columns[1, j] > 0.0 else 1.0
         prior[j + 1] = 1.0 / (max(share, 1e-12) * (tau * p) ** 2)
+
+
+@kernel
+def _share(columns, j, shape, largest):  # type: ignore[no-untyped-def]
+    """What feature j explains beside others, before anything is known: it grows with its variance in natural units, so that a
+    rare category explains little (shape 0); is the same for all (1); or grows with its standard deviation (2) or its variance
+    (3) as given: then the scale of features says which matter."""
+    if columns[1, j] == 0.0:
+        return 0.0
+    if shape == 0:
+        return columns[2, j] ** 2
+    return (1.0 / columns[1, j] / largest) ** (shape - 1)
 
 
 @kernel
@@ -498,7 +514,8 @@ def _finish(state):  # type: ignore[no-untyped-def]
     refit[DONE] += 1.0
     state.scale[P], state.scale[BETA2] = refit[NEXT_P], refit[BETA]
     for j in range(size - 1):
-        state.columns[0, j], state.columns[1, j] = state.next_columns[0, j], state.next_columns[1, j]
+        for line in range(len(state.columns)):
+            state.columns[line, j] = state.next_columns[line, j]
     for i in range(size):
         state.prior[i], state.level[i] = state.next_prior[i], state.next_level[i]
         state.moment[i] = state.next_moment[i]
