@@ -16,6 +16,9 @@ T = TypeVar("T", bound=Declared)
 PLUGINS = "firstclick.plugins"
 RESEARCH = "firstclick.policies.research"
 
+# The policy for who names none.
+DEFAULT_POLICY = "cascade-ts"
+
 # Who plays where nobody is named: the policies of the paper, and those it is fair to compare them with.
 USUAL_POLICIES = (
     "cascade-lin-ts", "cascade-lin-ucb", "ranked-lin-ts", "cascade-ts", "cascade-kl-ucb", "cascade-ucb1",

@@ -308,7 +308,7 @@ def test_a_wrong_number_is_refused_before_a_large_file_is_read(run, files, monke
     def read(*_, **__):
         pytest.fail("the file is read")
 
-    monkeypatch.setattr(sys.modules["firstclick.cli.simulate"], "read_interactions", read)
+    monkeypatch.setattr(sys.modules["firstclick.cli.interaction_file"], "read_interactions", read)
     for option in ("--k", "--steps", "--runs", "--rank", "--items"):
         refused(run, files, [*CSV, option, 0], f"{option} must be at least 1, got 0")
 
