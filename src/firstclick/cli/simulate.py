@@ -14,7 +14,7 @@ from typer import Option
 
 from firstclick.cli import interaction_file
 from firstclick.cli.experiments import Jobs
-from firstclick.cli.options import choice, count, given, processes
+from firstclick.cli.options import choice, count, given, processes, refuse
 from firstclick.cli.progress_bar import ProgressBar, progress_bar
 from firstclick.cli.report_folder import check_output, hand_over
 from firstclick.data import FeedbackScenario, feedback_matrix, read_features
@@ -113,9 +113,9 @@ def simulate(
     )
     _check_places(world, interactions, features)
     if interactions is None:
-        _refuse({**columns, **cut}, "--interactions")
-        _refuse({} if features else text, "--interactions or --features")
-    _refuse({} if folder else given(overwrite=overwrite), "--out")
+        refuse({**columns, **cut}, "--interactions")
+        refuse({} if features else text, "--interactions or --features")
+    refuse({} if folder else given(overwrite=overwrite), "--out")
     # Here already, because reading a large file takes a minute.
     interaction_file.check_above(above)
     for name, value in given(k=k, steps=steps, runs=runs, rank=rank, n_items=n_items).items():
@@ -156,12 +156,6 @@ def _check_places(world: str | None, interactions: Path | None, features: Path |
         raise InvalidInput("--world and --interactions exclude each other; give one of them")
     if interactions is not None and features is not None:
         raise InvalidInput("--features goes with --world; with --interactions use --rank")
-
-
-def _refuse(ignored: Mapping[str, Any], wanted: str) -> None:
-    """Refuse options that would be ignored without another one."""
-    for name in ignored:
-        raise InvalidInput(f"goes with {wanted}", name)
 
 
 def _kind_of(world: str) -> WorldSpec:

@@ -97,6 +97,8 @@ class DataWorld:
         }
 
 
+# Users and films of MovieLens 1M: other editions can be read in its place, but are not these worlds.
+MOVIELENS_1M = 6_040, 3_706
 _RATINGS = "--interactions ml-1m/ratings.dat --value-column 2 --above 3"
 
 MOVIELENS = (

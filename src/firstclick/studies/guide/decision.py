@@ -7,12 +7,12 @@ from firstclick.report.tables import TableBlock
 from firstclick.rounding import rounded, whole, with_error
 from firstclick.studies.guide.data_worlds import LIMITS, DataWorld
 from firstclick.studies.guide.families import FLOOR
-from firstclick.studies.guide.page import guide_table
+from firstclick.studies.guide.page import guide_table, markdown, sweep_section
 from firstclick.studies.guide.standings import INTERVAL, Line, half_width
 
 HOW_TO_READ = (
-    "Regret: clicks lost to the best slate, mean of {runs} runs and its standard error. Last column: how many "
-    "more than the default policy lost, run by run, with a {interval:.0f} % interval."
+    "Regret: clicks lost to the best slate, mean of {runs} runs and its standard error. Last column: how "
+    "many more than the default policy, compared run by run, with a {interval:.0f} % interval."
 )
 # The chance that the answer leaves the default policy for one that is no better, if no policy is.
 CHANCE = 0.05
@@ -69,21 +69,13 @@ def decision_block(lines: Sequence[Line]) -> TableBlock:
     )
 
 
-def decision_page(lines: Sequence[Line], world: DataWorld, sweep: TableBlock | None = None) -> str:
+def decision_page(lines: Sequence[Line], world: DataWorld, sweep: Sequence[Line] = ()) -> str:
     """guide.md for a file of who liked what: the answer, its table, and what such a file cannot tell."""
     text = [f"# Which policy for {world.name}?", "", answer(lines), "", *markdown(decision_block(lines)), ""]
     text += [HOW_TO_READ.format(runs=lines[0].runs, interval=100 * INTERVAL), ""]
-    if sweep is not None:
-        text += ["## How many items to show", "", *markdown(sweep), ""]
+    text += sweep_section(sweep)
     text += ["## What this file cannot tell", "", *(f"- {limit}" for limit in LIMITS), ""]
     return "\n".join([*text, "## The table of the guide", "", *guide_table(lines, [world])])
-
-
-def markdown(block: TableBlock) -> list[str]:
-    """The table for a page of Markdown."""
-    rules = ["---" if place < block.words else "--:" for place in range(len(block.columns))]
-    rows = [block.columns, rules, *block.rows]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
 
 
 def _clearly_less(line: Line, compared: int) -> bool:

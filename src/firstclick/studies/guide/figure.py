@@ -11,8 +11,8 @@ from matplotlib.patches import Rectangle
 from firstclick.report.figures import INK, look
 from firstclick.report.labels import text_width
 from firstclick.studies.guide.families import class_of
-from firstclick.studies.guide.page import by_cell, policies_by_family, share_in_words, summaries_shown
-from firstclick.studies.guide.standings import Line, worlds_in
+from firstclick.studies.guide.page import policies_by_family, share_in_words, summaries_shown
+from firstclick.studies.guide.standings import Line, by_cell, worlds_in
 from firstclick.studies.guide.summary import Summary, times
 
 # In points.

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from firstclick.registry import is_research
+from firstclick.registry import DEFAULT_POLICY, is_research
 from firstclick.report.tables import TableBlock, terminal_table
 from firstclick.rounding import MISSING, with_error
 from firstclick.studies.guide.data_worlds import DataWorld
 from firstclick.studies.guide.families import FLOOR, class_of, family_of, in_order
-from firstclick.studies.guide.standings import Line, worlds_in
+from firstclick.studies.guide.standings import Line, by_cell, worlds_in
 from firstclick.studies.guide.summary import LEAST, REFERENCES, Summary, summaries, times
+from firstclick.studies.guide.sweep import sweep_block
 from firstclick.studies.guide.worlds import NAMED, GuideWorld
 
 SUMMARY = "times the best reference"
@@ -28,11 +29,6 @@ def policies_by_family(lines: Sequence[Line]) -> dict[str, list[str]]:
     return families
 
 
-def by_cell(lines: Sequence[Line]) -> dict[tuple[str, str], Line]:
-    """The line of each policy and world."""
-    return {(line.learner, line.world): line for line in lines}
-
-
 def share_in_words(line: Line) -> str:
     """'7': percent of what random order loses, one digit more below ten."""
     percent = 100 * line.share_of_random
@@ -41,12 +37,28 @@ def share_in_words(line: Line) -> str:
     return f"{percent:.1f}".replace("-", "−") if abs(percent) < 9.95 else f"{percent:.0f}".replace("-", "−")
 
 
-def guide_page(lines: Sequence[Line], *, everything: bool = False) -> str:
+def guide_page(lines: Sequence[Line], sweep: Sequence[Line] = (), *, everything: bool = False) -> str:
     """guide.md: the core in a table, and everything in an appendix; or everything in one table."""
-    text = ["# Every policy in every world", ""]
-    if everything:
-        return "\n".join([*text, *guide_table(lines)])
-    return "\n".join([*text, *guide_table(core_of(lines)), "## Appendix: all policies", "", *appendix(lines)])
+    text = ["# Every policy in every world", "", *guide_table(lines if everything else core_of(lines))]
+    text += sweep_section(sweep)
+    if not everything:
+        text += ["## Appendix: all policies", "", *appendix(lines)]
+    return "\n".join(text)
+
+
+def sweep_section(sweep: Sequence[Line]) -> list[str]:
+    """The default policy with slates of other sizes, if it was played with them."""
+    if not sweep:
+        return []
+    about = f"`{DEFAULT_POLICY}` with slates of k items, beside random order."
+    return ["## How many items to show", "", about, "", *markdown(sweep_block(sweep)), ""]
+
+
+def markdown(block: TableBlock) -> list[str]:
+    """The table for a page of Markdown."""
+    rules = ["---" if place < block.words else "--:" for place in range(len(block.columns))]
+    rows = [block.columns, rules, *block.rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
 
 
 def core_of(lines: Sequence[Line]) -> list[Line]:

@@ -137,3 +137,8 @@ def _value(kind: type, text: str) -> Any:
 def worlds_in(lines: Sequence[Line]) -> list[str]:
     """The names of the worlds of these lines, in the order in which they were played."""
     return list(dict.fromkeys(line.world for line in lines))
+
+
+def by_cell(lines: Sequence[Line]) -> dict[tuple[str, str], Line]:
+    """The line of each policy and world."""
+    return {(line.learner, line.world): line for line in lines}
