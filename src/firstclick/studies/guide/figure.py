@@ -31,7 +31,7 @@ OWN = "#d55e00"
 
 HEADING = "What each policy loses, in percent of what random order loses"
 # Over the two columns of the summary.
-MEAN, WORST = "mean, times best reference", "worst, and its world"
+MEAN, WORST = "× best reference", "worst world"
 BOX = 20.0
 # Colour, frame, words and weight of the letters.
 LEGEND = (
