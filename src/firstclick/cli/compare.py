@@ -124,15 +124,17 @@ def compare(
     for name, value in {"steps": steps, "runs": runs, **cut}.items():
         whole_number(name, value, at_least=1)
     named: Sequence[GuideWorld] = ()
+    note = ""
     if interactions is None:
         refuse({**columns, **cut}, "--interactions")
-        named, data = _named(world or (), data, sweep_k)
+        named, data, note = _named(world or (), data, sweep_k)
         policies = policies_named(policy or ())
     else:
         _check_alone(world, data)
         interaction_file.check_above(above)
         policies = _against_default(policy or REFERENCES)
     with at_work(out, engine, jobs) as (runner, progress):
+        progress.opening = note
         file = None if interactions is None else _world_of(interactions, columns, cut, progress)
         worlds = _with_data(named, data, progress) if file is None else [file]
 
@@ -195,8 +197,9 @@ def _print_tables(lines: Sequence[Line], file: DataWorld | None, sweep: Sequence
 
 def _named(
     names: Sequence[str], data: Path | None, sweep_k: bool
-) -> tuple[Sequence[GuideWorld], Path | None]:
-    """The worlds, and where the data of MovieLens is. Its worlds are left out if nobody asks for them."""
+) -> tuple[Sequence[GuideWorld], Path | None, str]:
+    """The worlds, and where the data of MovieLens is; or a note that its worlds are left out."""
+    note = ""
     worlds = worlds_named(names)
     of_data = [world.name for world in worlds if isinstance(world, DataWorld)]
     source = make_source("movielens")
@@ -211,12 +214,12 @@ def _named(
         except InvalidInput:
             raise InvalidInput(f"{of_data[0]} needs MovieLens 1M; {GET_IT}") from None
     elif of_data:
-        talk.print(f"note: {', '.join(of_data)} are left out, which need MovieLens 1M; {GET_IT}")
+        note = f"note: {', '.join(of_data)} are left out, because they need MovieLens 1M; {GET_IT}\n"
         worlds = tuple(world for world in worlds if not isinstance(world, DataWorld))
         of_data = []
     if sweep_k and not of_data:
         raise InvalidInput("goes with worlds of data: --interactions, or those of MovieLens", "sweep_k")
-    return worlds, data
+    return worlds, data, note
 
 
 def _with_data(

@@ -40,9 +40,10 @@ def lines():
 def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_marked(lines):
     page = guide_page(lines, everything=True)
     assert " | few-items | topics-and-more |" in page
-    assert " | **10**° | 50 |" in page
-    assert " | – | **−1.8** |" in page
-    assert " | 100 | 100 |" in page
+    rows = {row.split("`")[1]: row.split(" | ")[2:] for row in page.splitlines() if row.startswith("| `")}
+    assert rows["cascade-kl-ucb"] == ["**10**°", "50 |"]
+    assert rows["cascade-lin-ts"] == ["–", "**−1.8** |"]
+    assert rows["random"] == ["100", "100 |"]
     assert "Regret after 50 steps" in page
     assert "mean of 2 runs" in page
     order = [page.index(f"| `{name}`") for name in ("cascade-kl-ucb", "cascade-lin-ts", "top-rank", "random")]
@@ -53,7 +54,7 @@ def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_mar
 def test_research_policies_stand_in_the_appendix_with_what_is_to_be_said_of_them(lines):
     main, appendix = guide_page(lines).split("## Appendix: all policies\n")
     assert "top-rank" not in main
-    assert " in topics-and-more | 37 |" in appendix
+    assert "| `top-rank` | " in appendix
     assert "- `top-rank:horizon=50`" in appendix
     assert main.count("| `cascade-kl-ucb` |") == appendix.count("| `cascade-kl-ucb` |") == 1
     assert "need features" in main
