@@ -102,6 +102,7 @@ def test_other_contents_under_the_same_name_are_another_call(run, ratings):
 
 def test_a_file_is_played_as_simulate_plays_it(run, ratings):
     seen = run(*FILE, "--runs", 2, "--items", 6, "--rank", 3, "--seed", 4, "--json")
+    assert any(line.startswith(("Take ", "The runs cannot tell: ")) for line in seen.err.splitlines())
     line = next(one for one in json.loads(seen.out) if one["learner"] == "cascade-ts")
     same = run(
         "simulate", "--interactions", "ratings.dat", "--value-column", 2, "--above", 3, "--k", 2,

@@ -110,6 +110,7 @@ def compare(
     # Here already: not after playing for minutes.
     with needed_by("the guide"):
         from firstclick.report.figures import save_figure
+        from firstclick.studies.guide.decision import answer
         from firstclick.studies.guide.figure import guide_figure
         from firstclick.studies.guide.sweep import FOLDER, swept
 
@@ -161,6 +162,8 @@ def compare(
     else:
         _print_tables(lines, file, sweep)
     if file is not None:
+        if json:
+            talk.print(answer(lines))
         talk.print(f"what {file.name} cannot tell:")
         for limit in LIMITS:
             talk.print(f"- {limit}")
@@ -173,9 +176,9 @@ def _page_of(
     from firstclick.studies.guide.decision import decision_page
     from firstclick.studies.guide.page import guide_page
 
-    return (
-        guide_page(lines, sweep, everything=everything) if file is None else decision_page(lines, file, sweep)
-    )
+    if file is not None:
+        return decision_page(lines, file, sweep)
+    return guide_page(lines, sweep, everything=everything)
 
 
 def _print_tables(lines: Sequence[Line], file: DataWorld | None, sweep: Sequence[Line]) -> None:

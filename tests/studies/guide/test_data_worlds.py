@@ -77,8 +77,8 @@ def test_its_regret_is_that_of_simulate_on_the_same_data(whole):
     for name in NAMES:
         regret = alone[name].expected_regret[:, -1]
         assert lines[name].expected_regret == pytest.approx(regret.mean(), rel=1e-5)
-        assert lines[name].worst == pytest.approx(regret.max(), rel=1e-5)
-        assert lines[name].clicks == pytest.approx(alone[name].reward[:, -1].mean() / 60, rel=1e-5)
+        assert lines[name].worst_run == pytest.approx(regret.max(), rel=1e-5)
+        assert lines[name].clicks_per_step == pytest.approx(alone[name].reward[:, -1].mean() / 60, rel=1e-5)
 
 
 def test_an_interrupted_folder_goes_on_in_several_processes_and_ends_the_same(whole, tmp_path):
@@ -174,7 +174,7 @@ def test_a_world_in_which_random_order_loses_nothing_has_no_shares():
     (one,) = contenders([make_policy("random")], played, 50, 1)
     (line,) = lines_of([replace(one, regret=np.zeros(2), clicks=np.full(2, 50.0))], 50)
     assert np.isnan(line.share_of_random)
-    assert line.clicks == 1
+    assert line.clicks_per_step == 1
 
 
 def test_movielens_1m_is_what_simulate_plays_with_the_same_options(movielens_1m):

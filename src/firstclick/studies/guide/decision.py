@@ -41,7 +41,7 @@ def answer(lines: Sequence[Line]) -> str:
     if default is None or best is default:
         return f"Take {best.learner}: it {lost}; {tied or 'all others lost clearly more.'}"
     fewer = (
-        f"{_plain(-best.more)} fewer than {DEFAULT_POLICY}, the default (90 % interval: "
+        f"{_plain(-best.more_than_default)} fewer than {DEFAULT_POLICY}, the default (90 % interval: "
         f"{_plain(-best.more_high)} to {_plain(-best.more_low)})"
     )
     if not _clearly_less(best, len(learned) - 1):
@@ -50,8 +50,8 @@ def answer(lines: Sequence[Line]) -> str:
     text = [f"Take {best.learner}: it {lost}, {fewer}."]
     if tied:
         text.append(tied)
-    if best.worst > default.worst:
-        its, other = _plain(best.worst), _plain(default.worst)
+    if best.worst_run > default.worst_run:
+        its, other = _plain(best.worst_run), _plain(default.worst_run)
         text.append(f"But its worst run lost {its}, that of the default {other}.")
     return " ".join(text)
 
@@ -63,7 +63,8 @@ def decision_block(lines: Sequence[Line]) -> TableBlock:
         "",
         ("policy", "regret", "90th pct.", "worst run", f"more than {DEFAULT_POLICY} (90 %)"),
         tuple(
-            (line.learner, _lost(line), _plain(line.p90), _plain(line.worst), _more(line)) for line in played
+            (line.learner, _lost(line), _plain(line.p90), _plain(line.worst_run), _more(line))
+            for line in played
         ),
         bold=frozenset(line.learner for line in played if line.leads),
     )
@@ -80,15 +81,15 @@ def decision_page(lines: Sequence[Line], world: DataWorld, sweep: Sequence[Line]
 
 def _clearly_less(line: Line, compared: int) -> bool:
     """Whether it loses less than the default, being the best of so many that are compared with that."""
-    stderr = (line.more_high - line.more) / half_width(1.0, line.runs, (1 - INTERVAL) / 2)
-    return line.more < -half_width(stderr, line.runs, CHANCE / compared)
+    stderr = (line.more_high - line.more_than_default) / half_width(1.0, line.runs, (1 - INTERVAL) / 2)
+    return line.more_than_default < -half_width(stderr, line.runs, CHANCE / compared)
 
 
 def _more(line: Line) -> str:
     """'−120 (−180 to −60)'."""
     if line.more_low != line.more_low:
-        return _plain(line.more)
-    return f"{_plain(line.more)} ({_plain(line.more_low)} to {_plain(line.more_high)})"
+        return _plain(line.more_than_default)
+    return f"{_plain(line.more_than_default)} ({_plain(line.more_low)} to {_plain(line.more_high)})"
 
 
 def _lost(line: Line) -> str:

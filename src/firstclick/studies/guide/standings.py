@@ -39,11 +39,11 @@ class Line:
     reason: str
     # Files written before these were there can be read all the same.
     p90: float = nan  # the regret that nine runs of ten stay below
-    worst: float = nan  # the regret of the worst run
-    more: float = nan  # than the default policy, run by run; below 0 it lost less than that
+    worst_run: float = nan
+    more_than_default: float = nan  # run by run; below 0 it lost less than the default policy
     more_low: float = nan  # a 90 % interval of it, by Student's t
     more_high: float = nan
-    clicks: float = nan  # per step
+    clicks_per_step: float = nan
 
 
 COLUMNS = tuple(Line.__annotations__)
@@ -72,7 +72,7 @@ def lines_of(played: Sequence[Contender], steps: int) -> list[Line]:
                 leads=not one.reason and not _clearly_worse(one, best),
                 reason=one.reason,
                 **_spread(one, default),
-                clicks=float(one.clicks.mean()) / steps if len(one.clicks) else nan,
+                clicks_per_step=float(one.clicks.mean()) / steps if len(one.clicks) else nan,
             )
             for one in here
         ]
@@ -83,14 +83,14 @@ def _spread(one: Contender, default: Contender | None) -> dict[str, float]:
     """How its runs differ, and by how much they are worse than those of the default policy."""
     if one.reason:
         return {}
-    spread = {"p90": float(np.quantile(one.regret, 0.9)), "worst": float(one.regret.max())}
+    spread = {"p90": float(np.quantile(one.regret, 0.9)), "worst_run": float(one.regret.max())}
     if default is None or one is default:
         return spread
     more = one.regret - default.regret
-    spread["more"] = float(more.mean())
+    mean = spread["more_than_default"] = float(more.mean())
     if len(more) > 1:
         half = half_width(float(more.std(ddof=1)) / sqrt(len(more)), len(more), (1 - INTERVAL) / 2)
-        spread |= {"more_low": spread["more"] - half, "more_high": spread["more"] + half}
+        spread |= {"more_low": mean - half, "more_high": mean + half}
     return spread
 
 

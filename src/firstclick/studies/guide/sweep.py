@@ -35,7 +35,7 @@ def sweep_block(lines: Sequence[Line]) -> TableBlock:
         world, _, k = name.rpartition(SIGN)
         rows.append(
             (
-                world, k, percent(ours.clicks), percent(floor.clicks),
+                world, k, percent(ours.clicks_per_step), percent(floor.clicks_per_step),
                 with_error(ours.expected_regret, ours.stderr), percent(ours.share_of_random),
             )
         )  # fmt: skip
