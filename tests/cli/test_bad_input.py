@@ -99,6 +99,11 @@ WORLDS = [
         "--k 4",
     ),
     (
+        "movielens",
+        "'movielens' is a stock world of firstclick compare; say --interactions ml-1m/ratings.dat "
+        "--value-column 2 --above 3 --rank 20 --k 4",
+    ),
+    (
         "blb:items=3",
         "blb has no parameter 'items'; did you mean 'n_items'? (parameters: clicks, n_items, k, p, gap)",
     ),
