@@ -99,6 +99,11 @@ WORLDS = [
         "--k 4",
     ),
     (
+        "movielens",
+        "'movielens' is a stock world of firstclick compare; say --interactions ml-1m/ratings.dat "
+        "--value-column 2 --above 3 --rank 20 --k 4",
+    ),
+    (
         "blb:items=3",
         "blb has no parameter 'items'; did you mean 'n_items'? (parameters: clicks, n_items, k, p, gap)",
     ),
@@ -308,7 +313,7 @@ def test_a_wrong_number_is_refused_before_a_large_file_is_read(run, files, monke
     def read(*_, **__):
         pytest.fail("the file is read")
 
-    monkeypatch.setattr(sys.modules["firstclick.cli.simulate"], "read_interactions", read)
+    monkeypatch.setattr(sys.modules["firstclick.cli.interaction_file"], "read_interactions", read)
     for option in ("--k", "--steps", "--runs", "--rank", "--items"):
         refused(run, files, [*CSV, option, 0], f"{option} must be at least 1, got 0")
 

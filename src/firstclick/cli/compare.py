@@ -1,33 +1,83 @@
-"""`firstclick compare`: every policy in every stock world, and the table and picture of the guide."""
+"""`firstclick compare`: every policy in every stock world, or the usual ones on your own data."""
 
-from collections.abc import Sequence
+import os
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
 
+from firstclick.cli import interaction_file
 from firstclick.cli.console import page, print_json, talk
-from firstclick.cli.experiments import EngineName, Jobs, Overwrite, at_work, watch
-from firstclick.cli.options import count
+from firstclick.cli.experiments import EngineName, Jobs, Overwrite, at_work, load, watch
+from firstclick.cli.options import count, given, refuse
+from firstclick.cli.progress_bar import ProgressBar
+from firstclick.data.sources import make_source
+from firstclick.errors import InvalidInput
+from firstclick.experiments import Dataset
 from firstclick.extras import needed_by
 from firstclick.files.writing import write_whole
+from firstclick.policies.base import Policy
+from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.studies.guide.conduct import RUNS, SEED, STEPS, policies_named
 from firstclick.studies.guide.conduct import compare as play_all
+from firstclick.studies.guide.data_worlds import LIMITS, MOVIELENS, MOVIELENS_1M, DataWorld
+from firstclick.studies.guide.fitting import Contender
 from firstclick.studies.guide.standings import Line, lines_of
-from firstclick.studies.guide.stock import stock_worlds
+from firstclick.studies.guide.summary import REFERENCES
+from firstclick.studies.guide.worlds import GuideWorld, worlds_named
+from firstclick.validation.whole_number import whole_number
+
+# On data of your own the question is which policy to take: few runs cannot tell.
+RUNS_ON_FILE = 20
+K_ON_FILE = 4
+
+GET_IT = "say where it is with --data FOLDER; `firstclick data download movielens-1m --data FOLDER` gets it"
 
 
 def compare(
     world: Annotated[
-        list[str] | None, Option(metavar="NAME", help="Stock world; again for more; all by default.")
+        list[str] | None,
+        Option(metavar="NAME", help="Stock world, or one of MovieLens; again for more; all by default."),
     ] = None,
+    data: Annotated[
+        Path | None,
+        Option(metavar="FOLDER", help="Folder with MovieLens 1M, for the worlds that are made of it."),
+    ] = None,
+    interactions: interaction_file.File = None,
+    user_column: interaction_file.UserColumn = None,
+    item_column: interaction_file.ItemColumn = None,
+    value_column: interaction_file.ValueColumn = None,
+    above: interaction_file.Above = None,
+    separator: interaction_file.Separator = None,
+    header: interaction_file.Header = False,
+    encoding: interaction_file.Encoding = None,
+    n_items: interaction_file.Items = None,
+    rank: interaction_file.Rank = None,
+    k: Annotated[
+        int | None, count(f"Items shown at a time, with --interactions; {K_ON_FILE} by default.")
+    ] = None,
+    sweep_k: Annotated[
+        bool,
+        Option("--sweep-k", help="In worlds of data: the default policy with 1, 2, 4, 8 and 16 items too."),
+    ] = False,
     policy: Annotated[
         list[str] | None,
-        Option(metavar="SPEC", help="Policy NAME[:param=value,...]; again for more; all by default."),
+        Option(
+            metavar="SPEC",
+            help="Policy NAME[:param=value,...]; again for more; all by default, the references with "
+            "--interactions.",
+        ),
     ] = None,
     steps: Annotated[int, count("Steps of each run.")] = STEPS,
-    runs: Annotated[int, count("Runs, each in another world of its kind.")] = RUNS,
+    runs: Annotated[
+        int | None,
+        count(
+            f"Runs, each in another world of its kind; {RUNS} by default, {RUNS_ON_FILE} with --interactions."
+        ),
+    ] = None,
     seed: Annotated[int, count("Seed of all that is random.")] = SEED,
     out: Annotated[
         Path, Option(metavar="FOLDER", help="Folder for the table, the picture and finished cells.")
@@ -37,15 +87,20 @@ def compare(
     engine: EngineName = "local",
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """Play every policy in every stock world, and write the table and picture of docs/guide.md.
+    """Play every policy in every stock world, or find out which policy to take for your own data.
 
     The stock worlds are fixed, and policies have their defaults, but are told what their papers assume
     known. Interrupted or killed, the same command goes on: finished cells in --out are not played again.
     --out gets guide.md, guide.png, guide.svg, results.csv, and speed.csv with the time of a step.
 
     \b
-    All of it, some minutes:
-      firstclick compare --out guide
+    All of it, some minutes; with --data the worlds of MovieLens 1M too:
+      firstclick compare --out guide --data data
+
+    \b
+    Which policy for my data? A file of who liked what:
+      firstclick compare --interactions ratings.csv --value-column 2 --above 3 \\
+          --items 256 --rank 20 --k 4
 
     \b
     Your policy against two others where tastes move:
@@ -55,29 +110,172 @@ def compare(
     # Here already: not after playing for minutes.
     with needed_by("the guide"):
         from firstclick.report.figures import save_figure
+        from firstclick.studies.guide.decision import answer
         from firstclick.studies.guide.figure import guide_figure
-        from firstclick.studies.guide.page import guide_page, leaders_table
+        from firstclick.studies.guide.sweep import FOLDER, swept
 
-    worlds = stock_worlds(world or ())
-    policies = policies_named(policy or ())
+    columns = given(
+        user_column=user_column, item_column=item_column, value_column=value_column, above=above,
+        separator=separator, header=header, encoding=encoding,
+    )  # fmt: skip
+    cut = given(n_items=n_items, rank=rank, k=k)
+    if runs is None:
+        runs = RUNS if interactions is None else RUNS_ON_FILE
+    # Here already, because reading a large file takes a minute.
+    for name, value in {"steps": steps, "runs": runs, **cut}.items():
+        whole_number(name, value, at_least=1)
+    named: Sequence[GuideWorld] = ()
+    note = ""
+    if interactions is None:
+        refuse({**columns, **cut}, "--interactions")
+        named, data, note = _named(world or (), data, sweep_k)
+        policies = policies_named(policy or ())
+    else:
+        _check_alone(world, data)
+        interaction_file.check_above(above)
+        policies = _against_default(policy or REFERENCES)
     with at_work(out, engine, jobs) as (runner, progress):
-        standings = play_all(
-            policies, worlds, out, runner, steps=steps, runs=runs, seed=seed, overwrite=overwrite,
-            watch=watch(progress),
-        )  # fmt: skip
+        progress.opening = note
+        file = None if interactions is None else _world_of(interactions, columns, cut, progress)
+        worlds = _with_data(named, data, progress) if file is None else [file]
+
+        def play(policies: Sequence[Policy], worlds: Sequence[GuideWorld], folder: Path) -> list[Contender]:
+            return play_all(
+                policies, worlds, folder, runner, steps=steps, runs=runs, seed=seed, overwrite=overwrite,
+                watch=watch(progress),
+            )  # fmt: skip
+
+        standings = play(policies, worlds, out)
         lines = lines_of(standings, steps)
+        sizes = swept([one for one in worlds if isinstance(one, DataWorld)]) if sweep_k else []
+        sweep = lines_of(play(policies_named([DEFAULT_POLICY]), sizes, out / FOLDER), steps) if sizes else []
         figure = guide_figure(lines)
         for kind in ("svg", "png"):
             save_figure(figure, out / f"guide.{kind}")
-        write_whole(out / "guide.md", guide_page(lines, everything=bool(policy)).encode())
+        content = _page_of(lines, file, sweep, everything=bool(policy))
+        write_whole(out / "guide.md", content.encode())
     for one in standings if policy else ():  # Who names a policy wants to know where it is.
         if one.reason:
             talk.print(f"not played in {one.world.name}: {one.reason}")
     if json:
-        print_json(as_plain(lines))
+        print_json(as_plain([*lines, *sweep]))
     else:
-        page().print(leaders_table(lines))
+        _print_tables(lines, file, sweep)
+    if file is not None:
+        if json:
+            talk.print(answer(lines))
+        talk.print(f"what {file.name} cannot tell:")
+        for limit in LIMITS:
+            talk.print(f"- {limit}")
     talk.print(f"guide: {out / 'guide.md'}")
+
+
+def _page_of(
+    lines: Sequence[Line], file: DataWorld | None, sweep: Sequence[Line], *, everything: bool
+) -> str:
+    from firstclick.studies.guide.decision import decision_page
+    from firstclick.studies.guide.page import guide_page
+
+    if file is not None:
+        return decision_page(lines, file, sweep)
+    return guide_page(lines, sweep, everything=everything)
+
+
+def _print_tables(lines: Sequence[Line], file: DataWorld | None, sweep: Sequence[Line]) -> None:
+    """The leaders of each world; of a file the answer, and what it stands on."""
+    from firstclick.report.tables import terminal_table
+    from firstclick.studies.guide.decision import answer, decision_block
+    from firstclick.studies.guide.page import leaders_table
+    from firstclick.studies.guide.sweep import sweep_block
+
+    if file is None:
+        page().print(leaders_table(lines))
+    else:
+        page().print(answer(lines) + "\n")
+        page().print(terminal_table(decision_block(lines)))
+    if sweep:
+        page().print(f"\n{DEFAULT_POLICY} with slates of k items")
+        page().print(terminal_table(sweep_block(sweep)))
+
+
+def _named(
+    names: Sequence[str], data: Path | None, sweep_k: bool
+) -> tuple[Sequence[GuideWorld], Path | None, str]:
+    """The worlds, and where the data of MovieLens is; or a note that its worlds are left out."""
+    note = ""
+    worlds = worlds_named(names)
+    of_data = [world.name for world in worlds if isinstance(world, DataWorld)]
+    source = make_source("movielens")
+    if data is not None:
+        if not of_data:
+            raise InvalidInput(f"goes with {', '.join(world.name for world in MOVIELENS)}", "data")
+        source.find(data)
+    elif names and of_data:
+        data = Path(os.environ.get("FIRSTCLICK_DATA", "data"))  # The second is where a download goes.
+        try:
+            source.find(data)
+        except InvalidInput:
+            raise InvalidInput(f"{of_data[0]} needs MovieLens 1M; {GET_IT}") from None
+    elif of_data:
+        note = f"note: {', '.join(of_data)} are left out, because they need MovieLens 1M; {GET_IT}\n"
+        worlds = tuple(world for world in worlds if not isinstance(world, DataWorld))
+        of_data = []
+    if sweep_k and not of_data:
+        raise InvalidInput("goes with worlds of data: --interactions, or those of MovieLens", "sweep_k")
+    return worlds, data, note
+
+
+def _with_data(
+    worlds: Sequence[GuideWorld], folder: Path | None, progress: ProgressBar
+) -> Sequence[GuideWorld]:
+    """The same worlds, those of MovieLens with their data."""
+    if not any(isinstance(world, DataWorld) for world in worlds):
+        return worlds
+    dataset = load(make_source("movielens"), folder, progress)
+    if dataset.matrix.shape != MOVIELENS_1M:
+        users, films = dataset.matrix.shape
+        progress.opening += f"note: not MovieLens 1M, but {users:,} users and {films:,} films\n"
+    found: list[GuideWorld] = []
+    for world in worlds:
+        try:
+            found.append(world.on(dataset) if isinstance(world, DataWorld) else world)
+        except InvalidInput as error:
+            raise error.within(world.name) from None
+    return found
+
+
+def _check_alone(world: Sequence[str] | None, data: Path | None) -> None:
+    """A file is played alone."""
+    if world:
+        raise InvalidInput("--world and --interactions exclude each other; give one of them")
+    if data is not None:
+        raise InvalidInput("--data goes with the worlds of MovieLens; --interactions names its file itself")
+
+
+def _against_default(specs: Sequence[str]) -> list[Policy]:
+    """These policies, and the default, with which they are compared."""
+    policies = [make_policy(spec) for spec in specs]
+    if all(policy.label != DEFAULT_POLICY for policy in policies):
+        policies.append(make_policy(DEFAULT_POLICY))
+    return policies_named(policies)
+
+
+def _world_of(
+    path: Path, columns: Mapping[str, Any], cut: Mapping[str, Any], progress: ProgressBar
+) -> DataWorld:
+    """The world that the file makes."""
+    read = interaction_file.read_file(path, columns, progress.doing(f"reading {path.name}"))
+    if "header" not in columns:
+        progress.opening += interaction_file.note_of_header(path.name, read)
+    users, items = len(read.user_ids), len(read.item_ids)
+    cut = {"rank": interaction_file.usual_rank(read), "k": K_ON_FILE, **cut}
+    call = ["--interactions", path.name]
+    for name, value in {**columns, **cut}.items():
+        option = "--items" if name == "n_items" else f"--{name.replace('_', '-')}"
+        call += [option] if value is True else [option, f"{value:g}" if name == "above" else str(value)]
+    kept = cut.get("n_items", items)
+    why = f"{users:,} users, and the {kept:,} of {items:,} items that most of them like."
+    return DataWorld(path.name, shlex.join(call), why=why, **cut).on(Dataset.of(read, title=path.name))
 
 
 def as_plain(lines: Sequence[Line]) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ def watch(progress: ProgressBar) -> Watch:
     """The bar, and a line on how much there is to do."""
 
     def begins(finished: int, cells: int) -> None:
-        progress.opening = f"{cells} cells" + (
+        progress.opening += f"{cells} cells" + (
             f", {finished} of them finished already\n" if finished else "\n"
         )
 

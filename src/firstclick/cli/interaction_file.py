@@ -1,14 +1,23 @@
-"""What commands share that read a file of who liked what: its options, and a note on its first line."""
+"""What commands share that read a file of who liked what: its options, the file itself, and a note on it."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any
 
 from typer import Option
 
 from firstclick.cli.options import count, number
-from firstclick.data import Interactions
+from firstclick.data import Interactions, read_interactions
+from firstclick.errors import InvalidInput
+from firstclick.files.progress import Progress, silent
 
 DEFAULT_RANK = 20
 
+File = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="File of user, item[, value]: CSV, TSV or '::'-separated."),
+]
 UserColumn = Annotated[
     str | None, Option(metavar="COLUMN", help="Column of the user: a name, or a number; 0 by default.")
 ]
@@ -34,6 +43,32 @@ Rank = Annotated[
     int | None,
     count(f"Features by truncated SVD of this rank; {DEFAULT_RANK} by default, or what the data allows."),
 ]
+
+
+def check_above(above: float | None) -> None:
+    """Refuse a bound that is no number before a large file is read."""
+    if above is not None and not isfinite(above):
+        raise InvalidInput(f"must be a finite number, got {above}", "above")
+
+
+def read_file(path: Path, columns: Mapping[str, Any], progress: Progress = silent) -> Interactions:
+    """The file, read by the options that were given; one that nothing can be learned from is refused."""
+    read = read_interactions(path, **columns, progress=progress)
+    if not read.attracted.any():
+        bound = columns.get("above") or 0.0
+        raise InvalidInput(
+            f"{path.name}: no value is above {bound:g}, so nothing attracts anybody; lower --above"
+        )
+    if len(read.user_ids) < 2:
+        raise InvalidInput(
+            f"{path.name} has 1 user, and two are needed: half of the users teach features, the others click"
+        )
+    return read
+
+
+def usual_rank(read: Interactions) -> int:
+    """The rank of the features where none is given."""
+    return max(min(DEFAULT_RANK, len(read.user_ids) // 2, len(read.item_ids)), 1)
 
 
 def note_of_header(name: str, read: Interactions) -> str:

@@ -1,11 +1,13 @@
 """Options that take a number, or one of several words, and those that were given."""
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from typer import BadParameter, Option
 
+from firstclick.errors import InvalidInput
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 
@@ -34,6 +36,12 @@ def choice(help: str, *words: str) -> Any:
 def given(**options: Any) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not None and value is not False}
+
+
+def refuse(ignored: Mapping[str, Any], wanted: str) -> None:
+    """Refuse options that would be ignored without another one."""
+    for name in ignored:
+        raise InvalidInput(f"goes with {wanted}", name)
 
 
 def processes(jobs: int) -> int:

@@ -5,7 +5,6 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,15 +14,15 @@ from typer import Option
 
 from firstclick.cli import interaction_file
 from firstclick.cli.experiments import Jobs
-from firstclick.cli.options import choice, count, given, processes
+from firstclick.cli.options import choice, count, given, processes, refuse
 from firstclick.cli.progress_bar import ProgressBar, progress_bar
 from firstclick.cli.report_folder import check_output, hand_over
-from firstclick.data import FeedbackScenario, Interactions, feedback_matrix, read_features, read_interactions
+from firstclick.data import FeedbackScenario, feedback_matrix, read_features
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.experiments import simulate as play
 from firstclick.policies.base import Policy
 from firstclick.registry import USUAL_POLICIES, make_policy, make_world, policy_class
-from firstclick.studies.guide.stock import STOCK
+from firstclick.studies.guide.worlds import NAMED
 from firstclick.validation.whole_number import whole_number
 from firstclick.worlds.base import Scenario, World, WorldSpec
 
@@ -33,10 +32,7 @@ def simulate(
         str | None,
         Option(metavar="SPEC", help="World to play in: NAME[:param=value,...], see the list above."),
     ] = None,
-    interactions: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="File of user, item[, value]: CSV, TSV or '::'-separated."),
-    ] = None,
+    interactions: interaction_file.File = None,
     user_column: interaction_file.UserColumn = None,
     item_column: interaction_file.ItemColumn = None,
     value_column: interaction_file.ValueColumn = None,
@@ -118,12 +114,11 @@ def simulate(
     )
     _check_places(world, interactions, features)
     if interactions is None:
-        _refuse({**columns, **cut}, "--interactions")
-        _refuse({} if features else text, "--interactions or --features")
-    _refuse({} if folder else given(overwrite=overwrite), "--out")
+        refuse({**columns, **cut}, "--interactions")
+        refuse({} if features else text, "--interactions or --features")
+    refuse({} if folder else given(overwrite=overwrite), "--out")
     # Here already, because reading a large file takes a minute.
-    if above is not None and not isfinite(above):
-        raise InvalidInput(f"must be a finite number, got {above}", "above")
+    interaction_file.check_above(above)
     for name, value in given(k=k, steps=steps, runs=runs, rank=rank, n_items=n_items).items():
         whole_number(name, value, at_least=1, at_most=None)
     check_output(folder, overwrite=overwrite)
@@ -164,19 +159,13 @@ def _check_places(world: str | None, interactions: Path | None, features: Path |
         raise InvalidInput("--features goes with --world; with --interactions use --rank")
 
 
-def _refuse(ignored: Mapping[str, Any], wanted: str) -> None:
-    """Refuse options that would be ignored without another one."""
-    for name in ignored:
-        raise InvalidInput(f"goes with {wanted}", name)
-
-
 def _kind_of(world: str) -> WorldSpec:
     try:
         return make_world(world)
     except UnknownName:
-        for stock in STOCK:
+        for stock in NAMED:
             if stock.name == world:
-                way_out = f"say --world {stock.spec} --k {stock.k}"
+                way_out = f"say {stock.call}"
                 raise UnknownName(f"{world!r} is a stock world of firstclick compare; {way_out}") from None
         raise
 
@@ -210,9 +199,8 @@ def _in_world(
 def _on_file(
     path: Path, columns: Mapping[str, Any], chosen: list[Policy], cut: dict[str, Any], progress: ProgressBar
 ) -> _Playground:
-    read = read_interactions(path, **columns)
+    read = interaction_file.read_file(path, columns)
     above = columns.get("above")
-    _check_interactions(path.name, read, above or 0.0)
     if "header" not in columns:
         progress.opening += interaction_file.note_of_header(path.name, read)
     policies = chosen or _usual_policies(has_features=True)
@@ -220,7 +208,7 @@ def _on_file(
     if not any(policy.needs_features for policy in policies):
         cut["rank"] = None  # The SVD of a large matrix takes its time, and nobody would look at it.
     elif "rank" not in cut:
-        cut["rank"] = max(min(interaction_file.DEFAULT_RANK, users // 2, items), 1)
+        cut["rank"] = interaction_file.usual_rank(read)
     scaled = not cut.pop("unscaled", False)
     scenario = FeedbackScenario(feedback_matrix(read), item_names=read.item_ids, scaled=scaled, **cut)
     return _Playground(
@@ -240,16 +228,6 @@ def _on_file(
 def _usual_policies(*, has_features: bool) -> list[Policy]:
     usual = sorted(USUAL_POLICIES)
     return [make_policy(name) for name in usual if has_features or not policy_class(name).needs_features]
-
-
-def _check_interactions(name: str, read: Interactions, above: float) -> None:
-    """Refuse a file that nothing can be learned from."""
-    if not read.attracted.any():
-        raise InvalidInput(f"{name}: no value is above {above:g}, so nothing attracts anybody; lower --above")
-    if len(read.user_ids) < 2:
-        raise InvalidInput(
-            f"{name} has 1 user, and two are needed: half of the users teach features, the others click"
-        )
 
 
 def _without_output(arguments: list[str], seed: int) -> list[str]:

@@ -5,14 +5,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import t
 
 from firstclick import simulate
 from firstclick.errors import InvalidInput
 from firstclick.experiments.engines import engine_named, play_here
 from firstclick.experiments.runner import Watch
+from firstclick.registry import DEFAULT_POLICY
 from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.fitting import Contender
-from firstclick.studies.guide.standings import COLUMNS, as_csv, from_csv, lines_of
+from firstclick.studies.guide.standings import COLUMNS, REQUIRED, as_csv, from_csv, lines_of
 from firstclick.studies.guide.stock import StockWorld, stock_worlds
 from stopped_engine import Stopped, stop_after
 
@@ -123,6 +125,41 @@ def test_lines_compare_with_the_best_and_with_random_order():
     again = from_csv(as_csv(lines).decode())
     assert as_csv(again) == as_csv(lines)
     assert again[3].reason == absent.reason
+
+
+def test_lines_have_the_spread_of_runs_and_the_paired_difference_to_the_default():
+    runs = {DEFAULT_POLICY: range(10, 120, 10), "other": range(15, 125, 10), "random": [500] * 11}
+    default, other, random = lines_of([standing(name, *regret) for name, regret in runs.items()], steps=50)
+    assert (default.p90, default.worst_run) == (100, 110)
+    assert (other.p90, other.worst_run) == (105, 115)
+    assert np.isnan([default.more_than_default, default.more_low, default.more_high]).all()
+    # Five more in every run: however much runs differ, this does not.
+    assert (other.more_than_default, other.more_low, other.more_high) == (5, 5, 5)
+    low, high = t.interval(0.9, 10, loc=440, scale=np.std(range(10, 120, 10), ddof=1) / np.sqrt(11))
+    assert (random.more_than_default, random.more_low, random.more_high) == pytest.approx((440, low, high))
+
+
+def test_one_run_has_a_difference_and_no_interval_and_without_the_default_there_is_none():
+    _, other, _ = lines_of(
+        [standing(DEFAULT_POLICY, 10), standing("other", 12), standing("random", 100)], steps=50
+    )
+    assert other.more_than_default == 2
+    assert np.isnan([other.more_low, other.more_high]).all()
+    alone, _ = lines_of([standing("other", 12, 13), standing("random", 100, 110)], steps=50)
+    assert np.isnan([alone.more_than_default, alone.more_low]).all()
+    assert alone.worst_run == 13
+
+
+def test_a_file_from_before_the_spread_was_written_can_be_read():
+    lines = lines_of([standing("good", 10, 20), standing("random", 100, 200)], steps=50)
+    rows = [row.split(",")[: len(REQUIRED)] for row in as_csv(lines).decode().splitlines()]
+    assert rows[0][-2:] == ["leads", "reason"]
+    old = "\n".join(map(",".join, rows)) + "\n"
+    good, _ = from_csv(old)
+    assert (good.expected_regret, good.leads) == (15, True)
+    assert np.isnan(good.p90)
+    with pytest.raises(InvalidInput, match="results must have the columns"):
+        from_csv(old.replace("stderr", "error"))
 
 
 def test_of_a_single_run_only_the_best_leads():

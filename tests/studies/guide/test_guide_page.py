@@ -12,6 +12,7 @@ from firstclick.studies.guide.fitting import Contender
 from firstclick.studies.guide.page import guide_page, guide_table, leaders_table, share_in_words
 from firstclick.studies.guide.standings import lines_of
 from firstclick.studies.guide.stock import stock_worlds
+from firstclick.studies.guide.summary import REFERENCES
 
 
 @pytest.fixture
@@ -38,13 +39,14 @@ def lines():
 
 def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_marked(lines):
     page = guide_page(lines, everything=True)
-    assert "| | few-items | topics-and-more |" in page
-    assert "| `cascade-kl-ucb` | **10**° | 50 |" in page
-    assert "| `cascade-lin-ts` | – | **−1.8** |" in page
-    assert "| `random` | 100 | 100 |" in page
+    assert " | few-items | topics-and-more |" in page
+    rows = {row.split("`")[1]: row.split(" | ")[2:] for row in page.splitlines() if row.startswith("| `")}
+    assert rows["cascade-kl-ucb"] == ["**10**°", "50 |"]
+    assert rows["cascade-lin-ts"] == ["–", "**−1.8** |"]
+    assert rows["random"] == ["100", "100 |"]
     assert "Regret after 50 steps" in page
     assert "mean of 2 runs" in page
-    order = [page.index(f"`{name}`") for name in ("cascade-kl-ucb", "cascade-lin-ts", "top-rank", "random")]
+    order = [page.index(f"| `{name}`") for name in ("cascade-kl-ucb", "cascade-lin-ts", "top-rank", "random")]
     assert order == sorted(order)
     assert page.index("**Counts for each item**") < page.index("`cascade-kl-ucb`")
 
@@ -52,7 +54,7 @@ def test_the_table_has_shares_of_random_order_leaders_in_bold_and_own_ground_mar
 def test_research_policies_stand_in_the_appendix_with_what_is_to_be_said_of_them(lines):
     main, appendix = guide_page(lines).split("## Appendix: all policies\n")
     assert "top-rank" not in main
-    assert "| `top-rank` | 37" in appendix
+    assert "| `top-rank` | " in appendix
     assert "- `top-rank:horizon=50`" in appendix
     assert main.count("| `cascade-kl-ucb` |") == appendix.count("| `cascade-kl-ucb` |") == 1
     assert "need features" in main
@@ -64,6 +66,28 @@ def test_below_the_table_stand_the_worlds_what_was_told_and_why_some_are_missing
     assert any(line.startswith("- **few-items**: Sixteen items") and "± 10" in line for line in text)
     assert "- `top-rank:horizon=50`" in text
     assert "- few-items: `cascade-lin-ts` need features." in text
+
+
+def test_the_table_begins_with_the_summary_of_several_worlds(lines):
+    page = guide_page(lines, everything=True)
+    assert "| | times the best reference | few-items |" in page
+    # cascade-ts is the only reference of the first world. In the second cascade-lin-ts wins more than the
+    # best slate: that counts as a thousandth of what random order loses, 0.11.
+    assert "| `cascade-ts` | 23, worst 514 in topics-and-more | 30" in page
+    assert "| `cascade-lin-ts` | 1.00, worst 1.00 in topics-and-more | – |" in page
+    assert "| `cascade-kl-ucb` | 13, worst 500 in topics-and-more |" in page
+    named = [f"`{name}`" for name in REFERENCES if name in ("cascade-ts", "cascade-lin-ts")]
+    assert f"({', '.join(named)})" in page
+    assert "Regret below 0.1 % of random order's counts as that much" in page
+
+
+def test_one_world_and_policies_without_a_reference_have_no_summary(lines):
+    alone = [line for line in lines if line.world == "few-items"]
+    assert "times the best reference" not in guide_page(alone)
+    assert "worst world" not in [text.get_text() for text in guide_figure(alone).axes[0].texts]
+    others = [line for line in lines if line.learner in ("cascade-kl-ucb", "random")]
+    assert "times the best reference" not in guide_page(others)
+    assert "| | few-items | topics-and-more |" in guide_page(others)
 
 
 def test_small_shares_keep_a_digit(lines):
@@ -98,6 +122,8 @@ def test_the_picture_has_a_cell_for_each_policy_and_world(lines):
     assert "10" in bold
     assert "−1.8" in bold
     assert "100" not in bold
+    assert said.count("× best reference") == said.count("worst world") == 1
+    assert "514 topics-and-more" in said
     assert figure_bytes(figure, "png") == figure_bytes(guide_figure(lines), "png")
 
 

@@ -111,7 +111,11 @@ def test_segments_are_told_by_their_number():
     ("world", "policy", "reason"),
     [
         ("few-items", "cascade-lin-ts", "cascade-lin-ts needs features, and this world has none"),
-        ("few-items", "bubble-rank", "starts from the order of the catalog, which here is the best one"),
+        (
+            "few-items",
+            "bubble-rank",
+            "the order of the catalog, which here has the best items first",
+        ),
         ("long-tail", "top-rank", "takes at most 2,000 items, got 3,000"),
         ("logistic", "cascade-lsb", "topics are shares between 0 and 1"),
         ("types", "context-lin-ts:context=2", "wants 2 numbers of context, and this world gives 4"),

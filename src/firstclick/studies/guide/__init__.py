@@ -1,1 +1,1 @@
-"""Every policy in every stock world: what the guide "which one should I use" stands on."""
+"""Every policy in every world, stock or made of data: what the guide "which one should I use" stands on."""

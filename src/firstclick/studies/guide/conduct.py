@@ -1,4 +1,4 @@
-"""Play policies in stock worlds, in a folder; the same call goes on where the last one stopped."""
+"""Play policies in worlds, in a folder; the same call goes on where the last one stopped."""
 
 import os
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ import numpy as np
 from firstclick.experiments.cells import Cell, Setting
 from firstclick.experiments.engines import Engine, engine_named
 from firstclick.experiments.folder import CELLS, alone_in
+from firstclick.experiments.loop import Record
 from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.experiments.store import CellStore
 from firstclick.files.reading import as_path
@@ -21,7 +22,7 @@ from firstclick.source_code import installed_versions
 from firstclick.studies.guide.families import FLOOR, in_order
 from firstclick.studies.guide.fitting import Contender, contenders
 from firstclick.studies.guide.standings import as_csv, lines_of
-from firstclick.studies.guide.stock import StockWorld
+from firstclick.studies.guide.worlds import GuideWorld
 from firstclick.validation.whole_number import seed_number, whole_number
 from firstclick.worlds.base import Stage
 
@@ -40,7 +41,7 @@ def policies_named(specs: Sequence[str | Policy] = ()) -> list[Policy]:
 
 def compare(
     policies: Sequence[Policy],
-    worlds: Sequence[StockWorld],
+    worlds: Sequence[GuideWorld],
     folder: str | os.PathLike[str],
     engine: Engine | str = "local",
     *,
@@ -81,14 +82,22 @@ def compare(
     with alone_in(folder, _manifest(fitted, worlds, steps, runs, seed), overwrite=overwrite):
         store = CellStore(folder / CELLS)
         played = play_cells(cells, stage_of, engine, store=store, watch=watch)
-        regret = {cell: record.expected_regret[-1] for cell, record in zip(cells, played, strict=True)}
-        done = [replace(one, regret=np.array([regret[cell] for cell in cells_of(one)])) for one in fitted]
+        records = dict(zip(cells, played, strict=True))
+        done = [_with_results(one, [records[cell] for cell in cells_of(one)]) for one in fitted]
         write_whole(folder / "results.csv", as_csv(lines_of(done, steps)))
     return done
 
 
+def _with_results(one: Contender, records: Sequence[Record]) -> Contender:
+    return replace(
+        one,
+        regret=np.array([record.expected_regret[-1] for record in records]),
+        clicks=np.array([record.reward[-1] for record in records]),
+    )
+
+
 def _manifest(
-    fitted: Sequence[Contender], worlds: Sequence[StockWorld], steps: int, runs: int, seed: int
+    fitted: Sequence[Contender], worlds: Sequence[GuideWorld], steps: int, runs: int, seed: int
 ) -> dict[str, Any]:
     return {
         "versions": installed_versions(),
@@ -97,7 +106,7 @@ def _manifest(
         "seed": seed,
         "worlds": {
             world.name: {
-                "world": world.spec,
+                **world.about(),
                 "k": world.k,
                 "why": world.why,
                 "policies": [one.policy.label for one in fitted if one.world == world and not one.reason],

@@ -11,13 +11,15 @@ from matplotlib.patches import Rectangle
 from firstclick.report.figures import INK, look
 from firstclick.report.labels import text_width
 from firstclick.studies.guide.families import class_of
-from firstclick.studies.guide.page import by_cell, policies_by_family, share_in_words
-from firstclick.studies.guide.standings import Line, worlds_in
+from firstclick.studies.guide.page import policies_by_family, share_in_words, summaries_shown
+from firstclick.studies.guide.standings import Line, by_cell, worlds_in
+from firstclick.studies.guide.summary import Summary, times
 
 # In points.
 ROW, COLUMN = 15.0, 40.0
 BETWEEN = 14.0  # between families, where the name of the next one stands
 ABOVE, BOTTOM, LEFT = 44.0, 34.0, 12.0
+BESIDE = 10.0  # between the worlds and their summary
 SIZE, TITLE = 8.2, 11.5
 
 # From what loses nothing to what is no better than chance: light to dark, so that it prints in grey.
@@ -28,6 +30,8 @@ DARK_FROM = 0.45  # from here on white letters
 OWN = "#d55e00"
 
 HEADING = "What each policy loses, in percent of what random order loses"
+# Over the two columns of the summary.
+MEAN, WORST = "× best reference", "worst world"
 BOX = 20.0
 # Colour, frame, words and weight of the letters.
 LEGEND = (
@@ -41,9 +45,10 @@ LEGEND = (
 def guide_figure(lines: Sequence[Line]) -> Figure:
     """A cell for every policy and world: its colour and number are the share of random order's regret.
 
-    The world that the policy's paper has in mind has a frame; who leads a world is in bold.
+    The world that the policy's paper has in mind has a frame; who leads a world is in bold. Beside them, if
+    there are several worlds, stands the summary: the mean against the best reference, and the worst.
     """
-    worlds, families = worlds_in(lines), policies_by_family(lines)
+    worlds, families, summary = worlds_in(lines), policies_by_family(lines), summaries_shown(lines)
     policies = [policy for group in families.values() for policy in group]
     titles = max(text_width(family, SIZE, "bold") for family in families)
     names = LEFT + max(max(text_width(policy, SIZE) for policy in policies), titles) + 8
@@ -51,10 +56,17 @@ def guide_figure(lines: Sequence[Line]) -> Figure:
     wide = COLUMN * len(worlds)
     subheading = f"Mean of {max(line.runs for line in lines)} runs of {lines[0].steps:,} steps"
     # Names of worlds lean to the right. There is room for what stands above and below, however few they are.
-    leaning = 0.75 * max(text_width(world.name, SIZE) for world in worlds)
+    headings = {name: COLUMN * (place + 0.5) for place, name in enumerate(worlds)}
+    if summary:
+        headings |= {MEAN: wide + BESIDE + COLUMN / 2, WORST: wide + BESIDE + 1.5 * COLUMN}
+    leaning = 0.75 * max(text_width(name, SIZE) for name in headings)
+    worst = max((text_width(_worst(one), SIZE) for one in summary.values()), default=0.0)
     above = ABOVE + leaning
     width = max(
-        names + wide + leaning - COLUMN / 4, 2 * LEFT + text_width(HEADING, TITLE), 2 * LEFT + _explained()
+        names + max(headings.values()) + leaning + COLUMN / 4,
+        names + wide + (BESIDE + 1.25 * COLUMN + worst + LEFT) * bool(summary),
+        2 * LEFT + text_width(HEADING, TITLE),
+        2 * LEFT + _explained(),
     )
     height = above + tall + BOTTOM
     with look():
@@ -72,13 +84,17 @@ def guide_figure(lines: Sequence[Line]) -> Figure:
             for policy in members:
                 _write(axes, -5, down + ROW / 2, policy, ha="right")
                 for place, world in enumerate(worlds):
-                    own = world.name in class_of(policy).made_for
-                    _draw(axes, COLUMN * place, down, cells[policy, world.name], own)
+                    own = world in class_of(policy).made_for
+                    _draw(axes, COLUMN * place, down, cells[policy, world], own)
+                if policy in summary:
+                    middle, right = down + ROW / 2, wide + BESIDE
+                    _write(axes, right + COLUMN / 2, middle, times(summary[policy].mean), ha="center")
+                    _write(axes, right + 1.25 * COLUMN, middle, _worst(summary[policy]), ha="left")
                 down += ROW
-        for place, world in enumerate(worlds):
+        for name, across in headings.items():
             axes.text(
-                COLUMN * (place + 0.5), BETWEEN - 4, world.name, rotation=45, ha="left", va="baseline",
-                rotation_mode="anchor", fontsize=SIZE, color=INK, clip_on=False,
+                across, BETWEEN - 4, name, rotation=45, ha="left", va="baseline", rotation_mode="anchor",
+                fontsize=SIZE, color=INK, clip_on=False, parse_math=False,
             )  # fmt: skip
         _write(axes, LEFT - names, 14 - above, HEADING, ha="left", size=TITLE)
         _write(axes, LEFT - names, 30 - above, subheading, ha="left")
@@ -86,12 +102,17 @@ def guide_figure(lines: Sequence[Line]) -> Figure:
         return figure
 
 
+def _worst(summary: Summary) -> str:
+    return f"{times(summary.worst)} {summary.where}"
+
+
 def _draw(axes: Axes, left: float, top: float, line: Line, own: bool) -> None:
-    color = NOT_PLAYED if line.reason else color_of(line.share_of_random)
+    unknown = line.share_of_random != line.share_of_random
+    color = NOT_PLAYED if unknown else color_of(line.share_of_random)
     _box(axes, (left + 0.6, top + 0.6), (COLUMN - 1.2, ROW - 1.2), facecolor=color)
     if own:
         _box(axes, (left + 1.3, top + 1.3), (COLUMN - 2.6, ROW - 2.6), edgecolor=OWN)
-    dark = not line.reason and line.share_of_random > DARK_FROM
+    dark = line.share_of_random > DARK_FROM
     _write(
         axes, left + COLUMN / 2, top + ROW / 2, share_in_words(line), ha="center",
         weight="bold" if line.leads else "normal", color="white" if dark else "black" if line.leads else INK,

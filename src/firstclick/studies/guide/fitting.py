@@ -1,4 +1,4 @@
-"""How policies are fitted to the stock worlds: told what their papers assume known, and nothing else.
+"""How policies are fitted to the worlds: told what their papers assume known, and nothing else.
 
 A parameter declared with `told=` gets what is known of the world, unless another value was given:
 
@@ -20,15 +20,15 @@ from firstclick.click_models import PositionBased, Scroll
 from firstclick.errors import InvalidInput
 from firstclick.experiments.loop import known_of
 from firstclick.policies.base import Policy
-from firstclick.studies.guide.stock import StockWorld
+from firstclick.studies.guide.worlds import GuideWorld
 from firstclick.worlds.base import Stage, World
 
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """A policy in a stock world: as it plays there, where exactly, and its regret; or why it cannot play."""
+    """A policy in a world: as it plays there, where exactly, and its regret; or why it cannot play."""
 
-    world: StockWorld
+    world: GuideWorld
     asked: str  # the policy as it was asked for
     policy: Policy  # as it plays
     spec: str  # the world, with its users described as this policy reads it
@@ -36,6 +36,7 @@ class Contender:
     n_features: int | None
     reason: str = ""  # why it does not play
     regret: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # of each run
+    clicks: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))  # what each run won
 
     @property
     def mean(self) -> float:
@@ -47,7 +48,7 @@ class Contender:
         return float(self.regret.std(ddof=1) / sqrt(runs)) if runs > 1 else nan
 
 
-def contenders(policies: list[Policy], world: StockWorld, steps: int, seed: int) -> Iterator[Contender]:
+def contenders(policies: list[Policy], world: GuideWorld, steps: int, seed: int) -> Iterator[Contender]:
     """Every policy, fitted to the world."""
     stages: dict[str, Stage] = {}
     for given in policies:
@@ -63,7 +64,7 @@ def contenders(policies: list[Policy], world: StockWorld, steps: int, seed: int)
         yield Contender(world, given.label, policy, spec, stage.world.n_items, n_features, reason)
 
 
-def _known(world: StockWorld, built: World, steps: int) -> dict[str, Any]:
+def _known(world: GuideWorld, built: World, steps: int) -> dict[str, Any]:
     """What is known of the world: those of parameters.FACTS that mean something there."""
     known: dict[str, Any] = {"horizon": steps, "1/horizon": 1 / steps, "topics": world.topics}
     if isinstance(built.click_model, PositionBased):
@@ -86,12 +87,12 @@ def _told(policy: Policy, known: dict[str, Any]) -> Policy:
     return replace(policy, **told)
 
 
-def _reason(policy: Policy, world: StockWorld, stage: Stage) -> str:
+def _reason(policy: Policy, world: GuideWorld, stage: Stage) -> str:
     """Why the policy cannot be played on this stage; empty if it can."""
     if policy.needs_features and stage.features is None:
         return f"{policy.name} needs features, and this world has none"
     if not policy.unordered and world.best_first:
-        return f"{policy.name} starts from the order of the catalog, which here is the best one already"
+        return f"{policy.name} starts from the order of the catalog, which here has the best items first"
     n_features = 0 if stage.features is None else stage.features.shape[1]
     made = policy.with_context(stage.world.n_context)
     try:

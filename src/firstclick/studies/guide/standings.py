@@ -1,20 +1,25 @@
-"""What a comparison gave: the regret of every policy in every stock world, against random order."""
+"""What a comparison gave: the regret of every policy in every world, against random order and the default."""
 
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from math import nan, sqrt
 from typing import Any
 
+import numpy as np
+from scipy.special import stdtrit
+
 from firstclick.errors import InvalidInput
 from firstclick.experiments.results import as_csv as rows_as_csv
+from firstclick.registry import DEFAULT_POLICY
 from firstclick.studies.guide.families import FLOOR
 from firstclick.studies.guide.fitting import Contender
-from firstclick.studies.guide.stock import STOCK, StockWorld
 
 # By so many standard errors of the paired difference one is clearly better than the other.
 CLEARLY = 2.0
+# Of the paired difference to the default policy: 90 %, a twentieth on either side.
+INTERVAL = 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +33,21 @@ class Line:
     runs: int
     expected_regret: float
     stderr: float
-    share_of_random: float  # 0 for the best slates, 1 for random order
+    share_of_random: float  # 0 for the best slates, 1 for random order; no number if that loses nothing
     times_best: float  # times the least regret of this world; no number where that is not above 0
     leads: bool  # nobody is clearly better
     reason: str
+    # Files written before these were there can be read all the same.
+    p90: float = nan  # the regret that nine runs of ten stay below
+    worst_run: float = nan
+    more_than_default: float = nan  # run by run; below 0 it lost less than the default policy
+    more_low: float = nan  # a 90 % interval of it, by Student's t
+    more_high: float = nan
+    clicks_per_step: float = nan
 
 
 COLUMNS = tuple(Line.__annotations__)
+REQUIRED = tuple(one.name for one in fields(Line) if one.default is MISSING)
 
 
 def lines_of(played: Sequence[Contender], steps: int) -> list[Line]:
@@ -44,6 +57,7 @@ def lines_of(played: Sequence[Contender], steps: int) -> list[Line]:
         here = [one for one in played if one.world == world]
         best = min((one for one in here if not one.reason), key=lambda one: one.mean)
         floor = next(one for one in here if one.asked == FLOOR)
+        default = next((one for one in here if one.asked == DEFAULT_POLICY and not one.reason), None)
         lines += [
             Line(
                 world=world.name,
@@ -53,14 +67,36 @@ def lines_of(played: Sequence[Contender], steps: int) -> list[Line]:
                 runs=len(one.regret),
                 expected_regret=one.mean,
                 stderr=one.stderr,
-                share_of_random=one.mean / floor.mean,
+                share_of_random=one.mean / floor.mean if floor.mean else nan,
                 times_best=one.mean / best.mean if best.mean > 0 else nan,
                 leads=not one.reason and not _clearly_worse(one, best),
                 reason=one.reason,
+                **_spread(one, default),
+                clicks_per_step=float(one.clicks.mean()) / steps if len(one.clicks) else nan,
             )
             for one in here
         ]
     return lines
+
+
+def _spread(one: Contender, default: Contender | None) -> dict[str, float]:
+    """How its runs differ, and by how much they are worse than those of the default policy."""
+    if one.reason:
+        return {}
+    spread = {"p90": float(np.quantile(one.regret, 0.9)), "worst_run": float(one.regret.max())}
+    if default is None or one is default:
+        return spread
+    more = one.regret - default.regret
+    mean = spread["more_than_default"] = float(more.mean())
+    if len(more) > 1:
+        half = half_width(float(more.std(ddof=1)) / sqrt(len(more)), len(more), (1 - INTERVAL) / 2)
+        spread |= {"more_low": mean - half, "more_high": mean + half}
+    return spread
+
+
+def half_width(stderr: float, runs: int, chance: float) -> float:
+    """How far from the mean of so many runs the truth is, but for this chance on either side."""
+    return float(stdtrit(runs - 1, 1 - chance)) * stderr
 
 
 def _clearly_worse(one: Contender, best: Contender) -> bool:
@@ -87,7 +123,7 @@ def from_csv(content: str) -> list[Line]:
     """The lines of a results.csv."""
     kinds = Line.__annotations__
     rows = list(csv.DictReader(io.StringIO(content, newline="")))
-    if rows and tuple(rows[0]) != COLUMNS:
+    if rows and not set(REQUIRED) <= set(rows[0]) <= set(COLUMNS):
         raise InvalidInput(f"must have the columns {', '.join(COLUMNS)}, got {', '.join(rows[0])}", "results")
     return [Line(**{name: _value(kinds[name], text) for name, text in row.items()}) for row in rows]
 
@@ -98,7 +134,11 @@ def _value(kind: type, text: str) -> Any:
     return kind(text) if text or kind is str else nan
 
 
-def worlds_in(lines: Sequence[Line]) -> list[StockWorld]:
-    """The stock worlds of these lines, in their usual order."""
-    present = {line.world for line in lines}
-    return [world for world in STOCK if world.name in present]
+def worlds_in(lines: Sequence[Line]) -> list[str]:
+    """The names of the worlds of these lines, in the order in which they were played."""
+    return list(dict.fromkeys(line.world for line in lines))
+
+
+def by_cell(lines: Sequence[Line]) -> dict[tuple[str, str], Line]:
+    """The line of each policy and world."""
+    return {(line.learner, line.world): line for line in lines}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from firstclick.parameters import check_distinct, check_name
 from firstclick.registry import make_world
@@ -19,7 +20,16 @@ class StockWorld:
     why: str
     topics: int = 0  # how many of the features, from the first on, are topics
     segments: int = 0  # how many segments its users have; 0: what is known of them is no segment
-    best_first: bool = False  # Its items are in the best order from the start.
+    best_first: bool = False  # Its catalog has the best items first.
+
+    @property
+    def call(self) -> str:
+        """How `firstclick simulate` plays it."""
+        return f"--world {self.spec} --k {self.k}"
+
+    def about(self) -> dict[str, Any]:
+        """What the manifest tells it by."""
+        return {"world": self.spec}
 
     def stage(self, seed: int, run: int, spec: str | None = None) -> Stage:
         """What a run is played on; `spec` is the same world with its users described in another way."""
@@ -100,14 +110,27 @@ STOCK = (
 )  # fmt: skip
 
 
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+W = TypeVar("W", bound=_Named)
+
+
+def chosen(names: Sequence[str], among: Sequence[W]) -> tuple[W, ...]:
+    """The worlds of these names, in their usual order; all of them for no name."""
+    known = {world.name: world for world in among}
+    for name in names:
+        check_name("stock world", name, known)
+    check_distinct("stock world", names)
+    return tuple(world for world in among if not names or world.name in names)
+
+
 def stock_worlds(names: Sequence[str] = ()) -> tuple[StockWorld, ...]:
     """The stock worlds of these names, in their usual order; all of them for no name.
 
     >>> [world.spec for world in stock_worlds(["types", "logistic"])]
     ['logistic:n_items=256,n_features=6', 'types:n_items=100,n_features=5,types=4']
     """
-    known = {world.name: world for world in STOCK}
-    for name in names:
-        check_name("stock world", name, known)
-    check_distinct("stock world", names)
-    return tuple(world for world in STOCK if not names or world.name in names)
+    return chosen(names, STOCK)
