@@ -132,15 +132,11 @@ class MixedReference:
         return m + np.diag(self.at.prior), b
 
     def scores(self, noise: Floats, luck: Floats | None = None, features: Floats | None = None) -> Floats:
-        """The mean of each item or a draw, whichever is larger. `luck` is an item's own share of it, without features."""
+        """A draw for each item. `luck` is an item's own share of it, without features."""
         m, b = self.posterior()
         upper = np.linalg.cholesky(m).T
-        mean = np.linalg.solve(m, b)
+        theta = np.linalg.solve(m, b) + np.linalg.solve(upper, noise[: len(b)])
         u = noise[len(b)] if luck is None else (noise[len(b)] + luck) / np.sqrt(2)
-        drawn = self.score(mean + np.linalg.solve(upper, noise[: len(b)]), u, features)
-        return np.maximum(self.score(mean, 0.0, features), drawn)
-
-    def score(self, theta: Floats, u: Floats | float, features: Floats | None) -> Floats:
         z = standardised(self.at, self.features)
         f, v, beta2 = z @ theta, variances(self.at, z), self.at.beta**2
         k = self.examined * beta2 / (v + self.examined * beta2)

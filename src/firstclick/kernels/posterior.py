@@ -197,20 +197,6 @@ def sample(moment, factor, sigma, noise):  # type: ignore[no-untyped-def]
 
 
 @shared_kernel
-def mean_and_sample(moment, factor, noise):  # type: ignore[no-untyped-def]
-    """The mean of theta, and one theta from N(mean, M^-1), where B is weighed already."""
-    theta, drawn = np.empty(len(moment)), np.empty(len(moment))
-    for i in range(len(moment)):
-        theta[i] = moment[i]
-    solve_transposed(factor, theta)
-    for i in range(len(moment)):
-        drawn[i] = theta[i] + noise[i]
-    solve(factor, theta)
-    solve(factor, drawn)
-    return theta, drawn
-
-
-@shared_kernel
 def estimate_products(state, catalog, request, rows, sigma, scale, means, deviations):  # type: ignore[no-untyped-def]
     """The mean and the standard deviation of x'theta for each of the rows, whose x is `scale` times their
     features; for a ranked policy that of its first position."""

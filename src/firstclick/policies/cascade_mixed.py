@@ -7,7 +7,7 @@ import numpy as np
 from firstclick.kernels.arrays import CatalogArrays
 from firstclick.errors import InvalidInput
 from firstclick.kernels.mixed import FITS, STAGE, MixedState, blank_state, learn_mixed, refit_now
-from firstclick.kernels.posterior import mean, mean_and_sample
+from firstclick.kernels.posterior import mean, sample
 from firstclick.kernels.search.groups import new_groups, note
 from firstclick.kernels.search.seen import estimate_mixed, note_seen, rank_mixed, with_seen
 from firstclick.policies.base import Policy, State
@@ -72,8 +72,8 @@ class CascadeMixed(Policy):
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
-        held, drawn = mean_and_sample(state.moment, state.factor, noise)
-        return rank_mixed(state, held, drawn, noise[len(held)], catalog, request, key, slate)
+        theta = sample(state.moment, state.factor, 1.0, noise)
+        return rank_mixed(state, theta, noise[len(theta)], catalog, request, key, slate)
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]

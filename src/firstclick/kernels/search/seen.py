@@ -91,128 +91,88 @@ def _follow_seen(seen, state, features):  # type: ignore[no-untyped-def]
     seen.clock[REFIT] = int(state.refit[DONE])
 
 
-@kernel
-def _in_units_of_the_catalog(theta, columns):  # type: ignore[no-untyped-def]
-    """The slope, and the level to add, by which x'slope + level = z'theta."""
-    d = columns.shape[1]
+@shared_kernel
+def rank_mixed(state, theta, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` with the items of largest score under this draw of theta and of what own parts share, `u`; return how
+    many were found."""
+    d = state.columns.shape[1]
+    if d == 0:
+        return _rank_without_features(state, theta[0], u, catalog, request, key, slate)
+    # In the units of the catalog: f = level + x'slope.
     slope, level = np.empty(d), theta[0]
     for j in range(d):
-        slope[j] = theta[j + 1] * columns[1, j]
-        level -= columns[0, j] * slope[j]
-    return slope, level
-
-
-@shared_kernel
-def rank_mixed(state, held, drawn, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """Fill `slate` with the items of largest score; return how many were found.
-
-    The score of an item is the larger of two numbers: what is held for it, by `held`, the mean of theta; and a draw, by
-    `drawn`, one theta from its posterior, and `u`, what the draws of own parts have in common.
-    """
-    if state.columns.shape[1] == 0:
-        return _rank_without_features(state, held[0], drawn[0], u, catalog, request, key, slate)
-    slope, level = _in_units_of_the_catalog(held, state.columns)
-    other_slope, other_level = _in_units_of_the_catalog(drawn, state.columns)
-    lift, beta = other_level - level, sqrt(state.scale[BETA2])
+        slope[j] = theta[j + 1] * state.columns[1, j]
+        level -= state.columns[0, j] * slope[j]
+    beta = sqrt(state.scale[BETA2])
     seen = catalog.seen
     if len(seen.place_of) == 0 or len(request.candidates) > 0:
-        return _scan(state, slope, other_slope, level, lift, u, catalog, request, key, slate)
+        return _scan(state, slope, level, beta, u, catalog, request, key, slate)
     _follow_seen(seen, state, catalog.features)
     hidden, labels, rows = request.hidden, catalog.labels, seen.rows
     keep, rate, spread = seen.keep, seen.rate, seen.spread
     k, n, least = len(slate), 0, -inf
-    best, scores, others = np.empty(k), np.empty(TILE), np.empty(TILE)
+    best, scores = np.empty(k), np.empty(TILE)
     size = seen.clock[SIZE]
     for start in range(0, size, TILE):
         stop = min(start + TILE, size)
         accumulate(scores[: stop - start], seen.columns, slope, start)
-        accumulate(others[: stop - start], seen.columns, other_slope, start)
         for i in range(start, stop):
-            scores[i - start] = _score(
-                keep[i] * scores[i - start], keep[i] * others[i - start], keep[i], rate[i], spread[i], level, lift, u
+            scores[i - start] = keep[i] * scores[i - start] + (
+                (rate[i] + (keep[i] - 1.0) * level) + (spread[i] - beta) * u
             )
         for i in range(start, stop):
             if scores[i - start] >= least and (len(hidden) == 0 or not hidden[rows[i]]):
                 n = place(slate, best, n, rows[i], scores[i - start], labels, key)
                 if n == k:
                     least = best[n - 1]
-    if size == len(catalog.rows):
-        return n
-    # An item that was never examined has the score max(x'slope, x'other_slope + lift + beta u): it is among the best by one
-    # of the two, or not in the slate.
-    found, twice = np.empty(k, np.int64), np.empty(k, np.int64)
-    n_found = rank_above(slope, least, state.examined, catalog, request, key, found)
-    added = lift + beta * u
-    # Less than `least` by more than rounding.
-    room = least - added - 1e-15 * (abs(least) + abs(added)) if least > -inf else least
-    n_twice = rank_above(other_slope, room, state.examined, catalog, request, key, twice)
-    for i in range(n_found):
-        n = _place_unseen(found[i], slope, other_slope, beta, level, lift, u, catalog, key, slate, best, n)
-    for i in range(n_twice):
-        new = True
-        for j in range(n_found):
-            new = new and found[j] != twice[i]
-        if new:
-            n = _place_unseen(twice[i], slope, other_slope, beta, level, lift, u, catalog, key, slate, best, n)
+    if size < len(catalog.rows):
+        others = np.empty(k, np.int64)
+        found = rank_above(slope, least, state.examined, catalog, request, key, others)
+        for i in range(found):
+            n = place(slate, best, n, others[i], product(catalog.features[others[i]], slope), labels, key)
     return n
 
 
 @kernel
-def _score(held, drawn, keep, rate, spread, level, lift, u):  # type: ignore[no-untyped-def]
-    """The score of an item, less `level`, which is the same for all; `held` and `drawn` are what features say."""
-    drawn += keep * lift + spread * u
-    return (rate + (keep - 1.0) * level) + (drawn if drawn > held else held)
-
-
-@kernel
-def _place_unseen(row, slope, other_slope, beta, level, lift, u, catalog, key, slate, best, n):  # type: ignore[no-untyped-def]
-    x = catalog.features[row]
-    score = _score(product(x, slope), product(x, other_slope), 1.0, 0.0, beta, level, lift, u)
-    return place(slate, best, n, row, score, catalog.labels, key)
-
-
-@kernel
-def _scan(state, slope, other_slope, level, lift, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+def _scan(state, slope, level, beta, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """The same, looking at every row that is asked for."""
     rows, features = rows_of(catalog, request), catalog.features
     scores, z = np.empty(len(rows)), np.empty(len(state.moment))
     for j in range(len(rows)):
         row = rows[j]
-        x = features_at(catalog, request, row, j)
-        held, drawn = product(x, slope), product(x, other_slope)
-        keep, rate, spread = own_part_of(state, features, row, z)
-        if len(request.features) > 0:
-            # Its own part was learned beside the features of the catalog.
-            held += (keep - 1.0) * product(features[row], slope)
-            drawn += (keep - 1.0) * product(features[row], other_slope)
-        else:
-            held, drawn = keep * held, keep * drawn
-        scores[j] = _score(held, drawn, keep, rate, spread, level, lift, u)
+        explained = product(features_at(catalog, request, row, j), slope)
+        if state.examined[row] > 0.0:
+            keep, rate, spread = own_part_of(state, features, row, z)
+            own = (rate + (keep - 1.0) * level) + (spread - beta) * u
+            if len(request.features) > 0:
+                # Its own part was learned beside the features of the catalog.
+                explained += (keep - 1.0) * product(features[row], slope)
+            else:
+                explained *= keep
+            explained += own
+        scores[j] = explained
     return rank(rows, scores, catalog, request, key, slate)
 
 
 @kernel
-def _rank_without_features(state, level, other_level, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """The same where items differ by their clicks alone. Half of the draw of each is its own luck."""
+def _rank_without_features(state, level, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """Fill `slate` by a draw for each item, half of which all items share."""
     variance, beta2 = variance_at(state.level, np.ones(1), state.scale[P]), state.scale[BETA2]
     labels, hidden, groups, k = catalog.labels, request.hidden, catalog.groups, len(slate)
-    lift, half = other_level - level, sqrt(0.5)
     if len(groups.group_of) == 0 or len(request.candidates) > 0:
         rows = rows_of(catalog, request)
         scores = np.empty(len(rows))
         for j in range(len(rows)):
             row = rows[j]
-            keep, rate, spread = own_part(state.examined[row], state.hits[row], variance, beta2)
-            own = half * (u + luck(mix(key, labels[row])))
-            scores[j] = _score(0.0, 0.0, keep, rate, spread, level, lift, own)
+            centre, spread = _without_luck(state.examined[row], state.hits[row], variance, beta2, level)
+            scores[j] = centre + spread * (u + luck(mix(key, labels[row])))
         return rank(rows, scores, catalog, request, key, slate)
     follow(groups, state.time[0], state.examined, state.hits, labels)
     n, least = 0, -inf
     best, hashes, lucky = np.empty(k), np.empty(k, np.uint64), np.empty(k, np.int64)
     for group in range(groups.clock[N_GROUPS]):
-        keep, rate, spread = own_part(groups.examined[group], groups.hits[group], variance, beta2)
-        most = _score(0.0, 0.0, keep, rate, spread, level, lift, half * (u + MOST_LUCK))
-        if groups.size[group] == 0 or most < least:
+        centre, spread = _without_luck(groups.examined[group], groups.hits[group], variance, beta2, level)
+        if groups.size[group] == 0 or centre + spread * (u + MOST_LUCK) < least:
             continue
         for i in range(k):
             hashes[i] = 0
@@ -220,13 +180,20 @@ def _rank_without_features(state, level, other_level, u, catalog, request, key, 
         stop = start + groups.size[group]
         members, marks = groups.members[start:stop], groups.marks[start:stop]
         for i in range(luckiest(members, marks, hidden, key, hashes, lucky)):
-            score = _score(0.0, 0.0, keep, rate, spread, level, lift, half * (u + luck(hashes[i])))
+            score = centre + spread * (u + luck(hashes[i]))
             if score < least:
                 break
             n = place(slate, best, n, lucky[i], score, labels, key)
             if n == k:
                 least = best[n - 1]
     return n
+
+
+@kernel
+def _without_luck(examined, hits, variance, beta2, level):  # type: ignore[no-untyped-def]
+    """The score of an item is centre + spread (u + its luck)."""
+    keep, rate, spread = own_part(examined, hits, variance, beta2)
+    return rate + (keep - 1.0) * level, spread * sqrt(0.5)
 
 
 @shared_kernel
