@@ -2,14 +2,23 @@
 
 import numpy as np
 import pytest
-from mixed_reference import MixedReference, ranked
+from mixed_reference import (
+    MixedReference,
+    Refit,
+    Setting,
+    measured,
+    prior_of,
+    ranked,
+    standardised,
+    variances,
+)
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 from sizes import size
 
-from firstclick.catalog.search_tree import scanning
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.hashing import fill_normal, luck, mix
-from firstclick.kernels.mixed import DONE, P, STAGE
+from firstclick.kernels.mixed import BETA2, DONE, SHAPE, TAU, P
 from firstclick.testing import Driver, request
 
 K = 3
@@ -108,3 +117,37 @@ def test_features_of_requests_and_items_added_later_equal_the_reference() -> Non
     m, b = reference.posterior()
     np.testing.assert_allclose(driver.state.precision, m, rtol=1e-7, atol=1e-8 * np.abs(m).max())
     np.testing.assert_allclose(driver.state.moment, b, rtol=1e-7, atol=1e-8 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_fit_is_that_of_an_optimiser_but_for_the_grid(seed: int) -> None:
+    """scipy finds the (tau, beta) of largest marginal likelihood anywhere. Half a step of the grid, 0.26 in the logarithm of a
+    standard deviation, costs 24 rates at most 24/2 times 0.26^2 = 0.8 for each of the two."""
+    draw = np.random.default_rng([3, seed])
+    features = draw.normal(size=(24, 3)) * [1.0, 0.5, 0.2]
+    explained, own = 0.06 * features @ draw.normal(size=3), 0.04 * draw.normal(size=24)
+    chances = np.clip(0.25 + explained + own, 0.01, 0.9)
+    examined = draw.integers(20, 400, 24).astype(float)
+    hits = draw.binomial(examined.astype(int), chances).astype(float)
+
+    driver = Driver("cascade-mixed", features)
+    totals = np.array([examined.sum(), hits.sum()])
+    state = driver.policy.refitted(
+        driver.state._replace(examined=examined, hits=hits, totals=totals), driver.catalog
+    )
+    p, shape = state.scale[P], int(state.refit[SHAPE])
+    reference = MixedReference(features)
+    centre, deviation, in_units = measured(features)
+    at = Setting(p, 0.0, centre, deviation, in_units, np.empty(0), state.level)
+    z = standardised(at, features)
+    past = Refit(totals[0], p, examined, hits, [])
+
+    def loss(logs: Floats) -> float:
+        tau, beta = np.exp(logs)
+        likely = reference.evidence(past, at, z, variances(at, z), beta * p, prior_of(at, tau, shape))
+        return float(0.5 * (logs[0] / 1.5) ** 2 + 0.5 * ((logs[1] - np.log(0.25)) / 1.5) ** 2 - likely)
+
+    chosen = np.log([state.refit[TAU], max(np.sqrt(state.scale[BETA2]) / p, 1e-9)])
+    found = minimize(loss, np.log([1.0, 0.25]), method="Nelder-Mead", options={"maxiter": 2000})
+    assert found.fun <= loss(chosen) + 1e-6, "the grid cannot be better than the optimum"
+    assert loss(chosen) <= found.fun + 2 * 24 / 2 * (0.75 * np.log(2) / 2) ** 2

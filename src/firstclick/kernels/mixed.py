@@ -40,7 +40,7 @@ P, BETA2 = range(2)
 # Places of `totals`.
 LOOKS, CLICKS = range(2)
 # Places of `refit`. A stage is 0 (no refit under way), 1 to FITS (a fit), FITS + 1 (the new M and B are summed up).
-NEXT, BEGUN, STAGE, ROW, POINT, SPENT, COST, NEXT_P, TAU, BETA, SHAPE, DONE = range(12)
+NEXT, BEGUN, STAGE, ROW, POINT, SPENT, COST, TAU, BETA, SHAPE, NEXT_P, NEXT_BETA2, DONE = range(13)
 # Places of `evidence`.
 BASE, BEST = range(2)
 NO_EVIDENCE = -1e300
@@ -56,7 +56,6 @@ class MixedState(NamedTuple):
     moment: NDArray[np.float64]  # B
     factor: NDArray[np.float64]  # R with R'R = M
     columns: NDArray[np.float64]  # 3 x features: mean; 1 over the standard deviation, 0 if that is 0; `measure_columns`
-    prior: NDArray[np.float64]  # lambda
     level: NDArray[np.float64]  # the theta by which V follows from features
     scale: NDArray[np.float64]  # p, and the square of beta
     given_precision: NDArray[np.float64]  # sums over looks whose features came with the request, as they came:
@@ -69,7 +68,6 @@ class MixedState(NamedTuple):
     refit: NDArray[np.float64]
     evidence: NDArray[np.float64]
     next_columns: NDArray[np.float64]
-    next_prior: NDArray[np.float64]
     next_level: NDArray[np.float64]
     next_precision: NDArray[np.float64]
     next_moment: NDArray[np.float64]
@@ -97,7 +95,6 @@ def blank_state(n_items: int, n_features: int) -> MixedState:
         moment=np.zeros(size),
         factor=np.diag(np.sqrt(prior)),
         columns=np.stack([np.zeros(n_features), np.ones(n_features), np.ones(n_features)]),
-        prior=prior,
         level=level,
         scale=np.array([p, (0.25 * p) ** 2]),
         given_precision=np.zeros((size, size)),
@@ -109,7 +106,6 @@ def blank_state(n_items: int, n_features: int) -> MixedState:
         refit=refit,
         evidence=np.zeros(2),
         next_columns=np.zeros((3, n_features)),
-        next_prior=np.zeros(size),
         next_level=np.zeros(size),
         next_precision=np.zeros((size, size)),
         next_moment=np.zeros(size),
@@ -178,7 +174,7 @@ def _observe_item(state, x, row, y, z):  # type: ignore[no-untyped-def]
     refit = state.refit
     if refit[STAGE] == FITS + 1 and row < refit[ROW]:
         # It is summed up already with the counts it had.
-        p, beta2 = refit[NEXT_P], refit[BETA]
+        p, beta2 = refit[NEXT_P], refit[NEXT_BETA2]
         standardise(x, state.next_columns, z)
         variance = variance_at(state.next_level, z, p)
         before, after = 1.0 / (variance + n * beta2), 1.0 / (variance + (n + 1.0) * beta2)
@@ -372,7 +368,7 @@ def work(state, features, target):  # type: ignore[no-untyped-def]
             counts, hits = state.past_examined, state.past_hits
             beta2 = (_beta(state, stage) * refit[NEXT_P]) ** 2
             if stage > FITS:
-                counts, hits, beta2 = state.examined, state.hits, refit[BETA]
+                counts, hits, beta2 = state.examined, state.hits, refit[NEXT_BETA2]
             skipped = _next_counted(counts, row) - row
             row += skipped
             refit[SPENT] += SKIPPED_ROW * skipped
@@ -382,6 +378,8 @@ def work(state, features, target):  # type: ignore[no-untyped-def]
                 refit[SPENT] += _cost_of_row(size)
                 refit[ROW] += 1.0
         elif stage > FITS:
+            if target < inf:
+                return  # All is done, and it is not yet time.
             _finish(state)
         elif refit[POINT] < _points(state):
             _judge(state, stage, int(refit[POINT]))
@@ -510,8 +508,7 @@ def _end_fit(state, stage):  # type: ignore[no-untyped-def]
             solve(factor, state.next_level)
         state.evidence[BEST] = NO_EVIDENCE
     elif stage == FITS:
-        _set_prior(state, state.next_prior, refit[TAU], int(refit[SHAPE]))
-        refit[BETA] = (refit[BETA] * refit[NEXT_P]) ** 2
+        refit[NEXT_BETA2] = (refit[BETA] * refit[NEXT_P]) ** 2
     _begin_stage(state, stage + 1.0)
 
 
@@ -519,17 +516,19 @@ def _end_fit(state, stage):  # type: ignore[no-untyped-def]
 def _finish(state):  # type: ignore[no-untyped-def]
     """Put what was found in the place of what was; unless floating point has no room for it."""
     refit, size = state.refit, len(state.moment)
-    precision, factor = _with_prior(state.next_precision, state.next_prior), np.empty((size, size))
+    prior, factor = np.empty(size), np.empty((size, size))
+    _set_prior(state, prior, refit[TAU], int(refit[SHAPE]))
+    precision = _with_prior(state.next_precision, prior)
     refit[STAGE] = 0.0
     if not (state.evidence[BEST] > NO_EVIDENCE and factorise(precision, factor)):
         return
     refit[DONE] += 1.0
-    state.scale[P], state.scale[BETA2] = refit[NEXT_P], refit[BETA]
+    state.scale[P], state.scale[BETA2] = refit[NEXT_P], refit[NEXT_BETA2]
     for j in range(size - 1):
         for line in range(len(state.columns)):
             state.columns[line, j] = state.next_columns[line, j]
     for i in range(size):
-        state.prior[i], state.level[i] = state.next_prior[i], state.next_level[i]
+        state.level[i] = state.next_level[i]
         state.moment[i] = state.next_moment[i]
         for j in range(size):
             state.precision[i, j], state.factor[i, j] = precision[i, j], factor[i, j]

@@ -38,7 +38,7 @@ class CascadeMixed(Policy):
         return n_features + 2
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
-        return {name: NOT_NEGATIVE for name in ("examined", "hits", "totals", "prior", "scale", "refit")}
+        return {name: NOT_NEGATIVE for name in ("examined", "hits", "totals", "scale", "refit")}
 
     def check_state(self, state: State, n_items: int, k: int) -> None:
         super().check_state(state, n_items, k)
