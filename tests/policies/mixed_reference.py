@@ -153,7 +153,7 @@ class MixedReference:
         f = z @ np.linalg.solve(m, b)
         widths = np.einsum("ij,ji->i", z, np.linalg.solve(m, z.T))
         rate = self.hits / np.maximum(self.examined, 1e-300)
-        return f + k * (rate - f), (1 - k) ** 2 * widths + beta2 * (1 - k)
+        return np.clip(f + k * (rate - f), 0, 1), (1 - k) ** 2 * widths + beta2 * (1 - k)
 
 
 def measured(features: Floats) -> tuple[Floats, Floats, Floats]:

@@ -18,10 +18,26 @@ COUNTED = ("examined", "hits", "totals", "given_precision", "given_moment")
 
 
 class CascadeMixed(Policy):
-    """Learn from features and from each item's own clicks, weighed by what the data says of either. Nothing to tune."""
+    """Learn from features and from each item's own clicks; the data decide how much each counts. The default.
+
+    It has no parameters, works with features and without, takes them in any units, and suits any click rate.
+
+    The attraction of item i is z_i'theta + b_i, where z_i is 1 and its features, and b_i ~ N(0, beta^2) is its own
+    part, which no feature explains. For n looks and s clicks, and a click's variance V,
+
+        M = Lambda + sum n/(V + n beta^2) z z',   B = sum s/(V + n beta^2) z,   theta ~ N(M^-1 B, M^-1)
+        score = f + k (s/n - f) + sqrt(beta^2 (1 - k)) u,   f = z'theta,   k = n beta^2/(V + n beta^2)
+
+    with one draw of theta and u for a slate. Without features half of u is drawn for each item by itself.
+    Lambda, beta and V are refitted after 16, 24, 36, ... looks: the prior of largest marginal likelihood on a grid. Each refit
+    is computed bit by bit during the looks that follow and takes effect after a quarter as many, so nobody waits for it.
+
+    Assumes a cascade, and a Gaussian for clicks. The shared u is not a posterior draw: it explores less, and lost less in
+    our worlds. The estimate of an item is its rate of clicks when it is looked at, given no click above it.
+    """
 
     name = "cascade-mixed"
-    paper = "ours; after Wan, Ge and Song 2023 (MTSS)"
+    paper = "ours; the model is that of Wan, Ge and Song 2023 (MTSS), the fit empirical Bayes"
     family = "features"
     look = "green"
     takes_features: ClassVar[bool] = True

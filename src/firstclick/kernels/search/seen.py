@@ -198,7 +198,8 @@ def _without_luck(examined, hits, variance, beta2, level):  # type: ignore[no-un
 
 @shared_kernel
 def estimate_mixed(state, catalog, request, rows, theta, means, deviations):  # type: ignore[no-untyped-def]
-    """The mean and the standard deviation of the attraction of each row; theta is the mean of its posterior."""
+    """The mean of the attraction of each row, moved into [0, 1] if it lies outside, and its standard deviation; theta is the
+    mean of its posterior."""
     size = len(theta)
     features, factor, z, x = catalog.features, state.factor, np.empty(size), np.empty(size)
     for j in range(len(rows)):
@@ -221,5 +222,5 @@ def estimate_mixed(state, catalog, request, rows, theta, means, deviations):  # 
             squares += z[i] * z[i]
             for m in range(i + 1, size):
                 z[m] -= line[m] * z[i]
-        means[j] = mean
+        means[j] = min(max(mean, 0.0), 1.0)
         deviations[j] = sqrt(squares + spread * spread)
