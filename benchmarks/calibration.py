@@ -74,11 +74,15 @@ def covered(world, steps, seed):
         looks[seen] += 1
         rates[seen] += chances[: len(seen)]
         slates[slate.items] += 1
-    truth = np.where(looks > 0, rates / np.maximum(looks, 1), world.last_place(list(slates.most_common(1)[0][0])))
+    truth = np.where(
+        looks > 0, rates / np.maximum(looks, 1), world.last_place(list(slates.most_common(1)[0][0]))
+    )
     means, deviations = ranker.estimates(range(world.n_items))
     holds = np.abs(means - truth) <= WITHIN * deviations
     often = looks >= 100
-    return [(int(group.sum()), int(holds[group].sum())) for group in (often, (looks > 0) & ~often, looks == 0)]
+    return [
+        (int(group.sum()), int(holds[group].sum())) for group in (often, (looks > 0) & ~often, looks == 0)
+    ]
 
 
 def main():
@@ -91,8 +95,12 @@ def main():
     places = [(world.name, world, Independent) for world in stock_worlds(WORLDS)]
     if given.movielens:
         matrix = feedback_matrix(make_source("movielens").load(given.movielens))
-        places += [(f"MovieLens, {n} items", FeedbackScenario(matrix, rank=20, n_items=n), Films) for n in (16, 256)]
-    print(f"{DEFAULT_POLICY}, {given.steps:,} steps, {given.runs} runs, seed {given.seed}: 90 % intervals that hold\n")
+        places += [
+            (f"MovieLens, {n} items", FeedbackScenario(matrix, rank=20, n_items=n), Films) for n in (16, 256)
+        ]
+    print(
+        f"{DEFAULT_POLICY}, {given.steps:,} steps, {given.runs} runs, seed {given.seed}: 90 % intervals that hold\n"
+    )
     print(f"{'':24}{'100 looks or more':>20}{'1 to 99 looks':>20}{'never looked at':>20}")
     for name, place, kind in places:
         total = np.zeros((3, 2), int)

@@ -63,14 +63,18 @@ CASES = {
 
 
 def odd_cases(steps, runs, seed):
-    print(f"regret in percent of that of random order, and the worst run: {steps:,} steps, {runs} runs, seed {seed}\n")
+    print(
+        f"regret in percent of that of random order, and the worst run: {steps:,} steps, {runs} runs, seed {seed}\n"
+    )
     print(f"{'':28}{DEFAULT_POLICY:>20}{'cascade-ts':>20}{'vac2-ucb':>20}")
     for name, case in CASES.items():
         has_features = case.stage(seed, 0).features is not None
         # Without features there is no vac2-ucb; with 100,000 items cascade-ts would take hours.
         others = ["cascade-ts"] if "100,000" not in name else []
         others += ["vac2-ucb"] if has_features else []
-        played = simulate([DEFAULT_POLICY, *others, "random"], case, k=case.k, steps=steps, runs=runs, seed=seed)
+        played = simulate(
+            [DEFAULT_POLICY, *others, "random"], case, k=case.k, steps=steps, runs=runs, seed=seed
+        )
         regret = {one.policy: one.expected_regret[:, -1] for one in played.results}
         assert all(np.isfinite(values).all() for values in regret.values()), name
         floor = regret["random"].mean()

@@ -112,9 +112,7 @@ class MixedReference:
             found = chosen if not by_item else chosen._replace(level=found.level)
         return found
 
-    def evidence(
-        self, past: Refit, at: Setting, z: Floats, v: Floats, beta: float, prior: Floats
-    ) -> float:
+    def evidence(self, past: Refit, at: Setting, z: Floats, v: Floats, beta: float, prior: Floats) -> float:
         """log N(rates; 0, Z diag(1/prior) Z' + noise)."""
         seen = past.examined > 0
         rates = np.r_[past.hits[seen] / past.examined[seen], [look.y for look in past.given]]
@@ -197,4 +195,3 @@ def sums(
 def ranked(scores: Floats, ties: NDArray[np.uint64], k: int) -> list[int]:
     """The best k rows; of equal scores, but for rounding, the one with the larger tie hash."""
     return sorted(range(len(scores)), key=lambda row: (-round(scores[row], 11), -int(ties[row])))[:k]
-

@@ -56,7 +56,9 @@ def table(kind: str, n_items: int = 19) -> Floats:
 
 def attractions(features: Floats) -> Floats:
     draw = np.random.default_rng(6)
-    explained = features @ draw.normal(size=features.shape[1]) if features.shape[1] else np.zeros(len(features))
+    explained = (
+        features @ draw.normal(size=features.shape[1]) if features.shape[1] else np.zeros(len(features))
+    )
     mixed = explained / max(explained.std(), 1e-9) + draw.normal(size=len(features))
     return np.asarray(0.3 / (1 + np.exp(-mixed)))
 

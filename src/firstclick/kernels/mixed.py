@@ -55,10 +55,14 @@ class MixedState(NamedTuple):
     precision: NDArray[np.float64]  # M, D x D
     moment: NDArray[np.float64]  # B
     factor: NDArray[np.float64]  # R with R'R = M
-    columns: NDArray[np.float64]  # 3 x features: mean; 1 over the standard deviation, 0 if that is 0; `measure_columns`
+    columns: NDArray[
+        np.float64
+    ]  # 3 x features: mean; 1 over the standard deviation, 0 if that is 0; `measure_columns`
     level: NDArray[np.float64]  # the theta by which V follows from features
     scale: NDArray[np.float64]  # p, and the square of beta
-    given_precision: NDArray[np.float64]  # sums over looks whose features came with the request, as they came:
+    given_precision: NDArray[
+        np.float64
+    ]  # sums over looks whose features came with the request, as they came:
     given_moment: NDArray[np.float64]  # of zz'/V and zy/V, with the V of the time
     # The refit under way: its input, its progress, and its result so far.
     past_examined: NDArray[np.float64]
@@ -403,7 +407,7 @@ def _beta(state, stage):  # type: ignore[no-untyped-def]
     at = (stage - 1) % BETAS
     if at > 0:
         return 2.0 ** (0.75 * at - 5.0)
-    return 0.0 if state.columns.shape[1] > 0 else 2.0 ** -5.0
+    return 0.0 if state.columns.shape[1] > 0 else 2.0**-5.0
 
 
 @kernel
@@ -425,9 +429,7 @@ def _tau(point):  # type: ignore[no-untyped-def]
 
 @kernel
 def _set_prior(state, prior, tau, shape):  # type: ignore[no-untyped-def]
-    """lambda, for tau in units of p: what features explain has this standard deviation in all.
-
-    """
+    """lambda, for tau in units of p: what features explain has this standard deviation in all."""
     p, columns = state.refit[NEXT_P], state.next_columns
     largest, total = 0.0, 0.0
     for j in range(columns.shape[1]):

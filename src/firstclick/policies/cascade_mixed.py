@@ -61,7 +61,9 @@ class CascadeMixed(Policy):
         check_factor(self.name, "factor", state.factor)
         check_no_more(self.name, "hits", state.hits, "examined", state.examined)
         if state.refit[STAGE] > FITS + 1:
-            raise InvalidInput(f"must have a stage of at most {FITS + 1}, got {state.refit[STAGE]}", "refit", self.name)
+            raise InvalidInput(
+                f"must have a stage of at most {FITS + 1}, got {state.refit[STAGE]}", "refit", self.name
+            )
 
     def merge(self, first: MixedState, second: MixedState) -> MixedState:
         """Sums of counts. All else follows from them: `refitted`."""
