@@ -2,10 +2,10 @@
 
     python -m benchmarks.calibration [--movielens FOLDER] [--steps 20000] [--runs 10] [--seed 1]
 
-An interval is the estimate and 1.645 standard deviations to either side, after the last step. What it should hold is the rate
-of clicks when the item is looked at, given no click above it. In a world where users do not differ that is the item's
-attraction. In MovieLens it depends on what stood above: for an item that was looked at, the mean over its looks; for one that
-never was, the rate in the last place of the slate shown most often.
+An interval is the estimate and 1.645 standard deviations to either side, after the last step. What it should
+hold is the rate of clicks when the item is looked at, given no click above it. In a world where users do not
+differ that is the item's attraction. In MovieLens it depends on what stood above: for an item that was looked
+at, the mean over its looks; for one that never was, the rate in the last place of the slate shown most often.
 """
 
 import argparse
@@ -34,7 +34,8 @@ class Independent:
         self.n_items = stage.world.n_items
 
     def click(self, slate):
-        """The first position that attracts, or None; and the rate of a click at each position that is looked at."""
+        """The first position that attracts, or None; and the rate of a click at each position that is looked
+        at."""
         attracted = self._draw.random(len(slate)) < self.attractions[slate]
         return (int(np.argmax(attracted)) if attracted.any() else None), self.attractions[slate]
 
@@ -99,7 +100,8 @@ def main():
             (f"MovieLens, {n} items", FeedbackScenario(matrix, rank=20, n_items=n), Films) for n in (16, 256)
         ]
     print(
-        f"{DEFAULT_POLICY}, {given.steps:,} steps, {given.runs} runs, seed {given.seed}: 90 % intervals that hold\n"
+        f"{DEFAULT_POLICY}, {given.steps:,} steps, {given.runs} runs, seed {given.seed}: "
+        "90 % intervals that hold\n"
     )
     print(f"{'':24}{'100 looks or more':>20}{'1 to 99 looks':>20}{'never looked at':>20}")
     for name, place, kind in places:

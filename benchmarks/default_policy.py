@@ -2,10 +2,10 @@
 
     python -m benchmarks.default_policy [--steps 20000] [--runs 10] [--seed 1]
 
-Odd catalogs: features of noise, one feature, none, copies, shuffled, unlike units; very rare and very common clicks; very many
-items; a slate of all items. Regret is in percent of that of random order, beside the policies one would take instead.
-Refits: how long one takes if it is done at once, and the longest that one look of a slate takes while it is spread, which is
-what a request may have to wait for.
+Odd catalogs: features of noise, one feature, none, copies, shuffled, unlike units; very rare and very common
+clicks; very many items; a slate of all items. Regret is in percent of that of random order, beside the
+policies one would take instead. Refits: how long one takes if it is done at once, and the longest that one
+look of a slate takes while it is spread, which is what a request may have to wait for.
 """
 
 import argparse
@@ -64,7 +64,8 @@ CASES = {
 
 def odd_cases(steps, runs, seed):
     print(
-        f"regret in percent of that of random order, and the worst run: {steps:,} steps, {runs} runs, seed {seed}\n"
+        "regret in percent of that of random order, and of the worst run: "
+        f"{steps:,} steps, {runs} runs, seed {seed}\n"
     )
     print(f"{'':28}{DEFAULT_POLICY:>20}{'cascade-ts':>20}{'vac2-ucb':>20}")
     for name, case in CASES.items():

@@ -1,10 +1,13 @@
-"""The regret of the default policy beside the policies one would take instead, in stock worlds and on MovieLens.
+"""The regret of the default policy beside the policies one would take instead, in stock worlds and on
+MovieLens.
 
-    python -m benchmarks.default_regret [--movielens FOLDER] [--steps 100000] [--runs 20] [--seed 1] [--only WORLD]
+    python -m benchmarks.default_regret [--movielens FOLDER] [--steps 100000] [--runs 20] [--seed 1] [--only
+    WORLD]
 
-Every run has a world of its own, or a split of the users of its own, and the same users for all policies. A ratio is mean regret
-over mean regret, with a 90 % interval by resampling runs, which are paired. In brackets: the 90th percentile of the runs, and
-the worst. `no features` plays without them; `shuffled` gives each item the features of another.
+Every run has a world of its own, or a split of the users of its own, and the same users for all policies. A
+ratio is mean regret over mean regret, with a 90 % interval by resampling runs, which are paired. In brackets:
+the 90th percentile of the runs, and the worst. `no features` plays without them; `shuffled` gives each item
+the features of another.
 """
 
 import argparse

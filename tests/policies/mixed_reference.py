@@ -1,7 +1,9 @@
-"""cascade-mixed in plain NumPy, slow and by definition: what `kernels/mixed.py` and `kernels/search/seen.py` must equal.
+"""cascade-mixed in plain NumPy, slow and by definition: what `kernels/mixed.py` and `kernels/search/seen.py`
+must equal.
 
-M and B are summed up anew for each slate, the marginal likelihood is that of the rates under their covariance matrix, and
-a refit is computed whole at the moment it takes effect. Nothing here is taken from the kernels but the numbers of the grid.
+M and B are summed up anew for each slate, the marginal likelihood is that of the rates under their covariance
+matrix, and a refit is computed whole at the moment it takes effect. Nothing here is taken from the kernels
+but the numbers of the grid.
 """
 
 from collections.abc import Sequence
@@ -143,7 +145,8 @@ class MixedReference:
         return own + (f if features is None else standardised(self.at, features) @ theta)
 
     def estimate(self) -> tuple[Floats, Floats]:
-        """The mean and the variance of each item's attraction, by conditioning theta and b jointly on the rates."""
+        """The mean and the variance of each item's attraction, by conditioning theta and b jointly on the
+        rates."""
         m, b = self.posterior()
         z = standardised(self.at, self.features)
         v, beta2 = variances(self.at, z), self.at.beta**2

@@ -1,5 +1,7 @@
 """cascade-mixed equals a slow reference slate by slate, and its shortcuts change nothing."""
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from mixed_reference import (
@@ -14,12 +16,12 @@ from mixed_reference import (
 )
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from sizes import size
 
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.hashing import fill_normal, luck, mix
 from firstclick.kernels.mixed import BETA2, DONE, SHAPE, TAU, P
 from firstclick.testing import Driver, request
+from sizes import size
 
 K = 3
 Floats = NDArray[np.float64]
@@ -121,10 +123,21 @@ def test_features_of_requests_and_items_added_later_equal_the_reference() -> Non
     np.testing.assert_allclose(driver.state.moment, b, rtol=1e-7, atol=1e-8 * np.abs(b).max())
 
 
+def test_luck_is_the_normal_number_of_a_hash() -> None:
+    draw = np.random.default_rng(1)
+    given = np.r_[draw.integers(0, 2**64, 300, np.uint64), 0, 2**64 - 1, 2**63, 2**40, 2**64 - 2**40].astype(
+        np.uint64
+    )
+    for hashed in given:
+        share = (int(hashed >> np.uint64(12)) + 0.5) / 2**52
+        assert luck(hashed) == pytest.approx(NormalDist().inv_cdf(share), rel=1e-14, abs=1e-15)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_fit_is_that_of_an_optimiser_but_for_the_grid(seed: int) -> None:
-    """scipy finds the (tau, beta) of largest marginal likelihood anywhere. Half a step of the grid, 0.26 in the logarithm of a
-    standard deviation, costs 24 rates at most 24/2 times 0.26^2 = 0.8 for each of the two."""
+    """scipy finds the (tau, beta) of largest marginal likelihood anywhere. Half a step of the grid, 0.26 in
+    the logarithm of a standard deviation, costs 24 rates at most 24/2 times 0.26^2 = 0.8 for each of the
+    two."""
     draw = np.random.default_rng([3, seed])
     features = draw.normal(size=(24, 3)) * [1.0, 0.5, 0.2]
     explained, own = 0.06 * features @ draw.normal(size=3), 0.04 * draw.normal(size=24)

@@ -1,16 +1,17 @@
 """What `cascade-mixed` knows: counts of items, and features that explain them in part.
 
-    a_i = z_i'theta + b_i,   b_i ~ N(0, beta^2),   theta ~ N(0, diag(1/lambda)),   a click is a_i plus noise of variance V_i
+    a_i = z_i'theta + b_i,   b_i ~ N(0, beta^2),   theta_j ~ N(0, 1/lambda_j),   click ~ (a_i, variance V_i)
 
-z_i is 1 and the features of item i, each brought to mean 0 and variance 1. Of each item only n_i and s_i are kept, how
-often it was examined and clicked. With b integrated out,
+z_i is 1 and the features of item i, each brought to mean 0 and variance 1. Of each item only n_i and s_i are
+kept, how often it was examined and clicked. With b integrated out,
 
-    M = diag(lambda) + sum n_i/(V_i + n_i beta^2) z_i z_i',   B = sum s_i/(V_i + n_i beta^2) z_i,   theta ~ N(M^-1 B, M^-1)
+    M = diag(lambda) + sum n_i/(V_i + n_i beta^2) z_i z_i',   B = sum s_i/(V_i + n_i beta^2) z_i
 
-so that one more look at an item is a rank-one update. lambda, beta and V come from a *refit*: the (tau, beta, shape) of
-largest marginal likelihood on a grid, where tau is the standard deviation of what features explain. A refit begins at
-counts of looks (16, 24, 36, ...), works on the counts of that moment, is spread over the looks that follow, and takes
-effect when a quarter as many have come: nobody waits for it, and a log always comes to the same bits.
+and theta ~ N(M^-1 B, M^-1), so that one more look at an item is a rank-one update. lambda, beta and V come
+from a *refit*: the (tau, beta, shape) of largest marginal likelihood on a grid, where tau is the standard
+deviation of what features explain. A refit begins at counts of looks (16, 24, 36, ...), works on the counts
+of that moment, is spread over the looks that follow, and takes effect when a quarter as many have come:
+nobody waits for it, and a log always comes to the same bits.
 """
 
 from math import inf, log, sqrt
@@ -39,7 +40,8 @@ SKIPPED_ROW = 0.5
 P, BETA2 = range(2)
 # Places of `totals`.
 LOOKS, CLICKS = range(2)
-# Places of `refit`. A stage is 0 (no refit under way), 1 to FITS (a fit), FITS + 1 (the new M and B are summed up).
+# Places of `refit`. A stage is 0 (no refit under way), 1 to FITS (a fit), FITS + 1 (the new M and B are
+# summed up).
 NEXT, BEGUN, STAGE, ROW, POINT, SPENT, COST, TAU, BETA, SHAPE, NEXT_P, NEXT_BETA2, DONE = range(13)
 # Places of `evidence`.
 BASE, BEST = range(2)
@@ -47,7 +49,8 @@ NO_EVIDENCE = -1e300
 
 
 class MixedState(NamedTuple):
-    """What `cascade-mixed` knows. D is the number of features and one more, for the constant, which is first."""
+    """What `cascade-mixed` knows. D is the number of features and one more, for the constant, which is
+    first."""
 
     examined: NDArray[np.float64]  # n, by item: weighed logs have counts that are not whole
     hits: NDArray[np.float64]  # s
@@ -143,8 +146,8 @@ def variance_at(level, z, p):  # type: ignore[no-untyped-def]
 
 @kernel
 def own_part(examined, hits, variance, beta2):  # type: ignore[no-untyped-def]
-    """What the clicks of an item say of it beside f, what features say: its attraction is keep f + rate, with a standard
-    deviation of `spread` for given f."""
+    """What the clicks of an item say of it beside f, what features say: its attraction is keep f + rate, with
+    a standard deviation of `spread` for given f."""
     weight = 1.0 / (variance + examined * beta2)
     return variance * weight, beta2 * hits * weight, sqrt(beta2 * variance * weight)
 
@@ -191,8 +194,8 @@ def _observe_item(state, x, row, y, z):  # type: ignore[no-untyped-def]
 
 @kernel
 def _observe_given(state, x, y, z):  # type: ignore[no-untyped-def]
-    """Count one look at an item whose features came with the request: it says something of theta, and nothing of what
-    features the catalog has."""
+    """Count one look at an item whose features came with the request: it says something of theta, and nothing
+    of what features the catalog has."""
     standardise(x, state.columns, z)
     weight = 1.0 / variance_at(state.level, z, state.scale[P])
     _add(state, z, weight, y * weight)
@@ -237,8 +240,9 @@ def _add_square_to(matrix, z, weight):  # type: ignore[no-untyped-def]
 
 @kernel
 def measure_columns(features, columns):  # type: ignore[no-untyped-def]
-    """The mean of each feature, 1 over its standard deviation, and that in the feature's natural unit: for a feature of two
-    values, such as 0 and 1, the step between them, else the standard deviation itself. Of a sample, if there are many items.
+    """The mean of each feature, 1 over its standard deviation, and that in the feature's natural unit: for a
+    feature of two values, such as 0 and 1, the step between them, else the standard deviation itself. Of a
+    sample, if there are many items.
     """
     n_rows, d = features.shape
     every = (n_rows + COLUMN_SAMPLE - 1) // COLUMN_SAMPLE
@@ -445,9 +449,9 @@ def _set_prior(state, prior, tau, shape):  # type: ignore[no-untyped-def]
 
 @kernel
 def _share(columns, j, shape, largest):  # type: ignore[no-untyped-def]
-    """What feature j explains beside others, before anything is known: it grows with its variance in natural units, so that a
-    rare category explains little (shape 0); is the same for all (1); or grows with its standard deviation (2) or its variance
-    (3) as given: then the scale of features says which matter."""
+    """What feature j explains beside others, before anything is known: it grows with its variance in natural
+    units, so that a rare category explains little (shape 0); is the same for all (1); or grows with its
+    standard deviation (2) or its variance (3) as given: then the scale of features says which matter."""
     if columns[1, j] == 0.0:
         return 0.0
     if shape == 0:
@@ -457,7 +461,8 @@ def _share(columns, j, shape, largest):  # type: ignore[no-untyped-def]
 
 @kernel
 def _judge(state, stage, point):  # type: ignore[no-untyped-def]
-    """The marginal likelihood of the rates at this point of the grid, times its prior; kept if it is the largest."""
+    """The marginal likelihood of the rates at this point of the grid, times its prior; kept if it is the
+    largest."""
     size = len(state.moment)
     beta, tau, shape = _beta(state, stage), _tau(point), point // TAUS
     prior, factor, y = np.empty(size), np.empty((size, size)), np.empty(size)

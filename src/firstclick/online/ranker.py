@@ -59,8 +59,8 @@ class Ranker:
     Without a policy it is cascade-mixed, with features or without. The seed decides what is explored; without
     one it is drawn. Rankers that will be merged need different seeds.
 
-    cascade-mixed takes features in any units. For other policies they are scaled as in the service: divided by
-    the longest norm of a row, with a constant beside them.
+    cascade-mixed takes features in any units. For other policies they are scaled as in the service: divided
+    by the longest norm of a row, with a constant beside them.
 
     Slates wait for their feedback in any order and for any time, up to `max_pending` of them; then the oldest
     is forgotten. No id of a slate is ever given twice, not even by a ranker that was loaded from an older

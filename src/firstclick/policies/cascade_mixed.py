@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from firstclick.kernels.arrays import CatalogArrays
 from firstclick.errors import InvalidInput
+from firstclick.kernels.arrays import CatalogArrays
 from firstclick.kernels.mixed import FITS, STAGE, MixedState, blank_state, learn_mixed, refit_now
 from firstclick.kernels.posterior import mean, sample
 from firstclick.kernels.search.groups import new_groups, note
@@ -22,18 +22,20 @@ class CascadeMixed(Policy):
 
     It has no parameters, works with features and without, takes them in any units, and suits any click rate.
 
-    The attraction of item i is z_i'theta + b_i, where z_i is 1 and its features, and b_i ~ N(0, beta^2) is its own
-    part, which no feature explains. For n looks and s clicks, and a click's variance V,
+    The attraction of item i is z_i'theta + b_i, where z_i is 1 and its features, and b_i ~ N(0, beta^2) is
+    its own part, which no feature explains. For n looks and s clicks, and a click's variance V,
 
         M = Lambda + sum n/(V + n beta^2) z z',   B = sum s/(V + n beta^2) z,   theta ~ N(M^-1 B, M^-1)
         score = f + k (s/n - f) + sqrt(beta^2 (1 - k)) u,   f = z'theta,   k = n beta^2/(V + n beta^2)
 
     with one draw of theta and u for a slate. Without features half of u is drawn for each item by itself.
-    Lambda, beta and V are refitted after 16, 24, 36, ... looks: the prior of largest marginal likelihood on a grid. Each refit
-    is computed bit by bit during the looks that follow and takes effect after a quarter as many, so nobody waits for it.
+    Lambda, beta and V are refitted after 16, 24, 36, ... looks: the prior of largest marginal likelihood on a
+    grid. Each refit is computed bit by bit during the looks that follow and takes effect after a quarter as
+    many, so nobody waits for it.
 
-    Assumes a cascade, and a Gaussian for clicks. The shared u is not a posterior draw: it explores less, and lost less in
-    our worlds. The estimate of an item is its rate of clicks when it is looked at, given no click above it.
+    Assumes a cascade, and a Gaussian for clicks. The shared u is not a posterior draw: it explores less, and
+    lost less in our worlds. The estimate of an item is its rate of clicks when it is looked at, given no
+    click above it.
     """
 
     name = "cascade-mixed"
@@ -54,7 +56,7 @@ class CascadeMixed(Policy):
         return n_features + 2
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
-        return {name: NOT_NEGATIVE for name in ("examined", "hits", "totals", "scale", "refit")}
+        return dict.fromkeys(("examined", "hits", "totals", "scale", "refit"), NOT_NEGATIVE)
 
     def check_state(self, state: State, n_items: int, k: int) -> None:
         super().check_state(state, n_items, k)
@@ -77,9 +79,9 @@ class CascadeMixed(Policy):
         return state._replace(**counted, time=np.rint(weight * state.time).astype(np.int64))
 
     def refitted(self, state: MixedState, catalog: CatalogArrays) -> MixedState:
-        state = type(state)(*(array.copy() for array in state))
-        refit_now(state, catalog.features)
-        return state
+        fresh = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
+        refit_now(fresh, catalog.features)
+        return fresh
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
         catalog = super().shortcuts(catalog)

@@ -152,8 +152,8 @@ def _place_members(members, marks, score, labels, hidden, key, slate, best, n): 
 
 @shared_kernel
 def luckiest(members, marks, hidden, key, luck, lucky):  # type: ignore[no-untyped-def]
-    """Fill `lucky` with the members of largest hash that are not hidden, and `luck`, zeros before, with their hashes; return
-    how many were found."""
+    """Fill `lucky` with the members of largest hash that are not hidden, and `luck`, zeros before, with their
+    hashes; return how many were found."""
     k, found = len(lucky), 0
     for first in range(0, len(marks), CHUNK):
         last = min(first + CHUNK, len(marks))

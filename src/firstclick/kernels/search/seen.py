@@ -1,8 +1,9 @@
 """The K best items of `cascade-mixed`: a scan of the items that were examined, a search among all others.
 
-Scores are relative to what is the same for all items that were never examined. These differ by x'theta alone, so that the
-tree finds the best of them; of the others each has an own part, which is kept here until the item is examined again.
-Without features items differ by their counts and by their luck: equal counts make a group, and its luckiest are looked at.
+Scores are relative to what is the same for all items that were never examined. These differ by x'theta alone,
+so that the tree finds the best of them; of the others each has an own part, which is kept here until the item
+is examined again. Without features items differ by their counts and by their luck: equal counts make a group,
+and its luckiest are looked at.
 """
 
 from math import inf, sqrt
@@ -93,8 +94,8 @@ def _follow_seen(seen, state, features):  # type: ignore[no-untyped-def]
 
 @shared_kernel
 def rank_mixed(state, theta, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """Fill `slate` with the items of largest score under this draw of theta and of what own parts share, `u`; return how
-    many were found."""
+    """Fill `slate` with the items of largest score under this draw of theta and of what own parts share, `u`;
+    return how many were found."""
     d = state.columns.shape[1]
     if d == 0:
         return _rank_without_features(state, theta[0], u, catalog, request, key, slate)
@@ -198,8 +199,8 @@ def _without_luck(examined, hits, variance, beta2, level):  # type: ignore[no-un
 
 @shared_kernel
 def estimate_mixed(state, catalog, request, rows, theta, means, deviations):  # type: ignore[no-untyped-def]
-    """The mean of the attraction of each row, moved into [0, 1] if it lies outside, and its standard deviation; theta is the
-    mean of its posterior."""
+    """The mean of the attraction of each row, moved into [0, 1] if it lies outside, and its standard
+    deviation; theta is the mean of its posterior."""
     size = len(theta)
     features, factor, z, x = catalog.features, state.factor, np.empty(size), np.empty(size)
     for j in range(len(rows)):

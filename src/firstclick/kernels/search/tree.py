@@ -76,8 +76,8 @@ def rank_by_product(theta, catalog, request, key, slate):  # type: ignore[no-unt
 
 @shared_kernel
 def rank_above(theta, least, examined, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """Fill `slate` with the items of largest x'theta, if that is `least` at least, among those that were never examined;
-    return how many were found."""
+    """Fill `slate` with the items of largest x'theta, if that is `least` at least, among those that were
+    never examined; return how many were found."""
     tree = catalog.tree
     length = _searchable_length(theta, tree, request, slate)
     if length >= 0.0 and tree.scans[0] == 0:
@@ -91,11 +91,12 @@ def rank_above(theta, least, examined, catalog, request, key, slate):  # type: i
         stop = min(start + TILE, n_rows)
         accumulate(scores[: stop - start], catalog.columns, theta, start)
         for row in range(start, stop):
-            if scores[row - start] >= least and examined[row] == 0.0:
-                if len(hidden) == 0 or not hidden[row]:
-                    n = place(slate, best, n, row, scores[row - start], labels, key)
-                    if n == k:
-                        least = max(least, best[n - 1])
+            if examined[row] > 0.0 or (len(hidden) > 0 and hidden[row]):
+                continue
+            if scores[row - start] >= least:
+                n = place(slate, best, n, row, scores[row - start], labels, key)
+                if n == k:
+                    least = max(least, best[n - 1])
     return n
 
 
@@ -157,7 +158,8 @@ def _searchable_length(theta, tree, request, slate):  # type: ignore[no-untyped-
 
 @kernel
 def _search(theta, factor, c, raised, least, length, examined, catalog, request, key, slate):  # type: ignore[no-untyped-def]
-    """Fill `slate` from the tree with what has a score of at least `least`; `examined`, if given, leaves items out.
+    """Fill `slate` from the tree with what has a score of at least `least`; `examined`, if given, leaves
+    items out.
 
     Without a factor there are no widths, and none of what is done for them is compiled.
     """
