@@ -142,7 +142,7 @@ def compare(
         def play(policies: Sequence[Policy], worlds: Sequence[GuideWorld], folder: Path) -> list[Contender]:
             return play_all(
                 policies, worlds, folder, runner, steps=steps, runs=runs, seed=seed, overwrite=overwrite,
-                watch=watch(progress),
+                named=bool(policy) or file is not None, watch=watch(progress),
             )  # fmt: skip
 
         standings = play(policies, worlds, out)

@@ -134,3 +134,11 @@ def test_a_policy_of_somebody_else_plays_as_it_is():
     (one,) = contenders([Unnamed(a=3.0)], world, 500, 1)
     assert one.policy == Unnamed(a=3.0)
     assert not one.reason
+
+
+def test_research_policies_play_in_large_worlds_only_if_they_are_named() -> None:
+    (shop,) = stock_worlds(["shop"])
+    policies = [make_policy("cascade-ts"), make_policy("cascade-ucb-v")]
+    reasons = [one.reason for one in contenders(policies, shop, 10, 1, named=False)]
+    assert reasons == ["", "cascade-ucb-v is a research policy, and plays here only if --policy names it"]
+    assert [one.reason for one in contenders(policies, shop, 10, 1)] == ["", ""]

@@ -49,11 +49,13 @@ def compare(
     runs: int = RUNS,
     seed: int = SEED,
     overwrite: bool = False,
+    named: bool = True,
     watch: Watch = UNWATCHED,
 ) -> list[Contender]:
     """Every policy in every world, `runs` times, each time in another world of its kind.
 
-    The policies are those of `policies_named`. Cells finished in the folder already are not played again. The
+    The policies are those of `policies_named`; `named` says that somebody asked for them, and did not leave
+    it at all. Cells finished in the folder already are not played again. The
     folder gets manifest.json and results.csv, the same bytes whatever the engine and however often it was
     interrupted; and speed.csv, the one file that tells how fast it went.
     """
@@ -62,7 +64,7 @@ def compare(
     steps = whole_number("steps", steps, at_least=1)
     runs = whole_number("runs", runs, at_least=1)
     seed = seed_number(seed)
-    fitted = [one for world in worlds for one in contenders(list(policies), world, steps, seed)]
+    fitted = [one for world in worlds for one in contenders(list(policies), world, steps, seed, named=named)]
 
     def cells_of(one: Contender) -> list[Cell]:
         at = Setting(one.world.name, "", one.n_items, one.n_features, one.world.k, steps, seed)

@@ -40,6 +40,7 @@ class DataWorld:
     topics: ClassVar[int] = 0
     segments: ClassVar[int] = 0
     best_first: ClassVar[bool] = True
+    core_only: ClassVar[bool] = True
 
     def on(self, dataset: Dataset) -> "DataWorld":
         """The world with its data, if there is enough of it."""

@@ -20,6 +20,7 @@ from firstclick.click_models import PositionBased, Scroll
 from firstclick.errors import InvalidInput
 from firstclick.experiments.loop import known_of
 from firstclick.policies.base import Policy
+from firstclick.registry import is_research
 from firstclick.studies.guide.worlds import GuideWorld
 from firstclick.worlds.base import Stage, World
 
@@ -48,8 +49,10 @@ class Contender:
         return float(self.regret.std(ddof=1) / sqrt(runs)) if runs > 1 else nan
 
 
-def contenders(policies: list[Policy], world: GuideWorld, steps: int, seed: int) -> Iterator[Contender]:
-    """Every policy, fitted to the world."""
+def contenders(
+    policies: list[Policy], world: GuideWorld, steps: int, seed: int, *, named: bool = True
+) -> Iterator[Contender]:
+    """Every policy, fitted to the world. `named` says that somebody asked for these policies."""
     stages: dict[str, Stage] = {}
     for given in policies:
         spec = world.spec
@@ -60,7 +63,10 @@ def contenders(policies: list[Policy], world: GuideWorld, steps: int, seed: int)
         stage = stages[spec]
         policy = _told(given, _known(world, stage.world, steps))
         n_features = None if stage.features is None else stage.features.shape[1]
-        reason = _reason(policy, world, stage)
+        if world.core_only and not named and is_research(type(policy)):
+            reason = f"{policy.name} is a research policy, and plays here only if --policy names it"
+        else:
+            reason = _reason(policy, world, stage)
         yield Contender(world, given.label, policy, spec, stage.world.n_items, n_features, reason)
 
 

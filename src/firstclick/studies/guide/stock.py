@@ -67,6 +67,7 @@ STOCK = (
     StockWorld(
         "shop", "shop:n_items=1500,n_features=50", 6,
         "A shop's catalog: rare clicks, categories and prices as features, and a part that is an item's own.",
+        core_only=True,
     ),
     StockWorld(
         "dependent-clicks", "linear:n_items=32,n_features=5,best=0.2,clicks=dcm/0.5", 4,
