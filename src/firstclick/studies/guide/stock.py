@@ -21,6 +21,7 @@ class StockWorld:
     topics: int = 0  # how many of the features, from the first on, are topics
     segments: int = 0  # how many segments its users have; 0: what is known of them is no segment
     best_first: bool = False  # Its catalog has the best items first.
+    core_only: bool = False  # It is large: research policies play there only if they are named.
 
     @property
     def call(self) -> str:
