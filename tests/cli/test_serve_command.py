@@ -196,7 +196,7 @@ def test_mistakes_are_one_line_and_no_server(run, folder: Path, words: list[str]
 
 def test_another_policy_for_a_model_that_is_there_is_refused(run, folder: Path) -> None:
     Path("items.csv").write_text(CATALOG)
-    with serving("--catalog", "items.csv", "--k", "2"):
+    with serving("--catalog", "items.csv", "--k", "2", "--policy", "cascade-lin-ts"):
         done = run("serve", "--catalog", "items.csv", "--port", 0)
         assert done.code == 2
         assert "in use by process" in done.err
@@ -210,4 +210,5 @@ def test_another_policy_for_a_model_that_is_there_is_refused(run, folder: Path) 
         assert sentence in done.err
     # What nobody asks for is as it was stored, whatever the defaults are.
     with serving("--catalog", "items.csv") as server:
-        assert server.call("/v1/models/default")["k"] == 2
+        told = server.call("/v1/models/default")
+        assert (told["policy"], told["k"]) == ("cascade-lin-ts", 2)

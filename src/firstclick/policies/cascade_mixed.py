@@ -51,6 +51,7 @@ class CascadeMixed(Policy):
     family = "features"
     look = "green"
     takes_features: ClassVar[bool] = True
+    # Hyper-parameters are fitted to counts of some moments: between two refits, what came first matters.
     order_free: ClassVar[bool] = False
     by_item: ClassVar[tuple[str, ...]] = ("examined", "hits", "past_examined", "past_hits")
     scales_features: ClassVar[bool] = True

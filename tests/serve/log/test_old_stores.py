@@ -8,11 +8,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from made_log import K, made_items
 from stores import Server
 
 from firstclick import Ranker
+from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.serve import open_service
+from firstclick.serve.config import load_settings
 from firstclick.serve.model.replay import recover
+from firstclick.serve.startup import open_for
 from firstclick.serve.store import open_store
 from sizes import policies
 
@@ -63,6 +67,37 @@ def test_an_export_is_imported_to_the_same_digest_and_slates(tmp_path: Path) -> 
 def test_a_saved_ranker_goes_on_with_the_same_slates(policy: str) -> None:
     name = f"{policy.partition(':')[0]}.npz"
     assert next_of(Ranker.load(OLD / name)) == EXPECTED["rankers"][name]
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("with_catalog", [True, False])
+def test_a_model_keeps_its_policy_when_a_server_is_started_that_is_told_none(
+    tmp_path: Path, with_catalog: bool
+) -> None:
+    """The default is another one now. What was stored before goes on with what it was created with."""
+    url = opened(tmp_path / "old.db", OLD / "sqlite.sql")
+    flags: dict[str, Any] = {"store": url}
+    if with_catalog:
+        ids = [item.id for item in made_items()]
+        lines = ["id,name,f1,f2,f3,f4", *(f"{item},{item},1,0.1,0.2,0.3" for item in ids)]
+        (tmp_path / "items.csv").write_text("\n".join(lines))
+        flags |= {"catalog": str(tmp_path / "items.csv"), "name": "linear"}
+    settings, origins = load_settings(flags, {})
+    assert settings.policy == DEFAULT_POLICY != "cascade-lin-ts"
+    service, notes = open_for(settings, given={name for name, of in origins.items() if of != "default"})
+    with service:
+        assert not service.models.broken
+        found = {name: service.model(name).policy for name in service.names()}
+        assert found == {name: make_policy(policy).label for name, policy in MODELS.items()}
+        model = service.model("linear")
+        shown = service.recommend("linear")
+        service.feedback("linear", shown, click=0)
+        if with_catalog:
+            assert "13 of 13 items of the catalog are new or changed, and were put" in notes
+            assert model.k == K
+        else:
+            assert model.seq == EXPECTED["models"]["linear"]["seq"] + 1
+        assert service.audit("linear").equal
 
 
 def test_the_log_of_schema_1_is_folded_to_what_it_was(tmp_path: Path) -> None:
