@@ -49,7 +49,6 @@ class CascadeMixed(Policy):
     name = "cascade-mixed"
     paper = "ours; after Wan, Ge and Song 2023 (MTSS)"
     family = "features"
-    look = "green"
     takes_features: ClassVar[bool] = True
     # Hyper-parameters are fitted to counts of some moments: between two refits, what came first matters.
     order_free: ClassVar[bool] = False
