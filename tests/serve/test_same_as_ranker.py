@@ -86,7 +86,11 @@ def play_both(folder: Path, policy: str, table: NDArray[np.float64] | None) -> N
                 service.put_items("m", put)
                 ranker.add_items(["n0", "n1"], new, groups=["odd", "odd"])
             # That of the default in the middle of a refit, which has most of its work before it.
-            if step >= 20 and not saved and (policy != DEFAULT_POLICY or 0 < ranker.state.refit[STAGE] < BETAS):
+            if (
+                step >= 20
+                and not saved
+                and (policy != DEFAULT_POLICY or 0 < ranker.state.refit[STAGE] < BETAS)
+            ):
                 saved = True
                 service.withdraw_items("m", ["i2"])
                 ranker.withdraw_items(["i2"])
