@@ -15,7 +15,8 @@ def size(compiled: int, *, plain: int) -> int:
     return plain if PLAIN else compiled
 
 
-# The default, one that learns from features and one that counts. Each other policy would take up to 20 seconds to compile.
+# The default, one that learns from features and one that counts. Each other would take up to 20 seconds to
+# compile.
 COMPILED = ("cascade-mixed", "cascade-lin-ts", "cascade-ts")
 
 

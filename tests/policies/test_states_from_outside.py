@@ -216,7 +216,7 @@ def in_plain_python(script: str, folder: Path) -> dict[str, int]:
     """What a script says in a process where kernels look whether a row exists: a word and a number a line."""
     environment = os.environ | {
         "NUMBA_DISABLE_JIT": "1",
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), str(Path(__file__).parent), *sys.path]),
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
     }
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script, str(folder)],

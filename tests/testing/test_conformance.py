@@ -31,7 +31,7 @@ OTHERS = [
     "discounted-lin-ucb:discount=0.9,detector=5",
 ]
 
-# Hyper-parameters that are fitted now and then: merged states are refitted, but between two refits order matters.
+# Hyper-parameters are fitted now and then: merged states are refitted, but between two refits order matters.
 REFITS = {"cascade-mixed"}
 # What is learned from a slate depends on those before it: states cannot be merged, and order matters.
 IN_TURN = {
@@ -81,7 +81,7 @@ def test_which_checks_each_policy_skips_is_known(capsys: pytest.CaptureFixture[s
                 print(f"{policy} skips {check.name}: {reason}")
                 skipped.setdefault(check.name, set()).add(policy)
     without_features = {name for name, cls in policy_classes().items() if not cls.needs_features}
-    # recur-rank plans its trials by the features of the catalog. cascade-mixed takes features, and does without.
+    # recur-rank plans its trials by the features of the catalog; cascade-mixed can do without features.
     assert skipped.pop("takes_the_features_of_a_request") == without_features - {"cascade-mixed"} | {
         "recur-rank"
     }

@@ -49,6 +49,7 @@ class CascadeMixed(Policy):
     name = "cascade-mixed"
     paper = "ours; after Wan, Ge and Song 2023 (MTSS)"
     family = "features"
+    made_for = ("partly-explained",)
     takes_features: ClassVar[bool] = True
     # Hyper-parameters are fitted to counts of some moments: between two refits, what came first matters.
     order_free: ClassVar[bool] = False
@@ -108,7 +109,7 @@ class CascadeMixed(Policy):
         return state._replace(**counted, time=np.rint(weight * state.time).astype(np.int64))
 
     def refitted(self, state: MixedState, catalog: CatalogArrays) -> MixedState:
-        state = type(state)(*(array.copy() for array in state))
+        state = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
         refit_now(state, catalog.features)
         return state
 

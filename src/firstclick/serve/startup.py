@@ -95,7 +95,7 @@ def _follow(service: Service, settings: Settings, file: CatalogFile, given: Coll
 
 
 def _notes_of_size(file: CatalogFile, policy: Policy) -> list[str]:
-    """What to say of features whose units are of very different size, unless units mean nothing to the policy."""
+    """What to say of features whose units are of very different size, if the policy minds units."""
     if not file.feature_names or policy.scales_features:
         return []
     small = note_of_small_columns(file.feature_names, np.array([item.features for item in file.items]))

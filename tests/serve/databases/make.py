@@ -11,8 +11,7 @@ makes a folder NAME beside this file with
     every-policy.json             what a short log comes to, for every policy there is
 
 A folder is never made again: it is what that version wrote. `ea10ab1` was made at that commit,
-before there was cascade-mixed. `schema-1.sql`
-is older: the first store there was, with one model.
+before there was cascade-mixed. `schema-1.sql` is older: the first store there was, with one model.
 """
 
 import hashlib
