@@ -97,7 +97,8 @@ def policies_section(research: bool) -> list[str]:
     lines = []
     for name, cls in policy_classes().items():
         if is_research(cls) == research:
-            features = "needs item features" if cls.needs_features else "needs no features"
+            without = "works with features or without" if cls.takes_features else "needs no features"
+            features = "needs item features" if cls.needs_features else without
             source = f"{cls.paper}; " if cls.paper else ""
             lines += [f"### `{name}`", "", *paragraphs(cls), f"*{source}{features}.*", "", *parameters(cls)]
     return lines

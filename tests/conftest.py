@@ -30,7 +30,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of all policies are long where kernels are compiled: 31 policies take minutes."""
+    """Tests of all policies are long where kernels are compiled: 32 policies take minutes."""
     for item in items:
         if item.get_closest_marker("plain") and not PLAIN:
             item.add_marker("long")

@@ -15,12 +15,13 @@ def size(compiled: int, *, plain: int) -> int:
     return plain if PLAIN else compiled
 
 
-# One that learns from features and one that counts. Each other policy would take up to 20 seconds to compile.
-COMPILED = ("cascade-lin-ts", "cascade-ts")
+# The default, one that learns from features and one that counts. Each other would take up to 20 seconds to
+# compile.
+COMPILED = ("cascade-mixed", "cascade-lin-ts", "cascade-ts")
 
 
 def policies(names: Iterable[str]) -> list[Any]:
-    """Parameters of a test: `make test` runs two policies compiled, and all others in plain Python."""
+    """Parameters of a test: `make test` runs three policies compiled, and all others in plain Python."""
     return [
         pytest.param(name, marks=[] if name.partition(":")[0] in COMPILED else [pytest.mark.plain])
         for name in names

@@ -27,6 +27,7 @@ OURS = [
     "cascade-lin-ts",
     "cascade-lin-ucb",
     "cascade-lsb",
+    "cascade-mixed",
     "cascade-swucb",
     "cascade-ts",
     "cascade-ucb-v",

@@ -33,12 +33,18 @@ def test_the_list_shows_the_same_to_people(run):
         assert cls.paper in shown
     assert "  radius=1.5    weight of the confidence radius (above 0)" in shown
     assert "horizon=  " in shown, "no default, and not 'None'"
+    for name, words in (
+        ("cascade-lin-ts", "needs features"),
+        ("cascade-ts", "no features"),
+        ("cascade-mixed", "with features or without"),
+    ):
+        assert f"\n  {words}" in shown.partition(f"\n{name}  ")[2][:200]
 
 
 CORE = {
     "bubble-rank", "c3-ucb", "cascade-hybrid", "cascade-kl-ucb", "cascade-lin-ts", "cascade-lin-ucb",
-    "cascade-ts", "cascade-ucb1", "context-lin-ts", "dcm-lin-ucb", "discounted-lin-ucb", "random",
-    "ranked-lin-ts", "vac2-ucb",
+    "cascade-mixed", "cascade-ts", "cascade-ucb1", "context-lin-ts", "dcm-lin-ucb", "discounted-lin-ucb",
+    "random", "ranked-lin-ts", "vac2-ucb",
 }  # fmt: skip
 
 
@@ -72,7 +78,7 @@ class Odd:
     """Keep [bold]x[0][/] as it is, and :smile: too."""
 
     # Not a Policy: that would be in the registry of all tests that come after this one.
-    name, paper, needs_features = "odd-one", "", False
+    name, paper, needs_features, takes_features = "odd-one", "", False, False
 
     @staticmethod
     def defaults():

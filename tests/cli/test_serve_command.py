@@ -17,6 +17,7 @@ import pytest
 
 from firstclick import make_policy
 from firstclick.cli.serve import first_request
+from firstclick.registry import DEFAULT_POLICY
 from firstclick.serve.service import open_service
 
 CATALOG = """\
@@ -119,12 +120,29 @@ def test_a_model_that_is_broken_does_not_keep_the_server_from_starting(tmp_path:
 
 def test_columns_of_unlike_size_and_a_catalog_without_features_are_told(run, folder: Path) -> None:
     Path("items.csv").write_text("id,price,sale\na,400,0\nb,20,1\nc,300,1\n")
-    with serving("--catalog", "items.csv", "--k", "2") as server:
+    with serving("--catalog", "items.csv", "--k", "2", "--policy", "cascade-lin-ts") as server:
         assert "note: price goes up to 400, and beside it sale is tiny" in server.err
     Path("bare.csv").write_text("id,name\na,A\nb,B\n")
-    done = run("serve", "--catalog", "bare.csv", "--store", "bare.db", "--port", 0)
+    done = run(
+        "serve", "--catalog", "bare.csv", "--store", "bare.db", "--port", 0, "--policy", "cascade-lin-ts"
+    )
     assert done.code == 2
     assert "needs features, and the items have none" in done.err
+
+
+def test_the_default_takes_columns_of_any_size_and_a_catalog_without_features(folder: Path) -> None:
+    Path("items.csv").write_text("id,price,sale\na,400,0\nb,20,1\nc,300,1\n")
+    Path("bare.csv").write_text("id,name\na,A\nb,B\nc,C\n")
+    for catalog, n_features in (("items.csv", 2), ("bare.csv", 0)):
+        with serving("--catalog", catalog, "--k", "2", "--store", f"{catalog}.db") as server:
+            assert "tiny" not in server.err
+            assert "bring columns to like sizes" not in server.err
+            told = server.call("/v1/models/default")
+            assert (told["policy"], told["n_features"]) == (DEFAULT_POLICY, n_features)
+            shown = server.call("/v1/models/default/recommend", {})
+            assert len(shown["items"]) == 2
+            feedback = {"token": shown["token"], "click": 1}
+            assert server.call("/v1/models/default/feedback", feedback)["status"] == "accepted"
 
 
 def test_the_demo_learns_while_one_watches(folder: Path) -> None:
@@ -178,7 +196,7 @@ def test_mistakes_are_one_line_and_no_server(run, folder: Path, words: list[str]
 
 def test_another_policy_for_a_model_that_is_there_is_refused(run, folder: Path) -> None:
     Path("items.csv").write_text(CATALOG)
-    with serving("--catalog", "items.csv", "--k", "2"):
+    with serving("--catalog", "items.csv", "--k", "2", "--policy", "cascade-lin-ts"):
         done = run("serve", "--catalog", "items.csv", "--port", 0)
         assert done.code == 2
         assert "in use by process" in done.err
@@ -192,4 +210,5 @@ def test_another_policy_for_a_model_that_is_there_is_refused(run, folder: Path) 
         assert sentence in done.err
     # What nobody asks for is as it was stored, whatever the defaults are.
     with serving("--catalog", "items.csv") as server:
-        assert server.call("/v1/models/default")["k"] == 2
+        told = server.call("/v1/models/default")
+        assert (told["policy"], told["k"]) == ("cascade-lin-ts", 2)

@@ -16,6 +16,7 @@ import pytest
 
 import firstclick.report
 from firstclick import Results, make_world, world_classes
+from firstclick.registry import DEFAULT_POLICY
 
 SMALL = ("--steps", 40, "--runs", 3, "--jobs", 1, "--k", 2)
 WORLD = ("simulate", "--world", "blb:n_items=7", *SMALL)
@@ -242,6 +243,9 @@ def test_policies_without_features_need_no_rank(run, ratings):
     seen = run(*DAT, "--rank", 999, "--policy", "random", "--json")
     assert seen.code == 0
     assert json.loads(seen.out)["settings"]["rank"] is None
+    # The default does without features, and learns from them where there are some.
+    seen = run(*DAT, "--policy", DEFAULT_POLICY, "--json")
+    assert json.loads(seen.out)["settings"]["rank"] == 3
 
 
 def test_a_header_read_as_a_row_is_spoken_of(run, ratings):

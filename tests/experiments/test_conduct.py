@@ -23,7 +23,7 @@ from firstclick.experiments.conduct import conduct
 from firstclick.experiments.engines import play_here
 from firstclick.experiments.loop import Task
 from firstclick.experiments.runner import Watch
-from firstclick.registry import make_policy
+from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.source_code import code_hash
 from firstclick.studies.paper.plain_numpy import numpy_seconds_per_step
 from stopped_engine import Stopped, stop_after
@@ -204,6 +204,9 @@ def test_data_too_small_for_a_setting_is_said_before_any_work(
 def test_rank_does_not_matter_where_no_learner_has_features(garden, experiment):
     counts = replace(experiment, policies=experiment.policies[1:], rank=(1000,))
     assert len(settings_of(counts, garden)) == 2
+    # The default can do without, and looks at features where there are some.
+    mixed = replace(experiment, policies=(make_policy(DEFAULT_POLICY),), rank=(3,))
+    assert {setting.rank for setting in settings_of(mixed, garden)} == {3}
 
 
 def test_an_unknown_group_lists_the_nearest(garden, experiment):

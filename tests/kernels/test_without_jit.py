@@ -53,7 +53,7 @@ def run(disable: str, policies) -> dict:
 
 
 # What `make test` compiles for other tests too, and the rest.
-SOME = ("cascade-lin-ts", "cascade-ts", "cascade-ucb1", "random")
+SOME = ("cascade-mixed", "cascade-lin-ts", "cascade-ts", "cascade-ucb1", "random")
 
 
 @pytest.mark.parametrize(

@@ -487,7 +487,8 @@ def mixed_steps(ranker, first, last) -> list:
         draw = stream(77, "step", step)
         kind = draw.integers(10)
         if kind == 0:
-            ranker.add_items([f"added {step}"], draw.random((1, N_FEATURES)) / 3)
+            features = None if ranker.catalog.n_features is None else draw.random((1, N_FEATURES)) / 3
+            ranker.add_items([f"added {step}"], features)
         elif kind == 1 and len(ranker.catalog) > 2 * K:
             shown = [
                 item
@@ -957,9 +958,9 @@ def test_the_old_order_of_arguments_works_with_a_warning():
 
 
 def test_a_policy_and_a_seed_are_chosen_for_who_names_none(tmp_path):
-    assert Ranker(Catalog(ITEMS), k=K).policy == make_policy("cascade-ts")
+    assert Ranker(Catalog(ITEMS), k=K).policy == make_policy("cascade-mixed")
     ranker = Ranker(Catalog(ITEMS, FEATURES), k=K)
-    assert ranker.policy == make_policy("cascade-lin-ts")
+    assert ranker.policy == make_policy("cascade-mixed")
     assert ranker.seed != Ranker(Catalog(ITEMS, FEATURES), k=K).seed
     ranker.save(tmp_path / "r.npz")
     again, same = Ranker.load(tmp_path / "r.npz"), Ranker(Catalog(ITEMS, FEATURES), k=K, seed=ranker.seed)

@@ -1,6 +1,7 @@
 """Policies recommend the same slates with their shortcuts and without, whatever they have learned."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +26,15 @@ from firstclick.testing import Driver, request
 from firstclick.worlds.base import Stage
 from sizes import policies, size
 
-POLICIES = ("cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb")
+POLICIES = (
+    "cascade-mixed", "cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb",
+)  # fmt: skip
 COUNTING = (
     "cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first", "cascade-kl-ucb:start=pessimistic",
     "cascade-ucb-v",
 )  # fmt: skip
 # The others take long to compile. Their shortcuts are tried in plain Python below.
-QUICK = "cascade-lin-ts"
+QUICK = ("cascade-mixed", "cascade-lin-ts")
 FEW = 64
 
 
@@ -94,6 +97,10 @@ def linear():
     return Stage(world, world.features, [str(item) for item in range(1200)])
 
 
+def without_features():
+    return replace(linear(), features=None)
+
+
 @pytest.mark.parametrize(
     "policy",
     [
@@ -104,6 +111,10 @@ def linear():
 @pytest.mark.parametrize("stage", [invented, linear])
 def test_every_slate_of_a_run_is_the_same(policy, stage):
     assert first_difference(policy, stage(), k=3, steps=1500) == -1
+
+
+def test_every_slate_of_the_default_without_features_is_the_same():
+    assert first_difference("cascade-mixed", without_features(), k=3, steps=20_000) == -1
 
 
 @pytest.mark.long
@@ -150,17 +161,50 @@ def test_old_widths_give_the_slates_of_a_scan(kind, n_items, d, k, seed, hide, s
     check_slates(driver, draw, 25, hide)
 
 
-@pytest.mark.plain
-@settings(max_examples=size(60, plain=12))
+@settings(max_examples=60)
 @given(
-    policy=st.sampled_from(COUNTING),
+    kind=st.sampled_from(KINDS),
+    n_items=st.sampled_from([32, 100, 300]),
+    d=st.sampled_from([1, 3, 7]),
+    k=st.integers(1, 6),
+    seed=st.integers(0, 2**32),
+    hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
+    weight=st.sampled_from([0.0, 0.3, 1.0]),
+)
+@pytest.mark.usefixtures("small_indexes")
+def test_what_is_kept_of_items_seen_gives_the_slates_of_a_scan(kind, n_items, d, k, seed, hide, weight):
+    draw = np.random.default_rng(seed)
+    features = np.ascontiguousarray(kind_of_features(kind, draw, n_items, d))
+    driver = Driver("cascade-mixed", features, k=min(k, n_items))
+    if weight:
+        # What a weighed log teaches of a part of the items, before anybody has asked for a slate.
+        seen = draw.permutation(n_items)[: n_items // 3]
+        driver.state.examined[seen] = weight * draw.integers(1, 40, len(seen))
+        driver.state.hits[seen] = weight * np.floor(draw.random(len(seen)) * driver.state.examined[seen])
+        driver.state.totals[:] = driver.state.examined.sum(), driver.state.hits.sum()
+        driver.state = driver.policy.refitted(driver.state, driver.catalog)
+    assert len(driver.catalog.seen.place_of) == n_items
+    for _ in range(4):
+        check_slates(driver, draw, 10, hide)
+        # Features of a request teach nothing of the rows that they stand in for.
+        slate = [int(row) for row in draw.permutation(n_items)[: driver.k]]
+        own = np.ascontiguousarray(features[slate] * draw.uniform(0.5, 2.0, (len(slate), d)))
+        driver.learn(slate, None, request=NO_LIMITS._replace(features=own))
+    check_slates(driver, draw, 10, hide)
+
+
+@pytest.mark.plain
+@settings(max_examples=size(60, plain=14))
+@given(
+    policy=st.sampled_from([*COUNTING, "cascade-mixed"]),
+    weight=st.sampled_from([1.0, 0.3]),
     n_items=st.sampled_from([16, 60, size(300, plain=100)]),
     k=st.integers(1, 6),
     seed=st.integers(0, 2**32),
     hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
     spread=st.sampled_from([1, 3, 40]),
 )
-def test_groups_of_equal_counts_give_the_slates_of_a_scan(policy, n_items, k, seed, hide, spread):
+def test_groups_of_equal_counts_give_the_slates_of_a_scan(policy, weight, n_items, k, seed, hide, spread):
     draw = np.random.default_rng(seed)
     policy = make_policy(policy)
     type(policy).grouped_from, before = 0, type(policy).grouped_from
@@ -171,12 +215,17 @@ def test_groups_of_equal_counts_give_the_slates_of_a_scan(policy, n_items, k, se
     assert len(driver.catalog.groups.group_of) == n_items
     driver.state.examined[:] = draw.integers(0, spread + 1, n_items)
     driver.state.hits[:] = draw.integers(0, driver.state.examined + 1)
+    if driver.policy.name == "cascade-mixed":
+        # Counts of a weighed log.
+        driver.state.examined[:] *= weight
+        driver.state.hits[:] *= weight
+        driver.state.totals[:] = driver.state.examined.sum(), driver.state.hits.sum()
     driver.state.time[0] = int(draw.integers(0, 1000))
     check_slates(driver, draw, 40, hide)
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("policy", COUNTING[:2])
+@pytest.mark.parametrize("policy", [*COUNTING[:2], "cascade-mixed"])
 def test_groups_follow_more_feedback_than_they_can_note(policy):
     driver = Driver(policy, np.empty((300, 0)), k=4)
     driver.recommend(0)
@@ -186,7 +235,7 @@ def test_groups_follow_more_feedback_than_they_can_note(policy):
 
 
 @pytest.mark.plain
-@pytest.mark.parametrize("policy", COUNTING[:2])
+@pytest.mark.parametrize("policy", [*COUNTING[:2], "cascade-mixed"])
 def test_counts_that_changed_without_feedback_are_noticed_by_their_time(policy):
     driver = Driver(policy, np.empty((300, 0)), k=4)
     driver.play(30)

@@ -55,6 +55,11 @@ def saved(policy: str, folder: Path, **request: Any) -> Path:
         ("cascade-lin-ts", "factor", 0, "the diagonal of factor must lie between"),
         ("cascade-lin-ts", "moment", np.nan, "moment must lie between"),
         ("pbm-ucb", "examination", 1.5, "examination must lie between 0 and 1, got 1.5"),
+        ("cascade-mixed", "examined", 2.0**54, "examined must lie between 0 and 9007199254740992"),
+        ("cascade-mixed", "hits", 0.25, "hits must be at most examined, got 0.25 of 0.0"),
+        ("cascade-mixed", "past_hits", 1, "past_hits must be at most past_examined, got 1.0 of 0.0"),
+        ("cascade-mixed", "factor", 0, "the diagonal of factor must lie between"),
+        ("cascade-mixed", "scale", 0, "p in scale must lie between"),
     ],
 )
 def test_an_array_out_of_its_range_is_refused(tmp_path, policy, array, value, sentence):
@@ -175,18 +180,61 @@ for name in policy_classes():
 """
 
 
-def test_no_array_of_any_policy_leads_a_kernel_beyond_its_end(tmp_path):
+# A refit under way says where kernels go on: every place of it, with what no refit comes to.
+EVERY_PLACE_OF_A_REFIT = """
+import sys
+from pathlib import Path
+from test_states_from_outside import *
+from firstclick.errors import FirstclickError
+from firstclick.kernels.mixed import BETAS, FITS, STAGE
+
+folder = Path(sys.argv[1])
+ranker = Ranker(Catalog(ITEMS[:5], FEATURES[:5, :1]), k=K, seed=5)
+for stage in (1, BETAS, FITS, FITS + 1):
+    while ranker.state.refit[STAGE] != stage:
+        ranker.learn(ranker.recommend(), click=None)
+    ranker.save(folder / "good.npz")
+    refused = 0
+    for array in ("refit",) if stage < FITS else ("refit", "scale", "evidence", "next_columns", "columns"):
+        for at in range(getattr(ranker.state, array).size):
+            for value in (0.0, 0.5, 6.0, 1e9, 1e300, -1.0):
+                path = folder / "bad.npz"
+                path.write_bytes((folder / "good.npz").read_bytes())
+                rewritten(path, lambda page, arrays: arrays[f"state.{array}"].flat.__setitem__(at, value))
+                try:
+                    loaded = Ranker.load(path)
+                except FirstclickError:
+                    refused += 1
+                    continue
+                for _ in range(2):
+                    loaded.learn(loaded.recommend(), click=None)
+    print(stage, refused)
+"""
+
+
+def in_plain_python(script: str, folder: Path) -> dict[str, int]:
+    """What a script says in a process where kernels look whether a row exists: a word and a number a line."""
     environment = os.environ | {
         "NUMBA_DISABLE_JIT": "1",
         "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
     }
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", EVERY_ARRAY, str(tmp_path)],
+        [sys.executable, "-W", "ignore", "-c", script, str(folder)],
         env=environment, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    refused = dict(line.split() for line in done.stdout.splitlines())
-    assert min(map(int, refused.values())) >= 1, refused
+    return {word: int(number) for word, number in map(str.split, done.stdout.splitlines())}
+
+
+def test_no_array_of_any_policy_leads_a_kernel_beyond_its_end(tmp_path):
+    refused = in_plain_python(EVERY_ARRAY, tmp_path)
+    assert min(refused.values()) >= 1, refused
+
+
+def test_no_place_of_a_refit_leads_a_kernel_beyond_its_end(tmp_path):
+    refused = in_plain_python(EVERY_PLACE_OF_A_REFIT, tmp_path)
+    assert len(refused) == 4
+    assert min(refused.values()) >= 10, refused
 
 
 def test_a_snapshot_out_of_range_is_passed_over(tmp_path):

@@ -18,7 +18,8 @@ from oracle import Change, Ledger, put, rolled_back, withdrawn
 from firstclick.catalog.item import Item
 from firstclick.serve.log.events import ItemsPut
 
-MODELS = ("shop", "bar")
+# How often each is asked for. The last one is of the default policy.
+MODELS = {"shop": 6, "bar": 1, "cafe": 3}
 GIVE_UP_AFTER = 30.0
 
 
@@ -100,7 +101,7 @@ class Crowd:
         again = bool(number % 2)
         pocket: list[tuple[str, str, int | None]] = []
         while not self._stop.is_set():
-            model = MODELS[draw.random() < 0.2]
+            (model,) = draw.choices([*MODELS], [*MODELS.values()])
             reply = caller.post(f"/v1/models/{model}/recommend", {})
             if reply is None or reply.code != 200:
                 self._note(reply)
@@ -158,7 +159,7 @@ class Crowd:
         draw, caller = random.Random(f"{self._seed} changes"), self._caller(number)
         seq = 1
         while not self._stop.wait(0.02):
-            model = draw.choice(MODELS)
+            model = draw.choice([*MODELS])
             path = f"/v1/models/{model}"
             if draw.random() < self._rollbacks:
                 to = draw.randint(1, seq)

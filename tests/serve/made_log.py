@@ -31,11 +31,22 @@ def made_items(n: int = N_ITEMS, *, first: int = 0, seed: int = 1) -> list[Item]
     ]
 
 
+def takes_features(policy: str) -> bool:
+    """Whether the policy looks at features, where there are some."""
+    known = policy_class(policy)
+    return known.needs_features or known.takes_features
+
+
+def bare(items: list[Item]) -> list[Item]:
+    """The items without their features."""
+    return [item._replace(features=None) for item in items]
+
+
 def created(policy: str = "cascade-lin-ts", items: list[Item] | None = None) -> Created:
     """The first event of a model."""
     items = made_items() if items is None else items
-    if not policy_class(policy).needs_features:
-        items = [item._replace(features=None) for item in items]
+    if not takes_features(policy):
+        items = bare(items)
     body = ItemsPut.of(items)
     return Created(policy, {}, K, 5, body.n_features, body)
 
@@ -43,8 +54,8 @@ def created(policy: str = "cascade-lin-ts", items: list[Item] | None = None) -> 
 class Log:
     """Events in a list, and the model that folds them one at a time as they come."""
 
-    def __init__(self, policy: str = "cascade-lin-ts") -> None:
-        self.created = created(policy)
+    def __init__(self, policy: str = "cascade-lin-ts", items: list[Item] | None = None) -> None:
+        self.created = created(policy, items)
         self.events: list[Event] = []
         self._add(Kind.CREATED, packed(self.created))
         self.model = self.begin()
@@ -65,9 +76,7 @@ class Log:
         self._apply(self._add(KIND_OF[type(body)], packed(body)))
 
     def put(self, items: list[Item]) -> None:
-        if not self.created.n_features:
-            items = [item._replace(features=None) for item in items]
-        self.change(ItemsPut.of(items))
+        self.change(ItemsPut.of(items if self.created.n_features else bare(items)))
 
     def withdraw(self, *ids: str) -> None:
         self.change(ItemsWithdrawn(list(ids)))

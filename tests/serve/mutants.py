@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from firstclick.kernels.mixed import STAGE
 from firstclick.serve.log.events import Event, Kind, NewEvent
 from firstclick.serve.log.token import new_nonce
 from firstclick.serve.model import feedback as feedback_module
@@ -80,6 +81,19 @@ def snapshot_off_by_one() -> None:
 
     def mutant(page: dict[str, Any], arrays: Any) -> bytes:
         return write(page | {"seq": page["seq"] - 1}, arrays)
+
+    model_module.write_snapshot = mutant
+
+
+def snapshot_without_the_refit() -> None:
+    write = model_module.write_snapshot
+
+    def mutant(page: dict[str, Any], arrays: Any) -> bytes:
+        if "refit" in arrays:
+            refit = arrays["refit"].copy()
+            refit[STAGE] = 0
+            arrays = arrays | {"refit": refit}
+        return write(page, arrays)
 
     model_module.write_snapshot = mutant
 
@@ -228,6 +242,7 @@ ALL: dict[str, Callable[[], None]] = {
         apply_before_commit,
         no_unique_index,
         snapshot_off_by_one,
+        snapshot_without_the_refit,
         retry_with_a_new_nonce,
         accepted_although_it_failed,
         rollback_leaves_new_items_on_show,

@@ -45,7 +45,7 @@ def test_without_anything_there_are_the_defaults():
     settings, origins = load_settings({}, {}, None)
     assert settings == Settings()
     assert set(origins.values()) == {"default"}
-    assert (settings.policy, settings.k, settings.store) == ("cascade-lin-ts", 6, "firstclick.db")
+    assert (settings.policy, settings.k, settings.store) == ("cascade-mixed", 6, "firstclick.db")
     assert (settings.host, settings.port, settings.catalog) == ("127.0.0.1", 8000, None)
 
 

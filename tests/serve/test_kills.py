@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ from clients import Crowd
 from crash import Stage, Zygote
 from oracle import Ledger, Verdict
 from stores import Server
+
+from firstclick.kernels.mixed import DONE, STAGE
+from firstclick.serve.model.replay import recover
+from firstclick.serve.store import open_store
 
 WRITING = ("before begin", "after begin", "after insert", "after commit", "after apply", "after reply")
 SELDOM = ("before snapshot", "after snapshot insert", "after snapshot", "after checkpoint")
@@ -50,6 +55,19 @@ def killed(stage: Stage, n: int, *, seed: int, checkpoints: bool) -> tuple[Verdi
     return stage.judge(ledger), died
 
 
+def check_refits(url: str) -> None:
+    """The model of the default was in the middle of a refit after many events, and refits took effect."""
+    with open_store(url) as store:
+        (stored,) = [stored for stored in store.models() if stored.name == "cafe"]
+        model, stages, done = recover(store, stored._replace(head=1)), Counter[int](), set[float]()
+        for event in chain.from_iterable(store.events(stored.id, 1)):
+            model.apply([event], lambda seq: recover(store, stored._replace(head=seq)).known())
+            stages[int(model.engine.state.refit[STAGE])] += 1
+            done.add(model.engine.state.refit[DONE])
+    assert sum(stages.values()) - stages[0] >= 30, stages
+    assert max(done) >= 3, done
+
+
 def check(verdict: Verdict, died: Counter[str], *, checkpoints: bool) -> None:
     wanted = set(STEPS) - (set() if checkpoints else {"after checkpoint"})
     assert wanted <= set(died), f"no server died at {wanted - set(died)}"
@@ -64,6 +82,7 @@ def test_servers_on_sqlite(zygote: Zygote, tmp_path: Path, n: int, seed: int) ->
     with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as stage:
         verdict, died = killed(stage, n, seed=seed, checkpoints=True)
     check(verdict, died, checkpoints=True)
+    check_refits(stage.url)
 
 
 @pytest.mark.long
@@ -71,6 +90,7 @@ def test_servers_on_postgresql(zygote: Zygote, postgresql: Server, tmp_path: Pat
     with Stage(zygote, postgresql.new_database(), tmp_path) as stage:
         verdict, died = killed(stage, 18, seed=2, checkpoints=False)
     check(verdict, died, checkpoints=False)
+    check_refits(stage.url)
 
 
 @pytest.mark.long
@@ -83,6 +103,7 @@ def test_a_thousand_kills(zygote: Zygote, postgresql: Server, tmp_path: Path) ->
         with Stage(zygote, url, tmp_path) as stage:
             verdict, died = killed(stage, 67, seed=100 + seed, checkpoints=on_sqlite)
         check(verdict, died, checkpoints=on_sqlite)
+        check_refits(url)
         total += died
         total.update(
             events=verdict.events,

@@ -39,6 +39,7 @@ CASES = [
     ("conflict_told_as_duplicate", Trial(), "is not what was acknowledged as such"),
     ("retry_with_a_new_nonce", Trial(faults=("answer_of_append_is_lost",)), "is feedback that nobody sent"),
     ("snapshot_off_by_one", SAVED, "the snapshot after event"),
+    ("snapshot_without_the_refit", SAVED, "the snapshot after event"),
     ("snapshot_believed_unseen", SAVED._replace(damage=True), "server's own audit at"),
     ("rollback_leaves_new_items_on_show", ROLLED_BACK, "is not what the log comes to"),
     ("rollback_deletes_events", ROLLED_BACK, "is not in the log"),

@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from firstclick import Catalog, Ranker
 from firstclick.catalog.item import Item
+from firstclick.kernels.mixed import BETAS, STAGE
+from firstclick.registry import DEFAULT_POLICY
 from firstclick.serve.log.token import nonce_of_request, number_in
 from firstclick.serve.service import open_service
 from firstclick.streams import stream
-
-pytestmark = pytest.mark.plain
+from sizes import policies
 
 N_ITEMS, K = 12, 3
 IDS = [f"i{row}" for row in range(N_ITEMS)]
@@ -21,14 +23,14 @@ GROUPS = ["odd" if row % 2 else "even" for row in range(N_ITEMS)]
 FEATURES = stream(3, "features").random((N_ITEMS, 3)) * [90.0, 1.0, 7.0]
 
 
-def requests(policy: str, step: int) -> dict[str, Any]:
+def requests(policy: str, step: int, *, features: bool = True) -> dict[str, Any]:
     """What the request of this step asks for."""
     asked: dict[str, Any] = {}
     if ":context=" in policy:
         asked["context"] = stream(step, "context").normal(size=int(policy.partition(":context=")[2][0]))
     if step % 5 == 1:
         asked |= {"candidates": IDS[:8], "exclude": ["i1"]}
-        if "lin" in policy:
+        if features and ("lin" in policy or policy == DEFAULT_POLICY):
             asked["features"] = stream(step, "own").random((8, 3)) * [45.0, 0.5, 3.5]
     if step % 5 == 2:
         asked |= {"pinned": {1: "i6"}, "k": 2}
@@ -39,23 +41,34 @@ def requests(policy: str, step: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "policy",
-    [
-        "cascade-lin-ts", "cascade-lin-ucb:c=theory,horizon=900", "context-lin-ts:context=2,rank=2",
-        "context-lin-ts:context=3,combine=product", "cascade-ts", "cascade-lsb", "dcm-lin-ts",
-    ],
+    policies([
+        DEFAULT_POLICY, "cascade-lin-ts", "cascade-lin-ucb:c=theory,horizon=900",
+        "context-lin-ts:context=2,rank=2", "context-lin-ts:context=3,combine=product", "cascade-ts",
+        "cascade-lsb", "dcm-lin-ts",
+    ]),
 )  # fmt: skip
 def test_a_model_and_a_ranker_show_the_same_slates_and_learn_the_same(tmp_path: Path, policy: str) -> None:
     shares = policy == "cascade-lsb"  # It takes features between 0 and 1, as they are.
-    table = FEATURES / FEATURES.max(axis=0) if shares else FEATURES
-    with open_service(str(tmp_path / "shop.db")) as service:
+    play_both(tmp_path, policy, FEATURES / FEATURES.max(axis=0) if shares else FEATURES)
+
+
+def test_a_model_and_a_ranker_of_the_default_do_so_without_features(tmp_path: Path) -> None:
+    play_both(tmp_path, DEFAULT_POLICY, None)
+
+
+def play_both(folder: Path, policy: str, table: NDArray[np.float64] | None) -> None:
+    """Items that come, go and are capped or pinned, clicks of all sorts, and the ranker saved and loaded."""
+    rows = [None] * N_ITEMS if table is None else table
+    with open_service(str(folder / "shop.db")) as service:
         items = [
-            Item(item, group=group, features=row) for item, group, row in zip(IDS, GROUPS, table, strict=True)
+            Item(item, group=group, features=row) for item, group, row in zip(IDS, GROUPS, rows, strict=True)
         ]
         model = service.create("m", policy=policy, k=K, items=items, seed=5)
         ranker = Ranker(Catalog(IDS, table, groups=GROUPS), k=K, policy=policy, seed=5)
         ranker._key = model._key
-        for step in range(40):
-            asked, name = requests(policy, step), f"request {step}"
+        saved = False
+        for step in range(80 if policy == DEFAULT_POLICY else 40):
+            asked, name = requests(policy, step, features=table is not None), f"request {step}"
             slate = service.recommend("m", request_id=name, **asked)
             ranker.requests = number_in(nonce_of_request(name))
             same = ranker.recommend(**asked)
@@ -68,20 +81,29 @@ def test_a_model_and_a_ranker_show_the_same_slates_and_learn_the_same(tmp_path: 
             service.feedback("m", slate, **said)
             ranker.learn(same, **said)
             if step == 12:
-                new = table[:2] * 0.9
-                service.put_items("m", [Item(f"n{i}", group="odd", features=new[i]) for i in range(2)])
+                new = None if table is None else table[:2] * 0.9
+                put = [Item(f"n{i}", group="odd", features=None if new is None else new[i]) for i in range(2)]
+                service.put_items("m", put)
                 ranker.add_items(["n0", "n1"], new, groups=["odd", "odd"])
-            if step == 20:
+            # That of the default in the middle of a refit, which has most of its work before it.
+            if (
+                step >= 20
+                and not saved
+                and (policy != DEFAULT_POLICY or 0 < ranker.state.refit[STAGE] < BETAS)
+            ):
+                saved = True
                 service.withdraw_items("m", ["i2"])
                 ranker.withdraw_items(["i2"])
                 ranker.requests = step
-                ranker.save(tmp_path / "r.npz")
-                ranker = Ranker.load(tmp_path / "r.npz")
+                ranker.save(folder / "r.npz")
+                ranker = Ranker.load(folder / "r.npz")
+        assert saved
         for mine, its in zip(ranker.state, model.engine.state, strict=True):
             assert mine.tobytes() == its.tobytes()
         # A policy without features does not look at them.
-        if ranker.policy.needs_features:
+        if ranker.policy.needs_features or policy == DEFAULT_POLICY:
             assert ranker._engine.scale == model.engine.scale
             np.testing.assert_array_equal(ranker._engine.features, model.engine.features)
-        given = model.catalog.features_as_given(np.arange(N_ITEMS + 2))
-        np.testing.assert_allclose(given, ranker.catalog.features, rtol=1e-14)
+        if table is not None:
+            given = model.catalog.features_as_given(np.arange(N_ITEMS + 2))
+            np.testing.assert_allclose(given, ranker.catalog.features, rtol=1e-14)

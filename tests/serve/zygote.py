@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import mutants
 from made_log import K, made_items
 
+from firstclick.registry import DEFAULT_POLICY
 from firstclick.serve import maintenance
 from firstclick.serve.config import Settings
 from firstclick.serve.http import connection as protocol
@@ -30,7 +31,7 @@ from firstclick.serve.startup import open_for
 from firstclick.serve.store import crash_points as steps
 from firstclick.serve.store import sqlite_file
 
-MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts"}
+MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts", "cafe": DEFAULT_POLICY}
 
 
 class Life(NamedTuple):

@@ -31,7 +31,8 @@ def policies(
         print_json(described)
         return
     for entry in described:
-        features = "needs features" if entry["needs_features"] else "no features"
+        without = "with features or without" if listed[entry["name"]].takes_features else "no features"
+        features = "needs features" if entry["needs_features"] else without
         print_entry(entry, f"{features}; {entry['paper']}" if entry["paper"] else features)
     if len(listed) < len(known):
         talk.print(f"{len(known) - len(listed)} research policies are not listed: firstclick policies --all")

@@ -205,7 +205,7 @@ def _on_file(
         progress.opening += interaction_file.note_of_header(path.name, read)
     policies = chosen or _usual_policies(has_features=True)
     users, items = len(read.user_ids), len(read.item_ids)
-    if not any(policy.needs_features for policy in policies):
+    if not any(policy.needs_features or policy.takes_features for policy in policies):
         cut["rank"] = None  # The SVD of a large matrix takes its time, and nobody would look at it.
     elif "rank" not in cut:
         cut["rank"] = interaction_file.usual_rank(read)

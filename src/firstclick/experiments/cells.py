@@ -85,7 +85,7 @@ def settings_of(experiment: Experiment, dataset: Dataset) -> list[Setting]:
     users, available = dataset.matrix.shape[0], len(dataset.items_of(group))
     where = f"{dataset.title}, group {group!r}" if group else dataset.title
     # Without a policy that looks at them there are no features, and no rank that could be too high.
-    features = any(policy.needs_features for policy in experiment.policies)
+    features = any(policy.needs_features or policy.takes_features for policy in experiment.policies)
 
     def setting(rank: int | None, items: int | str, k: int) -> Setting:
         n_items = available if items == ALL else int(items)

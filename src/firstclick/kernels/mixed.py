@@ -128,7 +128,8 @@ def standardise(x, columns, z):  # type: ignore[no-untyped-def]
     """Set `z` to 1 and the features brought to mean 0 and variance 1."""
     z[0] = 1.0
     for j in range(columns.shape[1]):
-        z[j + 1] = (x[j] - columns[0, j]) * columns[1, j]
+        # The square of a larger one, from a request far from the catalog, leaves the range of floating point.
+        z[j + 1] = min(max((x[j] - columns[0, j]) * columns[1, j], -1e50), 1e50)
 
 
 @kernel
@@ -505,6 +506,9 @@ def _with_prior(upper, prior):  # type: ignore[no-untyped-def]
 def _end_fit(state, stage):  # type: ignore[no-untyped-def]
     """After the last beta of a pass: take what was found."""
     refit = state.refit
+    if state.evidence[BEST] == NO_EVIDENCE:
+        refit[STAGE] = 0.0  # Floating point has no room for these numbers: all stays as it is.
+        return
     if stage == BETAS:
         size = len(state.moment)
         factor = np.empty((size, size))
@@ -524,10 +528,10 @@ def _finish(state):  # type: ignore[no-untyped-def]
     """Put what was found in the place of what was; unless floating point has no room for it."""
     refit, size = state.refit, len(state.moment)
     prior, factor = np.empty(size), np.empty((size, size))
+    refit[STAGE] = 0.0
     _set_prior(state, prior, refit[TAU], int(refit[SHAPE]))
     precision = _with_prior(state.next_precision, prior)
-    refit[STAGE] = 0.0
-    if not (state.evidence[BEST] > NO_EVIDENCE and factorise(precision, factor)):
+    if not factorise(precision, factor):
         return
     refit[DONE] += 1.0
     state.scale[P], state.scale[BETA2] = refit[NEXT_P], refit[NEXT_BETA2]

@@ -1,18 +1,41 @@
 """CascadeMixed, the default."""
 
+from sys import float_info
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import CatalogArrays
-from firstclick.kernels.mixed import FITS, STAGE, MixedState, blank_state, learn_mixed, refit_now
+from firstclick.kernels.mixed import (
+    BEGUN,
+    BEST,
+    DONE,
+    FITS,
+    NEXT_P,
+    NO_EVIDENCE,
+    POINT,
+    ROW,
+    SHAPE,
+    SHAPES,
+    STAGE,
+    TAU,
+    TAUS,
+    MixedState,
+    P,
+    blank_state,
+    learn_mixed,
+    refit_now,
+)
 from firstclick.kernels.posterior import mean, sample
 from firstclick.kernels.search.groups import new_groups, note
 from firstclick.kernels.search.seen import estimate_mixed, note_seen, rank_mixed, with_seen
 from firstclick.policies.base import Policy, State
-from firstclick.validation.ranges import NOT_NEGATIVE, Range, check_factor, check_no_more
+from firstclick.validation.ranges import COUNT, NOT_NEGATIVE, POSITIVE, Range, check_factor, check_no_more
 
+# A mean click rate, which is neither 0 nor 1.
+SHARE = Range(float_info.min, 1 - float_info.epsilon)
 # What is counted, and adds up.
 COUNTED = ("examined", "hits", "totals", "given_precision", "given_moment")
 
@@ -41,8 +64,9 @@ class CascadeMixed(Policy):
     name = "cascade-mixed"
     paper = "ours; the model is that of Wan, Ge and Song 2023 (MTSS), the fit empirical Bayes"
     family = "features"
-    look = "green"
+    made_for = ("partly-explained",)
     takes_features: ClassVar[bool] = True
+    # Hyper-parameters are fitted to counts of some moments: between two refits, what came first matters.
     order_free: ClassVar[bool] = False
     by_item: ClassVar[tuple[str, ...]] = ("examined", "hits", "past_examined", "past_hits")
     scales_features: ClassVar[bool] = True
@@ -56,16 +80,37 @@ class CascadeMixed(Policy):
         return n_features + 2
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
-        return dict.fromkeys(("examined", "hits", "totals", "scale", "refit"), NOT_NEGATIVE)
+        counted = ("examined", "hits", "totals", "past_examined", "past_hits")
+        return {**dict.fromkeys(counted, COUNT), **dict.fromkeys(("scale", "refit"), NOT_NEGATIVE)}
 
     def check_state(self, state: State, n_items: int, k: int) -> None:
         super().check_state(state, n_items, k)
         check_factor(self.name, "factor", state.factor)
         check_no_more(self.name, "hits", state.hits, "examined", state.examined)
-        if state.refit[STAGE] > FITS + 1:
-            raise InvalidInput(
-                f"must have a stage of at most {FITS + 1}, got {state.refit[STAGE]}", "refit", self.name
-            )
+        check_no_more(self.name, "past_hits", state.past_hits, "past_examined", state.past_examined)
+        SHARE.check(self.name, "p in scale", state.scale[P : P + 1])
+        self._check_columns("columns", state.columns)
+        refit = state.refit
+        for word, place, most in (
+            ("stage", STAGE, FITS + 1), ("row", ROW, n_items), ("point", POINT, TAUS * SHAPES),
+            ("shape", SHAPE, SHAPES - 1), ("number", DONE, COUNT.most),
+        ):  # fmt: skip
+            if refit[place] > most or refit[place] % 1:
+                raise InvalidInput(
+                    f"must have as its {word} a whole number of at most {most}, got {refit[place]}",
+                    "refit", self.name,
+                )  # fmt: skip
+        if refit[STAGE] > 0:
+            # What is divided by.
+            SHARE.check(self.name, "p in refit", refit[NEXT_P : NEXT_P + 1])
+            POSITIVE.check(self.name, "looks in refit", refit[BEGUN : BEGUN + 1])
+            if state.evidence[BEST] > NO_EVIDENCE or refit[STAGE] > FITS:
+                POSITIVE.check(self.name, "tau in refit", refit[TAU : TAU + 1])
+            self._check_columns("next_columns", state.next_columns)
+
+    def _check_columns(self, name: str, columns: NDArray[np.float64]) -> None:
+        for word, line, allowed in (("deviations", 1, NOT_NEGATIVE), ("units", 2, POSITIVE)):
+            allowed.check(self.name, f"{word} in {name}", columns[line])
 
     def merge(self, first: MixedState, second: MixedState) -> MixedState:
         """Sums of counts. All else follows from them: `refitted`."""

@@ -10,6 +10,7 @@ from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
 from firstclick.parameters import split_spec
+from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
 from firstclick.serve.demo import demo_catalog
@@ -67,7 +68,7 @@ def _follow(service: Service, settings: Settings, file: CatalogFile, given: Coll
             seed=settings.seed,
             feature_names=file.feature_names,
         )
-        return _notes_of_size(file)
+        return _notes_of_size(file, make_policy(settings.policy))
     model = service.model(settings.name)
     _check_same(model, settings, given)
     listed = {item.id: item for item in file.items}
@@ -93,9 +94,9 @@ def _follow(service: Service, settings: Settings, file: CatalogFile, given: Coll
     return notes
 
 
-def _notes_of_size(file: CatalogFile) -> list[str]:
-    """What to say of features whose units are of very different size."""
-    if not file.feature_names:
+def _notes_of_size(file: CatalogFile, policy: Policy) -> list[str]:
+    """What to say of features whose units are of very different size, if the policy minds units."""
+    if not file.feature_names or policy.scales_features:
         return []
     small = note_of_small_columns(file.feature_names, np.array([item.features for item in file.items]))
     return [small] if small else []

@@ -4,14 +4,14 @@
 
 makes a folder NAME beside this file with
 
-    sqlite.sql, postgresql.sql    a store of each kind, with the same five models
+    sqlite.sql, postgresql.sql    a store of each kind, with the same six models
     linear.export                 one of them, exported
     <policy>.npz                  saved rankers, with slates that wait for their feedback
     expected.json                 the digests and the next slates of all of them
     every-policy.json             what a short log comes to, for every policy there is
 
-A folder is never made again: it is what that version wrote. `ea10ab1` was made at that commit. `schema-1.sql`
-is older: the first store there was, with one model.
+A folder is never made again: it is what that version wrote. `ea10ab1` was made at that commit,
+before there was cascade-mixed. `schema-1.sql` is older: the first store there was, with one model.
 """
 
 import hashlib
@@ -47,8 +47,9 @@ MODELS = {
     "positions": "pbm-ucb:eps=0.1",
     "segments": "segment-lin-ts:segments=3",
     "window": "cascade-swucb:window=20",
+    "mixed": "cascade-mixed",
 }
-RANKERS = ("cascade-lin-ts:sigma=0.5", "cascade-ts", "cascade-swucb:window=20")
+RANKERS = ("cascade-lin-ts:sigma=0.5", "cascade-ts", "cascade-swucb:window=20", "cascade-mixed")
 NUMBERS = range(10)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from made_log import N_ITEMS, K, made_items
+from made_log import N_ITEMS, K, bare, made_items, takes_features
 
 from firstclick.catalog.item import Item
-from firstclick.registry import policy_class
+from firstclick.registry import DEFAULT_POLICY, policy_class
 from firstclick.serve.log.events import Event
 from firstclick.serve.model.audit import audit_served, audit_stored
 from firstclick.serve.model.catalog_state import CatalogState
@@ -22,7 +22,6 @@ from firstclick.serve.model.export import export_model
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Conflict, Malformed, Unknown
-from sizes import policies
 
 STEPS = 120
 
@@ -32,12 +31,9 @@ def play(service: Service, step: int) -> list[Any]:
     shown = service.recommend("shop", request_id=f"step {step}")
     click = (step * 7) % (K + 2)
     service.feedback("shop", shown.token, click if click < len(shown.items) else None)
-    needs_features = policy_class(service.model("shop").created.policy).needs_features
     items = made_items(1, first=100 + step) if step % 11 == 5 else made_items(seed=step)[step % N_ITEMS :][:1]
     if step % 11 in (5, 8):
-        service.put_items(
-            "shop", items if needs_features else [item._replace(features=None) for item in items]
-        )
+        service.put_items("shop", items if service.model("shop").created.n_features else bare(items))
     elif step % 17 == 3 and service.model("shop").items.is_shown(f"i{step % N_ITEMS}"):
         service.withdraw_items("shop", [f"i{step % N_ITEMS}"])
     elif step % 53 == 50:
@@ -45,29 +41,35 @@ def play(service: Service, step: int) -> list[Any]:
     return shown.items
 
 
-def create(service: Service, policy: str) -> None:
-    items = made_items()
-    if not policy_class(policy).needs_features:
-        items = [item._replace(features=None) for item in items]
+def create(service: Service, policy: str, *, features: bool = True) -> None:
+    items = made_items() if features and takes_features(policy) else bare(made_items())
     service.create("shop", policy=policy, k=K, items=items, seed=5)
 
 
-@pytest.mark.parametrize("policy", policies(["cascade-lin-ts", "cascade-ts", "ranked-lin-ts"]))
-def test_resumed_is_uninterrupted(policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("policy", "features"),
+    [
+        (DEFAULT_POLICY, True), (DEFAULT_POLICY, False), ("cascade-lin-ts", True), ("cascade-ts", False),
+        pytest.param("ranked-lin-ts", True, marks=pytest.mark.plain),
+    ],
+)  # fmt: skip
+def test_resumed_is_uninterrupted(
+    policy: str, features: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     draw = np.random.default_rng(len(policy))
     stops = set(draw.choice(STEPS, 6, replace=False).tolist())
     now = time.time()
     interrupted, uninterrupted = str(tmp_path / "a.db"), str(tmp_path / "b.db")
     slates: list[list[Any]] = []
     with open_service(uninterrupted) as service:
-        create(service, policy)
+        create(service, policy, features=features)
         for step in range(STEPS):
             monkeypatch.setattr(time, "time", lambda step=step: now + step)
             slates.append(play(service, step))
         wanted = service.model("shop").digest()
     monkeypatch.setattr(time, "time", lambda: now)
     service = open_service(interrupted)
-    create(service, policy)
+    create(service, policy, features=features)
     for step in range(STEPS):
         monkeypatch.setattr(time, "time", lambda step=step: now + step)
         assert play(service, step) == slates[step], step
@@ -115,12 +117,14 @@ class Anything(RuleBasedStateMachine):
 
     tokens: dict[str, tuple[int, list[Any]]]
 
-    @initialize(policy=st.sampled_from(["cascade-lin-ts", "cascade-ts"]))
-    def begin(self, policy: str) -> None:
+    @initialize(
+        policy=st.sampled_from([DEFAULT_POLICY, "cascade-lin-ts", "cascade-ts"]), features=st.booleans()
+    )
+    def begin(self, policy: str, features: bool) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="firstclick-"))
         self.service = open_service(str(self.folder / "shop.db"))
-        self.with_features = policy_class(policy).needs_features
-        create(self.service, policy)
+        create(self.service, policy, features=features or policy_class(policy).needs_features)
+        self.with_features = self.service.model("shop").created.n_features > 0
         self.seq = 1
         self.slates = self.clicks = 0
         self.outstanding: list[tuple[str, list[Any]]] = []
@@ -181,7 +185,7 @@ class Anything(RuleBasedStateMachine):
     @rule(number=st.integers(0, N_ITEMS + 5), seed=st.integers(0, 2))
     def put(self, number: int, seed: int) -> None:
         (item,) = made_items(1, first=number, seed=seed)
-        given = item if self.with_features else item._replace(features=None)
+        (given,) = [item] if self.with_features else bare([item])
         self.shown.add(item.id)
         self.ever.add(item.id)
         self.happened(self.service.put_items("shop", [given]))

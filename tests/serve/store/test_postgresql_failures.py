@@ -143,7 +143,12 @@ def test_a_connection_that_is_cut_between_commit_and_its_answer(
     assert folder in postgresql_url
     url = postgresql_url.replace(folder, f"host=127.0.0.1&port={cutter.port}")
     ledger = Ledger()
-    with Stage(zygote, url, tmp_path) as stage:
+    with Stage(zygote, postgresql_url, tmp_path) as stage:
+        # Models are made on a way that holds: among the first four commits are those of their creation.
+        pid = stage.start()
+        stage.wait_until(200)
+        assert stage.stop(pid) == 0, stage.said()
+        stage.url = url
         pid = stage.start(broken=broken)
         stage.wait_until(200)
         before = cutter.cuts

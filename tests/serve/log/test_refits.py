@@ -1,0 +1,191 @@
+"""A model of the default policy that is stopped, rolled back or given items in the middle of a refit."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from made_log import N_FEATURES, K, Log, bare, made_items
+
+from firstclick.catalog.item import Item
+from firstclick.kernels.mixed import BETA2, BETAS, DONE, FITS, POINT, ROW, STAGE, P
+from firstclick.policies.base import State
+from firstclick.registry import DEFAULT_POLICY
+from firstclick.serve.log.events import Event, Kind, feedback_payload, full_payload
+from firstclick.serve.model.audit import audit_served, audit_stored
+from firstclick.serve.model.model import Model
+from firstclick.serve.service import open_service
+
+# So many that a pass over all items takes as much work as the points of the grid: no phase is over too soon.
+N_ITEMS = 80
+
+
+class Moment(NamedTuple):
+    """A model in the middle of a refit: the last event, its digest and its snapshot."""
+
+    seq: int
+    digest: str
+    snapshot: bytes
+
+
+def items(*, features: bool, n: int = N_ITEMS, first: int = 0) -> list[Item]:
+    made = made_items(n, first=first)
+    return made if features else bare(made)
+
+
+def a_log(*, features: bool, own: bool = False) -> Log:
+    """A log in which several refits begin; with `own`, features come with requests too, and empty slates."""
+    log = Log(DEFAULT_POLICY, items(features=features))
+    draw = np.random.default_rng(4)
+    for step in range(40):
+        log.play(10, seed=step)
+        if own:
+            rows = draw.permutation(N_ITEMS)[:K].astype("<u4").tobytes()
+            given = draw.normal(size=(K, N_FEATURES)).tobytes() if features else b""
+            log._apply(log._add(Kind.FEEDBACK, full_payload([0, 2], 999, rows, examined=K, features=given)))
+            log._apply(log._add(Kind.FEEDBACK, feedback_payload(None, 999, b"")))
+    return log
+
+
+def stage_of(model: Model) -> int:
+    return int(model.engine.state.refit[STAGE])
+
+
+def moments(log: Log) -> dict[int, Moment]:
+    """The last moment of the log at each stage, a part of it done, of a refit that takes effect later."""
+    found, model, done = {}, log.begin(), log.model.engine.state.refit[DONE]
+    for event in log.events[1:]:
+        model.apply([event], log.known_at)
+        refit = model.engine.state.refit
+        if refit[STAGE] > 0 and refit[ROW] + refit[POINT] > 0 and refit[DONE] < done:
+            found[int(refit[STAGE])] = Moment(event.seq, model.digest(), model.snapshot()[1])
+    return found
+
+
+def changes_of(log: Log) -> list[Event]:
+    return [event for event in log.events if event.kind != Kind.FEEDBACK]
+
+
+def arrays_of(state: State) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in state._asdict().items()}
+
+
+@pytest.mark.parametrize("features", [True, False])
+def test_a_model_restored_in_any_phase_of_a_refit_goes_on_to_the_same_bits(features: bool) -> None:
+    log = a_log(features=features, own=True)
+    wanted = log.model.digest()
+    assert log.model.engine.state.refit[DONE] >= 6
+    assert log.model_at(len(log.events)).digest() == wanted
+    found = moments(log)
+    assert set(found) == set(range(1, FITS + 2)), "some stage was never stopped at"
+    for stage, moment in found.items():
+        model = Model.restored(1, "made", moment.snapshot, changes_of(log))
+        assert (model.seq, stage_of(model)) == (moment.seq, stage)
+        assert model.digest() == moment.digest
+        done = model.engine.state.refit[DONE]
+        model.apply(log.events[moment.seq :], log.known_at, together=1 + stage % 7)
+        assert model.engine.state.refit[DONE] > done, "the refit it was stopped in never took effect"
+        assert model.digest() == wanted, stage
+
+
+@pytest.mark.parametrize("stage", [1, BETAS, FITS, FITS + 1])
+@pytest.mark.parametrize("features", [True, False])
+def test_a_rollback_into_the_middle_of_a_refit_goes_on_with_it(features: bool, stage: int) -> None:
+    log = a_log(features=features, own=True)
+    moment = moments(log)[stage]
+    later = [event.payload for event in log.events[moment.seq :]]
+    wanted, stood = arrays_of(log.model.engine.state), arrays_of(log.model_at(moment.seq).engine.state)
+    log.roll_back(moment.seq)
+    assert arrays_of(log.model.engine.state) == stood
+    assert stage_of(log.model) == stage
+    # The same clicks as the first time teach the same.
+    for payload in later:
+        log._apply(log._add(Kind.FEEDBACK, payload))
+    assert arrays_of(log.model.engine.state) == wanted
+    # And other clicks, of slates that follow from what was known then.
+    log.roll_back(moment.seq)
+    log.play(60, seed=3)
+    assert log.model_at(len(log.events)).digest() == log.model.digest()
+
+
+@pytest.mark.parametrize("stage", [1, BETAS, FITS, FITS + 1])
+@pytest.mark.parametrize("features", [True, False])
+def test_items_that_come_and_go_in_the_middle_of_a_refit(features: bool, stage: int) -> None:
+    log = a_log(features=features)
+    log.roll_back(moments(log)[stage].seq)
+    done = log.model.engine.state.refit[DONE]
+    new = made_items(3, first=200)
+    log.put([*new[:2], new[2]._replace(features=20 * new[2].features)])
+    log.withdraw("i3", "i200")
+    if features:
+        log.put([made_items(seed=9)[4]])  # other features
+    assert stage_of(log.model) == stage
+    _, content = log.model.snapshot()
+    seq = log.model.seq
+    for step in range(200):
+        # New items are examined before the refit takes effect.
+        log.feedback(
+            [N_ITEMS + 1 + step % 2, step % N_ITEMS, (7 * step + 1) % N_ITEMS],
+            step % 5 if step % 5 < K else None,
+        )
+    state = log.model.engine.state
+    assert state.refit[DONE] > done
+    assert log.model_at(len(log.events)).digest() == log.model.digest()
+    restored = Model.restored(1, "made", content, changes_of(log))
+    restored.apply(log.events[seq:], log.known_at)
+    assert restored.digest() == log.model.digest()
+    assert_follows_from_counts(state, log.model.engine.features)
+
+
+def assert_follows_from_counts(state: State, features: np.ndarray) -> None:
+    """M and B are the sums over items that the model says."""
+    z = np.hstack([np.ones((len(features), 1)), (features - state.columns[0]) * state.columns[1]])
+    p = state.scale[P]
+    q = np.clip(z @ state.level, p / 4, 1 - p / 4)
+    weight = 1 / (q * (1 - q) + state.examined * state.scale[BETA2])
+    precision = np.diag(state.prior) + (z * (weight * state.examined)[:, None]).T @ z
+    moment = z.T @ (weight * state.hits)
+    np.testing.assert_allclose(state.precision, precision, rtol=1e-8, atol=1e-9 * np.abs(precision).max())
+    np.testing.assert_allclose(
+        state.factor.T @ state.factor, precision, rtol=1e-8, atol=1e-9 * np.abs(precision).max()
+    )
+    np.testing.assert_allclose(state.moment, moment, rtol=1e-8, atol=1e-9 * np.abs(moment).max())
+    assert state.totals.tolist() == [state.examined.sum(), state.hits.sum()]
+
+
+@pytest.mark.parametrize("features", [True, False])
+def test_a_service_of_the_default_is_audited_and_restarted_in_the_middle_of_a_refit(
+    features: bool, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "shop.db")
+    service = open_service(place)
+    try:
+        service.create("shop", policy=DEFAULT_POLICY, k=K, items=items(features=features), seed=5)
+        stopped = set()
+        for step in range(300):
+            shown = service.recommend("shop", request_id=f"step {step}")
+            service.feedback("shop", shown, click=step % 5 if step % 5 < K else None)
+            model = service.model("shop")
+            stage = stage_of(model)
+            if step < 200 or stage in (0, *stopped):
+                continue
+            stopped.add(stage)
+            if stage % 2:
+                service.maintenance.snapshot(model)
+            assert audit_served(service.store, model).equal
+            (stored,) = service.store.models()
+            assert audit_stored(service.store, stored).equal
+            digest = model.digest()
+            service.close()
+            service = open_service(place)
+            again = service.model("shop")
+            assert stage_of(again) == stage
+            assert (again.digest(), again.restored_from) == (
+                digest,
+                again.seq if stage % 2 else again.restored_from,
+            )
+        assert len(stopped) >= 5
+        service.roll_back("shop", 260)
+        assert service.audit("shop").equal
+    finally:
+        service.close()
