@@ -26,6 +26,8 @@ from firstclick.studies.guide.standings import from_csv
 from firstclick.testing import CHECKS, checks_of
 
 HERE = Path(__file__).parent
+# Not those of a plug-in that is installed here, or of a test.
+POLICIES = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
 COMMANDS = (
     "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
     "data download", "features", "serve", "audit", "log", "export", "import", "relearn", "keys",
@@ -95,7 +97,7 @@ def policies_page() -> str:
 def policies_section(research: bool) -> list[str]:
     """The policies of one tier: what each does, where it comes from, its parameters."""
     lines = []
-    for name, cls in policy_classes().items():
+    for name, cls in POLICIES.items():
         if is_research(cls) == research:
             without = "works with features or without" if cls.takes_features else "needs no features"
             features = "needs item features" if cls.needs_features else without
@@ -113,8 +115,7 @@ def checks_section() -> list[str]:
         "| check | skipped by |",
         "|---|---|",
     ]
-    classes = policy_classes()
-    skips = {name: {check.name for check, reason in checks_of(name) if reason} for name in classes}
+    skips = {name: {check.name for check, reason in checks_of(name) if reason} for name in POLICIES}
     for check in CHECKS:
         skipped = [name for name in skips if check.name in skips[name]]
         lines.append(f"| {check.name.replace('_', ' ')} | {', '.join(f'`{name}`' for name in skipped)} |")
@@ -122,8 +123,8 @@ def checks_section() -> list[str]:
     reasons: dict[tuple[str, str], list[str]] = {}
     for name in skips:
         for capability in {need: None for check in CHECKS for need in check.needs}:
-            if not getattr(classes[name], capability):
-                reasons.setdefault((name, why_not(classes[name], capability)), []).append(f"`{capability}`")
+            if not getattr(POLICIES[name], capability):
+                reasons.setdefault((name, why_not(POLICIES[name], capability)), []).append(f"`{capability}`")
     policies: dict[tuple[str, str], list[str]] = {}
     for (name, why), capabilities in reasons.items():
         policies.setdefault((" and ".join(capabilities), why), []).append(f"`{name}`")
