@@ -43,6 +43,8 @@ FILMS = {
     3706: ["cascade-lin-ts", "vac2-ucb"],
 }
 WITHOUT = {16: ["cascade-ts"], 256: ["cascade-ts"]}
+# Cuts on which nothing was chosen.
+GENRES = ("Comedy", "Drama", "Thriller")
 MARKS = (20_000, 100_000)
 
 
@@ -91,10 +93,14 @@ def main():
     worlds = {world.name: world for world in stock_worlds()}
     places = [(name, worlds[name.partition(",")[0]], others) for name, others in STOCK.items()]
     if given.movielens:
-        matrix = feedback_matrix(make_source("movielens").load(given.movielens))
+        interactions = make_source("movielens").load(given.movielens)
+        matrix = feedback_matrix(interactions)
         for mark, sizes in (("", FILMS), (", no features", WITHOUT)):
             for n, others in sizes.items():
                 places.append((f"MovieLens {n}{mark}", FeedbackScenario(matrix, rank=20, n_items=n), others))
+        for genre in GENRES:
+            films = FeedbackScenario(matrix[:, interactions.groups()[genre]], rank=20, n_items=256)
+            places.append((f"MovieLens, {genre}", films, FILMS[256]))
     print(f"{given.steps:,} steps, {given.runs} runs, seed {given.seed}\n")
     for name, place, others in places:
         if given.only and not any(part in name for part in given.only):
