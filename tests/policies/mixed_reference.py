@@ -70,7 +70,7 @@ class MixedReference:
             self.at = self.at._replace(centre=centre, deviation=deviation, in_units=in_units)
         for position in range(examined):
             if features is not None:
-                x = features[position]
+                x = self.brought_near(features[position])
                 variance = variances(self.at, standardised(self.at, x[None]))[0]
                 self.given.append(Look(x, float(clicks[position]), variance))
             else:
@@ -86,6 +86,11 @@ class MixedReference:
             self.columns = measured(self.features)
         elif self.refit is not None and self.looks >= 1.25 * self.refit.looks:
             self.at, self.refit = self.fitted(self.refit, *self.columns), None
+
+    def brought_near(self, x: Floats) -> Floats:
+        """At most ten standard deviations from the mean; a feature that does not vary has its mean."""
+        reach = 10 * self.at.deviation
+        return np.clip(x, self.at.centre - reach, self.at.centre + reach)
 
     def fitted(self, past: Refit, centre: Floats, deviation: Floats, in_units: Floats) -> Setting:
         """What is most likely, with one variance for all items first, then with one for each."""
@@ -131,8 +136,16 @@ class MixedReference:
         m, b = sums(self.at, z, self.examined, self.hits, variances(self.at, z), self.at.beta, self.given)
         return m + np.diag(self.at.prior), b
 
+    def scaled(self) -> Setting:
+        """Before the first look, features are in the scale of the catalog."""
+        if self.looks:
+            return self.at
+        centre, deviation, in_units = measured(self.features)
+        return self.at._replace(centre=centre, deviation=deviation, in_units=in_units)
+
     def scores(self, noise: Floats, luck: Floats | None = None, features: Floats | None = None) -> Floats:
         """A draw for each item. `luck` is an item's own share of it, without features."""
+        self.at = self.scaled()
         m, b = self.posterior()
         upper = np.linalg.cholesky(m).T
         theta = np.linalg.solve(m, b) + np.linalg.solve(upper, noise[: len(b)])

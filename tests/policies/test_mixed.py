@@ -19,7 +19,17 @@ from scipy.optimize import minimize
 
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.hashing import fill_normal, luck, mix
-from firstclick.kernels.mixed import BETA2, DONE, SHAPE, TAU, P
+from firstclick.kernels.mixed import (
+    BETA2,
+    DELAY,
+    DONE,
+    MOST_A_LOOK,
+    SHAPE,
+    STAGE,
+    TAU,
+    P,
+    cost_of_refit,
+)
 from firstclick.testing import Driver, request
 from sizes import size
 
@@ -105,6 +115,8 @@ def test_features_of_requests_and_items_added_later_equal_the_reference() -> Non
             reference.add(features[19:])
             n_items = 23
         own = features[:n_items] * draw.uniform(0.5, 2, (n_items, 4)) if step % 3 == 0 else None
+        if own is not None and step % 2 == 0:
+            own[:, 2] *= 1e9  # It is learned as if it were near.
         key, noise = noise_of(driver, step)
         asked = NO_LIMITS if own is None else request(range(n_items))._replace(features=own)
         slate = driver.recommend(step, asked)
@@ -166,3 +178,46 @@ def test_the_fit_is_that_of_an_optimiser_but_for_the_grid(seed: int) -> None:
     found = minimize(loss, np.log([1.0, 0.25]), method="Nelder-Mead", options={"maxiter": 2000})
     assert found.fun <= loss(chosen) + 1e-6, "the grid cannot be better than the optimum"
     assert loss(chosen) <= found.fun + 2 * 24 / 2 * (0.75 * np.log(2) / 2) ** 2
+
+
+def test_before_the_first_look_features_are_in_the_scale_of_the_catalog() -> None:
+    draw = np.random.default_rng(3)
+    features = np.column_stack([draw.uniform(100, 90_000, 30), draw.random((30, 3)) < 0.4]).astype(float)
+    driver = Driver("cascade-mixed", features, k=K)
+    _, deviations = driver.estimate(list(range(30)))
+    assert deviations.max() < 2, "in cents it would be thousands"
+    slates = {tuple(driver.recommend(step)) for step in range(50)}
+    assert len(slates) > 20, "a price alone would give two"
+
+
+def test_one_absurd_request_does_not_spoil_what_is_known() -> None:
+    features = table("like units")
+    draw = np.random.default_rng(4)
+    plain, spoiled = Driver("cascade-mixed", features, k=K), Driver("cascade-mixed", features, k=K)
+    chances = attractions(features)
+    for step in range(size(800, plain=80)):
+        slate = draw.permutation(len(features))[:K].tolist()
+        clicks = np.flatnonzero(draw.random(K) < chances[slate])
+        for driver in (plain, spoiled):
+            driver.learn(slate, int(clicks[0]) if len(clicks) else None)
+        if step == 20:
+            spoiled.learn([0, 1], None, request=NO_LIMITS._replace(features=np.full((2, 4), 1e60)))
+    rows = list(range(len(features)))
+    error = [np.sqrt(np.mean((driver.estimate(rows)[0] - chances) ** 2)) for driver in (plain, spoiled)]
+    assert error[1] < 2 * error[0] + 0.01
+    assert spoiled.state.refit[DONE] == plain.state.refit[DONE]
+
+
+def test_with_very_many_features_refits_begin_when_there_are_looks_to_spread_them_over() -> None:
+    few, many = (
+        Driver("cascade-mixed", np.random.default_rng(1).normal(size=(40, d)), k=K) for d in (4, 150)
+    )
+    for step in range(20):
+        for driver in (few, many):
+            driver.learn([step, step + 1, step + 2], None)
+    assert few.state.refit[DONE] > 0
+    assert cost_of_refit(many.state) > MOST_A_LOOK * DELAY * 16
+    assert many.state.refit[DONE] == 0
+    while many.state.refit[STAGE] == 0:
+        many.learn([1, 2, 3], None)
+    assert cost_of_refit(many.state) <= MOST_A_LOOK * DELAY * many.state.totals[0]

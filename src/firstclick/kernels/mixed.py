@@ -33,8 +33,15 @@ FITS = 2 * BETAS  # passes over the items: each beta with one variance for all i
 # Catalogs larger than this are sampled for the mean and the variance of their columns.
 COLUMN_SAMPLE = 4096
 
+# Multiplications that one look may cost while a refit is under way: some milliseconds. A refit that costs
+# more waits until there are more looks to spread it over.
+MOST_A_LOOK = 5e6
+
 # What it costs to pass over an item that was never examined: a multiplication costs 1.
 SKIPPED_ROW = 0.5
+
+# How many standard deviations from the catalog's mean a feature of a request may be: it is moved there.
+FARTHEST = 10.0
 
 # Places of `scale`.
 P, BETA2 = range(2)
@@ -128,8 +135,17 @@ def standardise(x, columns, z):  # type: ignore[no-untyped-def]
     """Set `z` to 1 and the features brought to mean 0 and variance 1."""
     z[0] = 1.0
     for j in range(columns.shape[1]):
-        # The square of a larger one, from a request far from the catalog, leaves the range of floating point.
-        z[j + 1] = min(max((x[j] - columns[0, j]) * columns[1, j], -1e50), 1e50)
+        z[j + 1] = (x[j] - columns[0, j]) * columns[1, j]
+
+
+@kernel
+def columns_of(state, features):  # type: ignore[no-untyped-def]
+    """The scale of features: that of the last refit, or of the first look; before it, of the catalog now."""
+    if state.totals[LOOKS] > 0.0:
+        return state.columns
+    columns = np.empty(state.columns.shape)
+    measure_columns(features, columns)
+    return columns
 
 
 @kernel
@@ -198,14 +214,20 @@ def _observe_given(state, x, y, z):  # type: ignore[no-untyped-def]
     """Count one look at an item whose features came with the request: it says something of theta, and nothing
     of what features the catalog has."""
     standardise(x, state.columns, z)
+    near = np.empty(len(x))
+    for j in range(len(x)):
+        # A request far from the catalog would outweigh all others for ever.
+        z[j + 1] = min(max(z[j + 1], -FARTHEST), FARTHEST)
+        unit = state.columns[1, j]
+        near[j] = state.columns[0, j] + (z[j + 1] / unit if unit > 0.0 else 0.0)
     weight = 1.0 / variance_at(state.level, z, state.scale[P])
     _add(state, z, weight, y * weight)
     if state.refit[STAGE] == FITS + 1:
-        standardise(x, state.next_columns, z)
+        standardise(near, state.next_columns, z)
         _add_next(state, z, weight, y * weight)
     z[0] = 1.0
     for j in range(len(x)):
-        z[j + 1] = x[j]
+        z[j + 1] = near[j]
     _add_square_to(state.given_precision, z, weight)
     for i in range(len(z)):
         state.given_moment[i] += y * weight * z[i]
@@ -276,6 +298,8 @@ def go_on(state, features):  # type: ignore[no-untyped-def]
     """Begin a refit if it is time for one; else do the part of the one under way that is due."""
     refit, looks = state.refit, state.totals[LOOKS]
     if refit[STAGE] == 0.0:
+        while looks >= refit[NEXT] and cost_of_refit(state) > MOST_A_LOOK * DELAY * looks:
+            refit[NEXT] *= GROWTH  # With very many features the first refits are left out.
         if looks >= refit[NEXT]:
             begin_refit(state, features)
         return
@@ -290,23 +314,28 @@ def begin_refit(state, features):  # type: ignore[no-untyped-def]
     refit[NEXT] = FIRST_REFIT
     while refit[NEXT] <= looks:
         refit[NEXT] *= GROWTH
-    seen = 0.0
     for row in range(len(state.examined)):
         state.past_examined[row] = state.examined[row]
         state.past_hits[row] = state.hits[row]
-        seen += state.examined[row] > 0.0
     for i in range(len(state.moment)):
         state.past_given_moment[i] = state.given_moment[i]
         for j in range(len(state.moment)):
             state.past_given_precision[i, j] = state.given_precision[i, j]
     measure_columns(features, state.next_columns)
-    size = float(len(state.moment))
-    refit[BEGUN], refit[SPENT] = looks, 0.0
-    refit[COST] = (FITS + 1) * (_cost_of_row(size) * seen + SKIPPED_ROW * len(state.examined))
-    refit[COST] += FITS * _points(state) * _cost_of_point(size)
+    refit[BEGUN], refit[SPENT], refit[COST] = looks, 0.0, cost_of_refit(state)
     refit[NEXT_P] = (state.totals[CLICKS] + 0.5) / (looks + 2.0)
     state.evidence[BEST] = NO_EVIDENCE
     _begin_stage(state, 1.0)
+
+
+@kernel
+def cost_of_refit(state):  # type: ignore[no-untyped-def]
+    """About how many multiplications a refit takes."""
+    examined, size = 0.0, float(len(state.moment))
+    for row in range(len(state.examined)):
+        examined += state.examined[row] > 0.0
+    cost = (FITS + 1) * (_cost_of_row(size) * examined + SKIPPED_ROW * len(state.examined))
+    return cost + FITS * _points(state) * _cost_of_point(size)
 
 
 @kernel

@@ -13,7 +13,7 @@ import numpy as np
 from firstclick.kernels.arrays import CatalogArrays, SeenArrays
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.hashing import luck, mix
-from firstclick.kernels.mixed import BETA2, DONE, P, own_part, standardise, variance_at
+from firstclick.kernels.mixed import BETA2, DONE, P, columns_of, own_part, standardise, variance_at
 from firstclick.kernels.ranking import TILE, accumulate, features_at, place, product, rank, rows_of
 from firstclick.kernels.search.groups import N_GROUPS, follow, luckiest
 from firstclick.kernels.search.tree import rank_above
@@ -49,9 +49,9 @@ def with_seen(catalog: CatalogArrays) -> CatalogArrays:
 
 
 @kernel
-def own_part_of(state, features, row, z):  # type: ignore[no-untyped-def]
-    """What the clicks of this row say of it: `kernels.mixed.own_part`."""
-    standardise(features[row], state.columns, z)
+def own_part_of(state, columns, features, row, z):  # type: ignore[no-untyped-def]
+    """What the clicks of this row say of it: `kernels.mixed.own_part`. `z` becomes its scaled features."""
+    standardise(features[row], columns, z)
     variance = variance_at(state.level, z, state.scale[P])
     return own_part(state.examined[row], state.hits[row], variance, state.scale[BETA2])
 
@@ -77,7 +77,7 @@ def _put(seen, state, features, row, z):  # type: ignore[no-untyped-def]
         seen.place_of[row], seen.rows[at] = at, row
         for j in range(features.shape[1]):
             seen.columns[j, at] = features[row, j]
-    seen.keep[at], seen.rate[at], seen.spread[at] = own_part_of(state, features, row, z)
+    seen.keep[at], seen.rate[at], seen.spread[at] = own_part_of(state, state.columns, features, row, z)
 
 
 @kernel
@@ -100,10 +100,10 @@ def rank_mixed(state, theta, u, catalog, request, key, slate):  # type: ignore[n
     if d == 0:
         return _rank_without_features(state, theta[0], u, catalog, request, key, slate)
     # In the units of the catalog: f = level + x'slope.
-    slope, level = np.empty(d), theta[0]
+    slope, level, columns = np.empty(d), theta[0], columns_of(state, catalog.features)
     for j in range(d):
-        slope[j] = theta[j + 1] * state.columns[1, j]
-        level -= state.columns[0, j] * slope[j]
+        slope[j] = theta[j + 1] * columns[1, j]
+        level -= columns[0, j] * slope[j]
     beta = sqrt(state.scale[BETA2])
     seen = catalog.seen
     if len(seen.place_of) == 0 or len(request.candidates) > 0:
@@ -143,7 +143,7 @@ def _scan(state, slope, level, beta, u, catalog, request, key, slate):  # type: 
         row = rows[j]
         explained = product(features_at(catalog, request, row, j), slope)
         if state.examined[row] > 0.0:
-            keep, rate, spread = own_part_of(state, features, row, z)
+            keep, rate, spread = own_part_of(state, state.columns, features, row, z)
             own = (rate + (keep - 1.0) * level) + (spread - beta) * u
             if len(request.features) > 0:
                 # Its own part was learned beside the features of the catalog.
@@ -203,12 +203,13 @@ def estimate_mixed(state, catalog, request, rows, theta, means, deviations):  # 
     deviation; theta is the mean of its posterior."""
     size = len(theta)
     features, factor, z, x = catalog.features, state.factor, np.empty(size), np.empty(size)
+    columns = columns_of(state, features)
     for j in range(len(rows)):
         row = rows[j]
-        keep, rate, spread = own_part_of(state, features, row, z)
+        keep, rate, spread = own_part_of(state, columns, features, row, z)
         if len(request.features) > 0:
             # f of the request, and what f of the catalog takes from the own part.
-            standardise(features_at(catalog, request, row, j), state.columns, x)
+            standardise(features_at(catalog, request, row, j), columns, x)
             for i in range(size):
                 z[i] = x[i] + (keep - 1.0) * z[i]
         else:
