@@ -21,7 +21,7 @@ from firstclick.data import FeedbackScenario, feedback_matrix, read_features
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.experiments import simulate as play
 from firstclick.policies.base import Policy
-from firstclick.registry import USUAL_POLICIES, make_policy, make_world, policy_class
+from firstclick.registry import DEFAULT_POLICY, USUAL_POLICIES, make_policy, make_world, policy_class
 from firstclick.studies.guide.worlds import NAMED
 from firstclick.validation.whole_number import whole_number
 from firstclick.worlds.base import Scenario, World, WorldSpec
@@ -226,7 +226,7 @@ def _on_file(
 
 
 def _usual_policies(*, has_features: bool) -> list[Policy]:
-    usual = sorted(USUAL_POLICIES)
+    usual = sorted({DEFAULT_POLICY, *USUAL_POLICIES})
     return [make_policy(name) for name in usual if has_features or not policy_class(name).needs_features]
 
 

@@ -249,9 +249,9 @@ class Ranker:
         lines are passed over. Only what was examined counts. A slate ends before its first item that the
         catalog never had, and after k items: what lies below is not used.
 
-        Each observation counts `weight`, above 0 and at most 1: less for other users, or for long ago. Linear
-        policies that can merge take any weight. Those with CountPolicy do too, and keep whole counts, which
-        are drawn so that they are right on the average. Others take 1 alone.
+        Each observation counts `weight`, above 0 and at most 1: less for other users, or for long ago. The
+        default and linear policies that can merge take any weight. Policies that count do too, and keep whole
+        counts, which are drawn so that they are right on the average. Others take 1 alone.
         What is known already stays known; a policy that cannot merge must not know anything yet. A line that
         cannot be understood is named, and nothing is learned.
         """

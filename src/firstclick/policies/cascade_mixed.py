@@ -43,7 +43,7 @@ COUNTED = ("examined", "hits", "totals", "given_precision", "given_moment")
 class CascadeMixed(Policy):
     """Learn from features and from each item's own clicks; the data decide how much each counts. The default.
 
-    It has no parameters, works with features and without, takes them in any units, and suits any click rate.
+    It has no parameters, works with features and without, and takes features in any units.
 
     The attraction of item i is z_i'theta + b_i, where z_i is 1 and its features, and b_i ~ N(0, beta^2) is
     its own part, which no feature explains. For n looks and s clicks, and a click's variance V,
@@ -51,14 +51,16 @@ class CascadeMixed(Policy):
         M = Lambda + sum n/(V + n beta^2) z z',   B = sum s/(V + n beta^2) z,   theta ~ N(M^-1 B, M^-1)
         score = f + k (s/n - f) + sqrt(beta^2 (1 - k)) u,   f = z'theta,   k = n beta^2/(V + n beta^2)
 
-    with one draw of theta and u for a slate. Without features half of u is drawn for each item by itself.
-    Lambda, beta and V are refitted after 16, 24, 36, ... looks: the prior of largest marginal likelihood on a
-    grid. Each refit is computed bit by bit during the looks that follow and takes effect after a quarter as
-    many, so nobody waits for it.
+    with one draw of theta and u for a slate. Without features, half of the variance of u is each item's own.
+    Lambda, beta and V are refitted after 16, 24, 36, ... looks: the point of a grid with the largest marginal
+    likelihood times weak priors. The work of a refit is spread over the looks that follow, and it takes effect
+    after a quarter as many. With more than 50 features the first refits are left out, because they would
+    take too long.
 
-    Assumes a cascade, and a Gaussian for clicks. The shared u is not a posterior draw: it explores less, and
-    lost less in our worlds. The estimate of an item is its rate of clicks when it is looked at, given no
-    click above it.
+    Assumes a cascade, and a Gaussian for clicks. There is no bound on its regret: the shared u is not a draw
+    from the posterior. The estimate of an item is its rate of clicks when it is looked at, given no click
+    above it. Looks at slates with features of their own teach theta alone; a feature that does not vary in
+    the catalog is ignored.
     """
 
     name = "cascade-mixed"

@@ -124,3 +124,9 @@ def test_the_page_begins_with_the_answer_and_says_what_the_file_cannot_tell():
 )
 def test_the_limits_name_what_such_a_file_lacks(word):
     assert sum(word in limit for limit in LIMITS) == 1
+
+
+def test_two_runs_that_are_both_worse_by_a_little_are_no_clear_loss():
+    regrets = {DEFAULT_POLICY: (100, 120), "other-a": (101, 140), "other-b": (300, 322)}
+    said = answer(lines(regrets, random=(900, 925)))
+    assert said.endswith("; other-a cannot be told from it in 2 runs.")

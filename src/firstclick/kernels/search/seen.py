@@ -63,7 +63,7 @@ def note_seen(seen, state, features, slate, examined):  # type: ignore[no-untype
         return
     z = np.empty(len(state.moment))
     for position in range(examined):
-        # It was not, if its features came with the request.
+        # A look with features of its own is not counted: then there may be nothing to keep.
         if state.examined[slate[position]] > 0.0:
             _put(seen, state, features, slate[position], z)
 

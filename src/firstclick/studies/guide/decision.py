@@ -32,12 +32,14 @@ def answer(lines: Sequence[Line]) -> str:
     lost = f"lost least, {_lost(best)} clicks {after}"
     if best.runs < 2:
         return f"One run cannot tell: {best.learner} {lost}, which may be luck. Play more --runs."
-    if floor.leads:
+    if floor.leads or (best.learner == DEFAULT_POLICY and not floor.more_low > 0):
         nobody = f"no policy is clearly better than random order {after}"
         return f"The runs cannot tell: {nobody}. Play more --steps or --runs."
-    equals = [line.learner for line in learned if line.leads and line is not best]
-    tied = f"{_listed(equals)} cannot be told from it in {best.runs} runs." if equals else ""
     default = next((line for line in learned if line.learner == DEFAULT_POLICY), None)
+    # Against the default there are intervals; two runs may both be worse by luck.
+    unsure = [line for line in learned if best is default and not line.more_low > 0]
+    equals = [line.learner for line in learned if line is not best and (line.leads or line in unsure)]
+    tied = f"{_listed(equals)} cannot be told from it in {best.runs} runs." if equals else ""
     if default is None or best is default:
         return f"Take {best.learner}: it {lost}; {tied or 'all others lost clearly more.'}"
     fewer = (
