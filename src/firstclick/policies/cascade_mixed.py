@@ -53,7 +53,7 @@ class CascadeMixed(Policy):
 
     with one draw of theta and u for a slate. Without features, half of the variance of u is each item's own.
     Lambda, beta and V are refitted after 16, 24, 36, ... looks: the point of a grid with the largest marginal
-    likelihood times weak priors. The work of a refit is spread over the looks that follow, and it takes effect
+    likelihood times weak priors. The work of a refit is spread over the looks that follow; it takes effect
     after a quarter as many. With more than 50 features the first refits are left out, because they would
     take too long.
 
