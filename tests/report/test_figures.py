@@ -227,9 +227,13 @@ def test_colours_follow_from_the_family_and_no_two_policies_look_alike() -> None
     classes = {n: cls for n, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
     styles = line_styles(classes)
     assert len({(style.color, style.dash) for style in styles.values()}) == len(classes)
+    # The default is beside the others in every picture, and has a colour that no family has.
+    default = styles[DEFAULT_POLICY].color
     for family in filter(None, FAMILIES):
         colors = {look.color for look in family_looks(family)}
-        assert {styles[name].color for name, cls in classes.items() if cls.family == family} <= colors
+        assert default not in colors
+        own = {styles[name].color for name, cls in classes.items() if cls.family == family}
+        assert own - {default} <= colors
         others = {styles[name].color for name, cls in classes.items() if cls.family != family}
         assert not others & colors
         # There is room for plug-ins.

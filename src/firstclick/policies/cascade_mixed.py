@@ -67,6 +67,7 @@ class CascadeMixed(Policy):
     paper = "ours; the model is that of Wan, Ge and Song 2023 (MTSS), the fit empirical Bayes"
     family = "features"
     made_for = ("partly-explained",)
+    look = "black"
     takes_features: ClassVar[bool] = True
     # Hyper-parameters are fitted to counts of some moments: between two refits, what came first matters.
     order_free: ClassVar[bool] = False

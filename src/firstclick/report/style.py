@@ -44,6 +44,7 @@ LOOKS = {
     "blue": LineStyle("#0072b2", "#3f9fe8", SOLID, "o"),
     "sky": LineStyle("#56b4e9", "#9bdcff", LONG_DASHED, "D"),
     "green": LineStyle("#009e73", "#2cc796", SHORT_DASHED, "P"),
+    "black": LineStyle("#111111", "#f4f4f4", SOLID, "*"),  # the default
 }
 
 # For policies without a family: from Paul Tol's muted scheme, none of them near one above.
