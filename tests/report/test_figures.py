@@ -16,6 +16,7 @@ from firstclick import policy_classes
 from firstclick.errors import InvalidInput
 from firstclick.experiments.results import Results
 from firstclick.policies.base import FAMILIES
+from firstclick.registry import DEFAULT_POLICY
 from firstclick.report.comparisons import caption, regret_figure
 from firstclick.report.figures import figure_bytes, save_figure
 from firstclick.report.labels import spread
