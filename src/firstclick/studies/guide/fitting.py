@@ -24,6 +24,8 @@ from firstclick.registry import is_research
 from firstclick.studies.guide.worlds import GuideWorld
 from firstclick.worlds.base import Stage, World
 
+ONLY_IF_NAMED = "is a research policy, and plays here only if --policy names it"
+
 
 @dataclass(frozen=True, eq=False)
 class Contender:
@@ -64,7 +66,7 @@ def contenders(
         policy = _told(given, _known(world, stage.world, steps))
         n_features = None if stage.features is None else stage.features.shape[1]
         if world.core_only and not named and is_research(type(policy)):
-            reason = f"{policy.name} is a research policy, and plays here only if --policy names it"
+            reason = f"{policy.name} {ONLY_IF_NAMED}"
         else:
             reason = _reason(policy, world, stage)
         yield Contender(world, given.label, policy, spec, stage.world.n_items, n_features, reason)

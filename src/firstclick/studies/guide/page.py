@@ -9,6 +9,7 @@ from firstclick.report.tables import TableBlock, terminal_table
 from firstclick.rounding import MISSING, with_error
 from firstclick.studies.guide.data_worlds import DataWorld
 from firstclick.studies.guide.families import FLOOR, class_of, family_of, in_order
+from firstclick.studies.guide.fitting import ONLY_IF_NAMED
 from firstclick.studies.guide.standings import Line, by_cell, worlds_in
 from firstclick.studies.guide.summary import LEAST, REFERENCES, Summary, summaries, times
 from firstclick.studies.guide.sweep import sweep_block
@@ -178,8 +179,11 @@ def _reasons(lines: Sequence[Line]) -> list[str]:
     if not missing:
         return []
     text = ["Dashes:", ""]
+    research = list(dict.fromkeys(line.world for line in missing if ONLY_IF_NAMED in line.reason))
+    if research:
+        text.append(f"- {', '.join(research)}: research policies play there only if `--policy` names them.")
     for world in dict.fromkeys(line.world for line in missing):
-        here = [line for line in missing if line.world == world]
+        here = [line for line in missing if line.world == world and ONLY_IF_NAMED not in line.reason]
         blind = [line.learner for line in here if "needs features" in line.reason]
         if blind:
             text.append(f"- {world}: {', '.join(f'`{name}`' for name in blind)} need features.")
