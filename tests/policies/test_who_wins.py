@@ -30,6 +30,7 @@ CLAIMS = {
     "linear": (6000, 12, [("cascade-lin-ts", "cascade-kl-ucb")]),
     "long-tail": (1000, 12, [("cascade-lin-ts", "cascade-kl-ucb")]),
     "logistic": (2000, 12, [("logistic-ts", "cascade-lin-ts")]),
+    "partly-explained": (20_000, 40, [("cascade-mixed", "cascade-ts"), ("cascade-mixed", "vac2-ucb")]),
     "dependent-clicks": (20_000, 14, [("dcm-kl-ucb", "cascade-kl-ucb")]),
     "by-position": (6000, 14, [("pbm-ucb", "cascade-ucb1"), ("pbm-pie", "cascade-kl-ucb")]),
     "types": (
