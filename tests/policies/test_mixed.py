@@ -23,6 +23,7 @@ from firstclick.kernels.mixed import (
     BETA2,
     DELAY,
     DONE,
+    FITS,
     MOST_A_LOOK,
     SHAPE,
     STAGE,
@@ -221,3 +222,58 @@ def test_with_very_many_features_refits_begin_when_there_are_looks_to_spread_the
     while many.state.refit[STAGE] == 0:
         many.learn([1, 2, 3], None)
     assert cost_of_refit(many.state) <= MOST_A_LOOK * DELAY * many.state.totals[0]
+
+
+def with_features(driver: Driver, rows: list[int], features: Floats) -> Driver:
+    """The driver after these rows got the features that they have here."""
+    changed = Driver("cascade-mixed", features, k=K)
+    changed._key = driver._key
+    changed.state = driver.policy.with_changed_features(
+        driver.state, changed.catalog, np.array(rows), driver.catalog.features[rows]
+    )
+    return changed
+
+
+def test_items_whose_features_change_keep_their_clicks_and_are_learned_anew_from_them() -> None:
+    features = table("unlike units")
+    chances, draw = attractions(features), np.random.default_rng(12)
+    driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
+    changes = 0
+    for step in range(size(300, plain=60)):
+        # While a refit is under way, what it finds depends on how far it is.
+        if step >= 10 * (changes + 1) ** 2 and driver.state.refit[STAGE] == 0:
+            changes += 1
+            rows = [2, 5, 11, 2 + changes]
+            features = features.copy()
+            features[rows] = features[rows][:, ::-1] * [1.0, 1e-4, 1e4, 1.0] + draw.random((4, 4))
+            driver = with_features(driver, rows, features)
+            reference.features = features
+        key, noise = noise_of(driver, step)
+        slate = driver.recommend(step)
+        assert slate == ranked(reference.scores(noise), hashes(key, len(features)), K), step
+        clicks = (draw.random(K) < chances[slate]).astype(int)
+        examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
+        driver.learn(slate, [examined - 1] if clicks.any() else None)
+        reference.learn(slate, examined, clicks.tolist())
+    assert changes >= size(4, plain=2)
+
+
+def test_features_that_change_during_a_refit_are_those_it_ends_with() -> None:
+    features = table("like units")
+    chances, draw = attractions(features), np.random.default_rng(13)
+    driver, changed = Driver("cascade-mixed", features, k=K), False
+    while not (changed and driver.state.refit[STAGE] == 0):
+        if not changed and driver.state.refit[DONE] > 1 and driver.state.refit[STAGE] == FITS + 1:
+            features = features + draw.random(features.shape)
+            driver = with_features(driver, list(range(len(features))), features)
+            changed = True
+        slate = driver.recommend(0)
+        clicks = draw.random(K) < chances[slate]
+        driver.learn(slate, [int(np.argmax(clicks))] if clicks.any() else None)
+    state = driver.state
+    z = np.c_[np.ones(len(features)), (features - state.columns[0]) * state.columns[1]]
+    q = np.clip(z @ state.level, 0.25 * state.scale[P], 1 - 0.25 * state.scale[P])
+    weights = state.examined / (q * (1 - q) + state.examined * state.scale[BETA2])
+    rest = state.precision - (z.T * weights) @ z
+    # What is left is the prior: on the diagonal alone.
+    np.testing.assert_allclose(rest, np.diag(np.diag(rest)), atol=1e-9 * np.abs(state.precision).max())

@@ -1,4 +1,4 @@
-"""The catalog: item ids, their features and groups, and which of them are withdrawn."""
+"""The catalog: item ids, their features and groups, and which of them can be shown."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,13 +22,13 @@ def _is_number(text: str) -> bool:
 
 
 class Catalog:
-    """Items in rows. A row, once given, keeps its item and its features for ever.
+    """Items in rows. A row, once given, belongs to its item for ever: what was shown can still be learned from.
 
     An id is a text, or a whole number of at most 2^128 - 1 in size. Features are plain numbers: masked
-    values, dates and times are refused.
+    values, dates and times are refused. `change` gives items other features, in the rows they have.
 
     A withdrawn item leaves its row behind, hidden: `show_again` shows it as it was, `add` gives it a new row.
-    So whatever was shown can still be learned from, with the features it was shown with.
+    An item can also be out of stock: `set_available` hides and shows it, whatever else happens to it.
 
     An item without features in a catalog that has some is *cold*: its row is None, or NaN throughout. It gets
     the mean of all rows that have features when it is added, those added with it included: to a policy with
@@ -53,15 +53,16 @@ class Catalog:
         self.scale = scale
         self._has_features = False
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
-        self._start(ids, rows, np.zeros(len(ids), np.uint8), cold, groups)
+        self._start(ids, rows, np.zeros(len(ids), np.uint8), cold, groups, ())
 
     def _start(
         self,
         items: list[ItemId],
         features: NDArray[np.float64] | None,
-        hidden: NDArray[np.uint8],
+        withdrawn: NDArray[np.uint8],
         cold: list[int],
         groups: Iterable[Group | None] | None,
+        unavailable: Iterable[ItemId],
     ) -> None:
         """Begin with these rows."""
         self.items = items
@@ -70,7 +71,9 @@ class Catalog:
         self.group_of: dict[ItemId, Group | None] = {}
         self._numbered: tuple[dict[Group, int], NDArray[np.int32]] = {}, np.empty(0, np.int32)
         self.regroup(items, groups)
-        self.hidden = self._hidden = hidden
+        self.unavailable = set(unavailable)
+        self.withdrawn = self._withdrawn = withdrawn
+        self.hidden = self._hidden = withdrawn.copy()
         self._find_rows()
         self.table = self._table = np.empty((len(items), 0)) if features is None else features
         self._plain: KernelRows | None = None
@@ -99,16 +102,24 @@ class Catalog:
         return self.kernel_rows().arrays
 
     def _find_rows(self) -> None:
-        """Which row stands for each item: the one that is shown, or else the newest."""
-        self.n_hidden = int(self.hidden.sum())
+        """Which row stands for each item: the one that is not withdrawn, or else the newest."""
         self._row_of = {item: row for row, item in enumerate(self.items)}
         # The newest row of items that an older one stands for, until that is withdrawn.
         self._newest: dict[ItemId, int] = {}
-        if self.n_hidden and len(self._row_of) < len(self.items):
-            for row in np.flatnonzero(self.hidden == 0).tolist():
+        if len(self._row_of) < len(self.items):
+            for row in np.flatnonzero(self.withdrawn == 0).tolist():
                 item = self.items[row]
                 if row < (newest := self._row_of[item]):
                     self._row_of[item], self._newest[item] = row, newest
+        self.hidden[:] = self.withdrawn
+        self._hide_or_show(self.unavailable)
+
+    def _hide_or_show(self, items: Iterable[ItemId]) -> None:
+        """Bring `hidden` up to date for these items."""
+        for item in items:
+            row = self._row_of[item]
+            self.hidden[row] = self.withdrawn[row] or item in self.unavailable
+        self.n_hidden = int(self.hidden.sum())
 
     def __len__(self) -> int:
         """The number of items that can be shown."""
@@ -185,7 +196,7 @@ class Catalog:
             raise InvalidInput("the catalog has no features; added items must be the same")
         ids = new_ids(items)
         for item in ids:
-            if (row := self._row_of.get(item)) is not None and not self.hidden[row]:
+            if self.has(item):
                 raise InvalidInput(f"item {quoted(item)} is in the catalog already")
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
         self.regroup(ids, groups)
@@ -194,41 +205,87 @@ class Catalog:
             # By half at least: however many are added one by one, each is moved two times on average.
             room = max(n_rows, held + held // 2)
             self._table = np.concatenate([self.table, np.empty((room - held, self.table.shape[1]))])
-            self._hidden = np.concatenate([self.hidden, np.zeros(room - held, np.uint8)])
+            more = np.zeros(room - held, np.uint8)
+            self._hidden = np.concatenate([self.hidden, more])
+            self._withdrawn = np.concatenate([self.withdrawn, more])
         if rows is not None:
             self._table[held:n_rows] = rows
         self.table = self._table[:n_rows]
-        self.hidden = self._hidden[:n_rows]
+        self.hidden, self.withdrawn = self._hidden[:n_rows], self._withdrawn[:n_rows]
         self.cold_rows += [held + place for place in cold]
         self._row_of.update(zip(ids, range(held, n_rows), strict=True))
         self.items += ids
+        self._hide_or_show(self.unavailable.intersection(ids))
+
+    def change(self, items: Sequence[ItemId], features: NDArray[np.float64]) -> None:
+        """Give items that the catalog has other features, checked already, in the rows they have."""
+        rows = np.array(self.rows_of(list(items)), np.int64)
+        self._replace(rows, features)
+
+    def _replace(self, rows: NDArray[np.int64], features: NDArray[np.float64]) -> None:
+        if not len(rows):
+            return
+        self.table[rows] = features
+        known = set(rows.tolist())
+        self.cold_rows = [row for row in self.cold_rows if row not in known]
+        for kept in (self._plain, *self._scaled.values()):
+            if kept is not None:
+                kept.follow(self.table)
+                kept.change(self.table, rows)
 
     def withdraw(self, items: Iterable[ItemId]) -> None:
-        """Show these items no longer; all of them, or none and an error."""
-        rows = {self._shown_row(item): item for item in item_ids(items)}
-        self.hidden[list(rows)] = 1
-        self.n_hidden += len(rows)
-        for item in self._newest.keys() & rows.values():
+        """Take these items out of the catalog; all of them, or none and an error."""
+        ids = list(dict.fromkeys(item_ids(items)))
+        for item in ids:
+            if not self.has(item):
+                raise self._unknown(item)
+        self.withdrawn[[self._row_of[item] for item in ids]] = 1
+        self._hide_or_show(ids)
+        for item in self._newest.keys() & set(ids):
             self._row_of[item] = self._newest.pop(item)
 
     def show_again(self, items: Iterable[ItemId]) -> None:
-        """Show withdrawn items again, in the row they had; all of them, or none and an error.
+        """Put withdrawn items back, in the row they had; all of them, or none and an error.
 
-        An item that is shown already stays as it is.
+        An item that is there already stays as it is. One that is not available stays hidden.
         """
-        rows = {row for row in self.rows_of(item_ids(items)) if self.hidden[row]}
-        self.hidden[list(rows)] = 0
-        self.n_hidden -= len(rows)
+        ids = item_ids(items)
+        self.withdrawn[self.rows_of(ids)] = 0
+        self._hide_or_show(ids)
 
-    def show_as(self, hidden: NDArray[np.uint8]) -> None:
-        """Show what this catalog showed when `hidden` was its own; rows that came later stay, hidden."""
-        self.hidden[:] = 1
-        self.hidden[: len(hidden)] = hidden
+    def set_available(self, items: Iterable[ItemId], available: bool) -> None:
+        """Whether these items may be shown; all of them, or none and an error.
+
+        It stays so until it is set again: items that are withdrawn and put back, or changed, keep it.
+        """
+        ids = item_ids(items)
+        self.rows_of(ids)  # Refuses those that it never had.
+        if available:
+            self.unavailable.difference_update(ids)
+        else:
+            self.unavailable.update(ids)
+        self._hide_or_show(ids)
+
+    def show_as(self, withdrawn: NDArray[np.uint8], features: NDArray[np.float64] | None = None) -> None:
+        """Have the items of the time when `withdrawn` and `features` were those of this catalog.
+
+        Rows that came later stay, withdrawn. What is available stays as it is.
+        """
+        self.withdrawn[:] = 1
+        self.withdrawn[: len(withdrawn)] = withdrawn
         self._find_rows()
+        if features is not None:
+            differ = np.flatnonzero((self.table[: len(features)] != features).any(axis=1))
+            self._replace(differ, features[differ])
 
     def row_of(self, item: ItemId) -> int | None:
         """The row that stands for the item, its shown one or else its newest; None if it never had one."""
         return self._row_of.get(item_id(item))
+
+    def has(self, item: ItemId) -> bool:
+        """Whether the item is in the catalog and not withdrawn; it may be out of stock."""
+        row = self._row_of.get(item)
+        return row is not None and not self.withdrawn[row]
 
     def is_shown(self, row: int) -> bool:
         """Whether there is such a row and it is not hidden."""
@@ -269,12 +326,6 @@ class Catalog:
         except KeyError as error:
             raise self._unknown(error.args[0]) from None
 
-    def _shown_row(self, item: ItemId) -> int:
-        row = self._row_of.get(item)
-        if row is None or self.hidden[row]:
-            raise self._unknown(item)
-        return row
-
     def features_as_given(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """The features of these rows as people gave them, but for rounding; None if there are none."""
         if not self._has_features:
@@ -286,15 +337,16 @@ class Catalog:
         cls,
         items: Sequence[ItemId],
         features: NDArray[np.float64] | None,
-        hidden: NDArray[np.uint8],
+        withdrawn: NDArray[np.uint8],
         *,
         cold_rows: Sequence[int] = (),
         groups: Sequence[Group | None] | None = None,
+        unavailable: Iterable[ItemId] = (),
     ) -> "Catalog":
         """A catalog as it was saved, row by row."""
         catalog = cls.__new__(cls)
         catalog.scale = None
         # Arrays that are read-only, as those made of bytes are, would be another type to compile for.
         rows = None if features is None else np.require(features, np.float64, ("C", "W"))
-        catalog._start(item_ids(items), rows, hidden.copy(), list(cold_rows), groups)
+        catalog._start(item_ids(items), rows, withdrawn.copy(), list(cold_rows), groups, unavailable)
         return catalog

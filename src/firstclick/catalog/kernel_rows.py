@@ -13,10 +13,11 @@ SHARE_AFTER = 0.02
 
 
 class KernelRows:
-    """`arrays` are the rows as of the last `follow`.
+    """`arrays` are the rows as of the last `follow` or `change`.
 
-    Rows that come later are written behind them, or the arrays are left behind and larger ones made: whoever
-    holds `arrays` keeps what he was given.
+    Rows that come later are written behind them, or the arrays are left behind and larger ones made. Rows
+    that change are changed in place, and `arrays` is a new tuple then: shortcuts that belong to the old one
+    are out of date.
     """
 
     def __init__(self, table: NDArray[np.float64], scale: FeatureScale | None = None) -> None:
@@ -48,6 +49,18 @@ class KernelRows:
             labels=room.labels[:n_rows],
             tree=self._tree(table),
         )
+
+    def change(self, table: NDArray[np.float64], rows: NDArray[np.int64]) -> None:
+        """Take up rows of the table that were changed."""
+        new = self._scaled(table[rows])
+        self._room.columns[:, rows] = new.T
+        if self._scale is not None:
+            self._room.features[rows] = new
+        tree = self.arrays.tree
+        if (rows < tree.covered).any():
+            self._covered = len(self.arrays.rows)
+            tree = build_tree(self.arrays.features)
+        self.arrays = self.arrays._replace(tree=tree)
 
     def _make_room(self, held: int, room: int) -> None:
         """Move the first `held` rows to new arrays that have room for so many."""

@@ -65,15 +65,14 @@ class MixedState(NamedTuple):
     precision: NDArray[np.float64]  # M, D x D
     moment: NDArray[np.float64]  # B
     factor: NDArray[np.float64]  # R with R'R = M
-    columns: NDArray[
-        np.float64
-    ]  # 3 x features: mean; 1 over the standard deviation, 0 if that is 0; `measure_columns`
+    # 3 x features: mean; 1 over the standard deviation, 0 if that is 0; `measure_columns`
+    columns: NDArray[np.float64]
     level: NDArray[np.float64]  # the theta by which V follows from features
     scale: NDArray[np.float64]  # p, and the square of beta
-    given_precision: NDArray[
-        np.float64
-    ]  # sums over looks whose features came with the request, as they came:
-    given_moment: NDArray[np.float64]  # of zz'/V and zy/V, with the V of the time
+    # Sums over looks whose features came with the request, as they came: of zz'/V and zy/V, with the V of
+    # the time.
+    given_precision: NDArray[np.float64]
+    given_moment: NDArray[np.float64]
     # The refit under way: its input, its progress, and its result so far.
     past_examined: NDArray[np.float64]
     past_hits: NDArray[np.float64]
@@ -572,6 +571,29 @@ def _finish(state):  # type: ignore[no-untyped-def]
         state.moment[i] = state.next_moment[i]
         for j in range(size):
             state.precision[i, j], state.factor[i, j] = precision[i, j], factor[i, j]
+
+
+@shared_kernel
+def change_features(state, rows, before, features):  # type: ignore[no-untyped-def]
+    """Put the features that these rows have now in the place of those they had, `before`, in the sums over
+    what was learned. The scale of features and the prior stay those of the last refit."""
+    z, size = np.empty(len(state.moment)), len(state.moment)
+    for place in range(len(rows)):
+        row = rows[place]
+        n, s = state.examined[row], state.hits[row]
+        if n > 0.0:
+            for sign in (-1.0, 1.0):
+                standardise(before[place] if sign < 0.0 else features[row], state.columns, z)
+                variance = variance_at(state.level, z, state.scale[P])
+                weight = sign / (variance + n * state.scale[BETA2])
+                for i in range(size):
+                    state.moment[i] += s * weight * z[i]
+                    for j in range(size):
+                        state.precision[i, j] += n * weight * z[i] * z[j]
+    if state.refit[STAGE] == FITS + 1:
+        _begin_stage(state, FITS + 1.0)  # It has summed up features that are no more.
+    if not factorise(state.precision, state.factor):
+        refit_now(state, features)
 
 
 @shared_kernel

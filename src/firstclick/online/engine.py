@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.catalog.catalog import Catalog
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.features import check_features
+from firstclick.catalog.ids import ItemId
 from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays, Request
 from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
@@ -127,6 +128,15 @@ class PolicyEngine:
             self.policy.admit(self.numbers, self.features[self._n_rows :])
             self.state = grown
             self._n_rows = n_rows
+
+    def change_features(self, items: Sequence[ItemId], features: NDArray[np.float64]) -> None:
+        """Give items of the catalog other features, as the catalog has them; what was learned of the items
+        stays theirs."""
+        self.follow_catalog()
+        rows = np.array(self.catalog.rows_of(list(items)), np.int64)
+        before = self.features[rows]
+        self.catalog.change(items, features)
+        self.state = self.policy.with_changed_features(self.state, self._rows.arrays, rows, before)
 
     def _grown(self, n_rows: int) -> State:
         """The state with room for so many rows, or InvalidInput."""

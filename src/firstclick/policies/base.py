@@ -170,6 +170,16 @@ class Policy(Declared, ABC):
         """The state with all that follows from its counts made anew: after `merge` and `tempered`."""
         return state
 
+    def with_changed_features(
+        self, state: State, catalog: CatalogArrays, rows: NDArray[np.int64], before: NDArray[np.float64]
+    ) -> State:
+        """The state after these rows of the catalog got other features; those they had are `before`.
+
+        What was learned of features, with those of the time, stays true of them: most policies keep it as it
+        is. One that keeps counts of items can learn from them again.
+        """
+        return state
+
     def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
         """What is known if each observation in the state counts only `weight`, above 0 and at most 1.
 

@@ -25,6 +25,7 @@ from firstclick.kernels.mixed import (
     MixedState,
     P,
     blank_state,
+    change_features,
     learn_mixed,
     refit_now,
 )
@@ -127,8 +128,15 @@ class CascadeMixed(Policy):
         return state._replace(**counted, time=np.rint(weight * state.time).astype(np.int64))
 
     def refitted(self, state: MixedState, catalog: CatalogArrays) -> MixedState:
-        fresh = state._replace(**{name: array.copy() for name, array in state._asdict().items()})
+        fresh = _copied(state)
         refit_now(fresh, catalog.features)
+        return fresh
+
+    def with_changed_features(
+        self, state: MixedState, catalog: CatalogArrays, rows: NDArray[np.int64], before: NDArray[np.float64]
+    ) -> MixedState:
+        fresh = _copied(state)
+        change_features(fresh, rows, before, catalog.features)
         return fresh
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
@@ -153,3 +161,7 @@ class CascadeMixed(Policy):
     def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
         theta = mean(state.moment, state.factor, 1.0)
         estimate_mixed(state, catalog, request, rows, theta, means, deviations)
+
+
+def _copied(state: MixedState) -> MixedState:
+    return MixedState(*(array.copy() for array in state))
