@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.features import split_off_cold, typical_row
 from firstclick.catalog.groups import Group, checked_groups
@@ -39,6 +40,9 @@ class Catalog:
 
     Features are kept as they are given. `kernel_rows` has them in the scale that a policy works in. `scale`
     says that the features given here, and those added later, are in that scale already.
+
+    A catalog of a table (`read`, `from_frame`) has an `encoder`, which made features of its columns, and
+    `values`: what the table said of each item, in the order of the encoder's inputs.
     """
 
     def __init__(
@@ -48,9 +52,11 @@ class Catalog:
         *,
         groups: Iterable[Group | None] | None = None,
         scale: FeatureScale | None = None,
+        encoder: Encoder | None = None,
+        values: dict[ItemId, list[Any]] | None = None,
     ) -> None:
         ids = new_ids(items)
-        self.scale = scale
+        self.scale, self.encoder, self.values = scale, encoder, values or {}
         self._has_features = False
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
         self._start(ids, rows, np.zeros(len(ids), np.uint8), cold, groups, ())
@@ -326,11 +332,16 @@ class Catalog:
         except KeyError as error:
             raise self._unknown(error.args[0]) from None
 
-    def features_as_given(self, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """The features of these rows as people gave them, but for rounding; None if there are none."""
+    def features_as_given(self, rows: NDArray[np.int64]) -> list[Any]:
+        """The features of each of these rows as people gave them: values by column name, or numbers, which
+        are as they were but for rounding; None if there are none."""
+        if self.encoder is not None:
+            given = [self.values[self.items[row]] for row in rows.tolist()]
+            return [dict(zip(self.encoder.inputs, values, strict=True)) for values in given]
         if not self._has_features:
-            return None
-        return self.table[rows] if self.scale is None else self.scale.undo(self.table[rows])
+            return [None] * len(rows)
+        table = self.table[rows]
+        return list((table if self.scale is None else self.scale.undo(table)).tolist())
 
     @classmethod
     def restored(
@@ -342,10 +353,13 @@ class Catalog:
         cold_rows: Sequence[int] = (),
         groups: Sequence[Group | None] | None = None,
         unavailable: Iterable[ItemId] = (),
+        scale: FeatureScale | None = None,
+        encoder: Encoder | None = None,
+        values: dict[ItemId, list[Any]] | None = None,
     ) -> "Catalog":
         """A catalog as it was saved, row by row."""
         catalog = cls.__new__(cls)
-        catalog.scale = None
+        catalog.scale, catalog.encoder, catalog.values = scale, encoder, values or {}
         # Arrays that are read-only, as those made of bytes are, would be another type to compile for.
         rows = None if features is None else np.require(features, np.float64, ("C", "W"))
         catalog._start(item_ids(items), rows, withdrawn.copy(), list(cold_rows), groups, unavailable)

@@ -77,7 +77,7 @@ class FeatureScale(NamedTuple):
         rows = check_features(features, n_items)
         if rows.shape[1] != len(self.names):
             raise InvalidInput(
-                f"an item has {len(self.names)} features here ({_listed(self.names)}), got {rows.shape[1]}"
+                f"an item has {len(self.names)} features here ({listed(self.names)}), got {rows.shape[1]}"
             )
         if self.intercept:
             constant = np.full((len(rows), 1), self.intercept)
@@ -105,10 +105,11 @@ def note_of_small_columns(names: Sequence[str], features: NDArray[np.float64]) -
         return ""
     large = int(sizes.argmax())
     return (
-        f"{names[large]} goes up to {sizes[large]:.4g}, and beside it {_listed(small)} "
+        f"{names[large]} goes up to {sizes[large]:.4g}, and beside it {listed(small)} "
         f"{'is' if len(small) == 1 else 'are'} tiny and learned slowly; bring columns to like sizes"
     )
 
 
-def _listed(names: Sequence[str], most: int = 8) -> str:
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names for a sentence, the first of many."""
     return ", ".join(names) if len(names) <= most else ", ".join(names[:most]) + ", ..."

@@ -1,17 +1,23 @@
 """An item as people give it."""
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog.ids import ItemId
+from firstclick.not_given import NOT_GIVEN, NotGiven
+
+# The value of each column by its name, or of all columns in their order.
+Features = Mapping[str, Any] | Sequence[Any] | NDArray[np.float64]
 
 
 class Item(NamedTuple):
-    """An item as it is put into a catalog."""
+    """An item as it is put into a catalog. What is not given stays as it is; None clears it."""
 
     id: ItemId
-    name: str = ""
-    group: str = ""
-    features: NDArray[np.float64] | None = None
+    name: str | NotGiven | None = NOT_GIVEN
+    group: str | NotGiven | None = NOT_GIVEN
+    features: Features | NotGiven | None = NOT_GIVEN
+    available: bool | NotGiven = NOT_GIVEN

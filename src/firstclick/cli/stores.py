@@ -200,10 +200,9 @@ def log(
       firstclick log shop --store shop.db --last 5
       firstclick log shop --store shop.db --kind feedback --out clicks.parquet
     """
-    from firstclick.catalog.feature_scale import FeatureScale
-    from firstclick.serve.log.events import Created, Event, Kind, as_json, unpacked
+    from firstclick.serve.log.events import Event, Kind, Words, as_json
     from firstclick.serve.model.catalog_state import CatalogState
-    from firstclick.serve.model.replay import changes_in
+    from firstclick.serve.model.replay import changes_in, created_in
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -214,18 +213,21 @@ def log(
     wanted = None if kind is None else Kind[kind.upper().replace("-", "_")]
     with opened(store) as there:
         stored = find_model(there, model)
-        changes = changes_in(there, stored)
-        created = unpacked(changes[0], Created)
-        items = CatalogState.after(stored.head, changes).catalog.items
-        scale = FeatureScale.from_json(created.feature_scale) if created.feature_scale else None
+        catalog = CatalogState.after(changes_in(there, stored, 0)).catalog
         # A plug-in that is not installed here was asked when its log was written.
-        wants_all = getattr(policy_classes().get(created.policy), "wants_all_clicks", False)
+        policy = policy_classes().get(created_in(there, stored).policy)
+        words = Words(
+            catalog.items,
+            catalog.encoder.inputs if catalog.encoder else (),
+            catalog.scale,
+            getattr(policy, "wants_all_clicks", False),
+        )
         feedback = wanted is None or wanted == Kind.FEEDBACK
         events = chain.from_iterable(there.events(stored.id, after, stored.head, feedback=feedback))
         chosen: Iterator[Event] = (event for event in events if wanted is None or event.kind == wanted)
         if last:
             chosen = iter(deque(chosen, maxlen=last))
-        told = (as_json(event, items, scale, wants_all=wants_all) for event in chosen)
+        told = (as_json(event, words) for event in chosen)
         if out is not None and out.suffix == ".parquet":
             _write_parquet(told, out)
             talk.print(f"{out} is written")

@@ -190,15 +190,19 @@ class Flow:
             yield pause
 
     def put_items(self, items: Iterable[Item]) -> Steps[int]:
-        """Add or change items; the place in the log. Equal features keep what was learned."""
-        return self._change({"put": [as_json(item) for item in items]})
+        """Add or change items; the place in the log. What is not given of an item stays as it is."""
+        return self._change("/items:bulk", {"put": [as_json(item) for item in items]})
 
     def withdraw_items(self, ids: Iterable[ItemId]) -> Steps[int]:
-        """Show these items no longer; the place in the log."""
-        return self._change({"withdraw": list(ids)})
+        """Take these items out of the catalog; the place in the log."""
+        return self._change("/items:bulk", {"withdraw": list(ids)})
 
-    def _change(self, body: dict[str, Any]) -> Steps[int]:
-        told = yield from self._read(Changed, Call("POST", self.path("/items:bulk"), body))
+    def set_available(self, *, on: Iterable[ItemId] = (), off: Iterable[ItemId] = ()) -> Steps[int]:
+        """Which items may be shown and which may not, until this is said again; the place in the log."""
+        return self._change("/items:availability", {"on": list(on), "off": list(off)})
+
+    def _change(self, path: str, body: dict[str, Any]) -> Steps[int]:
+        told = yield from self._read(Changed, Call("POST", self.path(path), body))
         return told.seq
 
     def models(self) -> Steps[list[dict[str, Any]]]:
@@ -309,11 +313,16 @@ def _plain(value: object) -> object:
 
 
 def as_json(item: Item) -> dict[str, Any]:
-    """The item as a body holds it."""
-    told: dict[str, Any] = {"id": item.id, "name": item.name, "group": item.group}
-    if item.features is None:
-        return told
-    return told | {"features": float_array(f"item {quoted(item.id)}: features", item.features).tolist()}
+    """The item as a body holds it: what was not given is not sent."""
+    told = {word: value for word, value in item._asdict().items() if value is not NOT_GIVEN}
+    features = told.get("features")
+    if isinstance(features, Mapping):
+        told["features"] = dict(features)
+    elif isinstance(features, list | tuple) and any(isinstance(one, str | list | None) for one in features):
+        told["features"] = list(features)  # Values of columns, in their order.
+    elif features is not None:
+        told["features"] = float_array(f"item {quoted(item.id)}: features", features).tolist()
+    return told
 
 
 def _body(entry: Entry) -> dict[str, Any]:

@@ -5,30 +5,19 @@ The compiled fold of a log (`serve.log.codec`) is the only other place that know
 
 import operator
 from collections.abc import Iterable
-from enum import Enum
 from itertools import pairwise
-from typing import Final, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 
 
-class NotGiven(Enum):
-    """The type of `NOT_GIVEN`."""
-
-    NOT_GIVEN = "not given"
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-# In place of a click: None says that nothing was clicked.
-NOT_GIVEN: Final = NotGiven.NOT_GIVEN
-
+# In place of a click NOT_GIVEN is nothing said: None says that nothing was clicked.
 Click = SupportsIndex | NotGiven | None
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.files.progress import Progress, silent
@@ -31,7 +32,7 @@ from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes
 from firstclick.serve.model.model import Known, Model
-from firstclick.serve.model.new_events import first_event, items_as_learned, withdrawn_ids
+from firstclick.serve.model.new_events import availability, first_event, items_changed, withdrawn_ids
 from firstclick.serve.model.replay import catch_up, known_after
 from firstclick.serve.model_set import ModelSet
 from firstclick.serve.store import open_store
@@ -113,15 +114,19 @@ class Service:
         seed: int | None = None,
         feature_names: Sequence[str] = (),
         scale: bool = True,
+        encoder: Encoder | None = None,
     ) -> Model:
         """A new model with these items; Conflict when the name is taken.
 
-        Features, here and in `put_items`, are as people have them: to fit the policy's prior, a constant is
-        put after them and all are divided by one number (`FeatureScale`), unless `scale` is False.
+        Features, here and in `put_items`, are as people have them: the values of columns by name, which
+        become numbers by an `encoder`, fitted to these items if none is given; or lists of numbers. To fit
+        the policy's prior, a constant is put after the numbers and all are divided by one (`FeatureScale`),
+        unless `scale` is False.
         """
         body = first_event(
-            name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale
-        )
+            name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale,
+            encoder=encoder,
+        )  # fmt: skip
         self.models.take_up(self.store.create(name, [_event(body)]))
         return self.model(name)
 
@@ -254,19 +259,30 @@ class Service:
     # Changes
 
     def put_items(self, name: str, items: Sequence[Item]) -> int:
-        """Add or change items; the place in the log of the change. Equal features keep what was learned."""
+        """Add or change items; the place in the log of the change.
+
+        What is not given of an item stays as it is, and so does what was learned of it.
+        """
         return self.change_items(name, put=items)
 
     def withdraw_items(self, name: str, ids: Sequence[ItemId]) -> int:
-        """Show these items no longer; Unknown if one was never there."""
+        """Take these items out of the catalog; Unknown if one was never there."""
         return self.change_items(name, withdraw=ids)
+
+    def set_available(self, name: str, *, on: Sequence[ItemId] = (), off: Sequence[ItemId] = ()) -> int:
+        """Which items may be shown, and which may not, until this is said again; the place in the log.
+
+        Neither a put without `available` nor a rollback changes it. Unknown if an item was never there.
+        """
+        model = self.model(name)
+        return self._write(model, availability(model, on, off))
 
     def change_items(self, name: str, *, put: Sequence[Item] = (), withdraw: Sequence[ItemId] = ()) -> int:
         """Put and withdraw, all of it or nothing; the place in the log of the last change."""
         model = self.model(name)
         if not put and not withdraw:
             raise Malformed("no items given; give at least one to put or to withdraw")
-        bodies: list[Body] = [items_as_learned(model, put)] if put else []
+        bodies: list[Body] = [items_changed(model, put)] if put else []
         if withdraw:
             bodies.append(ItemsWithdrawn(withdrawn_ids(model, withdraw, {item.id for item in put})))
         return self._write(model, *bodies)

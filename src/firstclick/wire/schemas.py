@@ -10,7 +10,11 @@ Number = Annotated[int, Meta(ge=-limits.LARGEST_ID, le=limits.LARGEST_ID)]
 Count = Annotated[int, Meta(ge=0, le=limits.LARGEST_ID)]
 ItemId = Number | Annotated[str, Meta(max_length=limits.LONGEST_ID)]
 Words = Annotated[str, Meta(max_length=limits.LONGEST_NAME)]
-Features = Annotated[list[float], Meta(max_length=limits.MOST_FEATURES)]
+# What stands in a column of a table; an embedding is a list of numbers.
+Cell = int | float | str | bool | list[float] | None
+FeatureList = Annotated[list[Cell], Meta(max_length=limits.MOST_FEATURES)]
+FeatureObject = Annotated[dict[str, Cell], Meta(description="values by column name")]
+Features = FeatureList | FeatureObject
 Role = Literal["read", "write", "admin"]
 Durability = Literal["full", "relaxed"]
 
@@ -110,17 +114,25 @@ class Outcomes(Struct):
 
 
 class ItemFacts(Body):
-    """An item whose id is in the path."""
+    """An item whose id is in the path. What is left out stays as it is; null clears."""
 
-    name: Words = ""
-    group: Words = ""
-    features: Features | None = None
+    name: Words | UnsetType | None = UNSET
+    group: Words | UnsetType | None = UNSET
+    features: Features | UnsetType | None = UNSET
+    available: Annotated[bool, Meta(description="whether it may be shown")] | UnsetType = UNSET
 
 
 class NewItem(ItemFacts, kw_only=True):
     """An item."""
 
     id: ItemId
+
+
+class ItemAvailability(Body):
+    """Items that may be shown from now on, and items that may not."""
+
+    on: list[ItemId] = []
+    off: list[ItemId] = []
 
 
 class ItemChanges(Body):
@@ -137,12 +149,13 @@ class Changed(Struct):
 
 
 class ListedItem(Struct):
-    """An item that can be shown, with its features as they were sent."""
+    """An item of the catalog, with its features as they were sent."""
 
     id: ItemId
     name: str
     group: str
-    features: list[float] | None
+    features: list[float] | dict[str, Cell] | None
+    available: bool
 
 
 class ListedItems(Struct):
@@ -170,11 +183,13 @@ class ModelFacts(Struct):
     k: int
     seed: int
     n_features: int
-    items: int
+    items: Annotated[int, Meta(description="items that can be shown")]
     withdrawn: int
+    unavailable: int
     seq: int
     slates: int
     clicks: int
+    notes: Annotated[list[str], Meta(description="what its owner should know of items put later")]
 
 
 class ModelList(Struct):

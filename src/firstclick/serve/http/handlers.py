@@ -99,8 +99,7 @@ def _durability(asked: Asked) -> schemas.Durability:
 
 def put_item(asked: Asked) -> schemas.Changed:
     name, text = asked.path
-    facts: schemas.ItemFacts = asked.body
-    item = Item(_item_meant(asked.service.model(name), text), facts.name, facts.group, _row(facts.features))
+    item = _item(_item_meant(asked.service.model(name), text), asked.body)
     return schemas.Changed(asked.service.put_items(name, [item]))
 
 
@@ -117,18 +116,23 @@ def change_items(asked: Asked) -> schemas.Changed:
     )
 
 
+def set_available(asked: Asked) -> schemas.Changed:
+    body: schemas.ItemAvailability = asked.body
+    return schemas.Changed(asked.service.set_available(asked.path[0], on=body.on, off=body.off))
+
+
 def list_items(asked: Asked) -> schemas.ListedItems:
     model = asked.service.model(asked.path[0])
     after, limit = asked.query["after"], asked.query["limit"]
     with model.lock:
         catalog, state = model.catalog, model.items
-        rows = np.flatnonzero(catalog.hidden[after + 1 :] == 0)[: limit + 1] + after + 1
+        rows = np.flatnonzero(catalog.withdrawn[after + 1 :] == 0)[: limit + 1] + after + 1
         items = [catalog.items[row] for row in rows[:limit].tolist()]
-        features = catalog.features_as_given(rows[:limit])
-        listed_features = [None] * len(items) if features is None else features.tolist()
         listed = [
-            schemas.ListedItem(item, state.names.get(item, ""), state.group(item), row)
-            for item, row in zip(items, listed_features, strict=True)
+            schemas.ListedItem(
+                item, state.names.get(item, ""), state.group(item), features, item not in catalog.unavailable
+            )
+            for item, features in zip(items, catalog.features_as_given(rows[:limit]), strict=True)
         ]
     return schemas.ListedItems(listed, int(rows[limit - 1]) if len(rows) > limit else None)
 
@@ -144,12 +148,13 @@ def _item_meant(model: Model, text: str) -> ItemId:
     return text
 
 
-def _row(features: list[float] | None) -> "np.ndarray[tuple[int], np.dtype[np.float64]] | None":
-    return None if features is None else np.array(features, np.float64)
+def _item(id: ItemId, facts: schemas.ItemFacts) -> Item:
+    sent = msgspec.structs.asdict(facts) | {"id": id}
+    return Item(**{word: NOT_GIVEN if value is UNSET else value for word, value in sent.items()})
 
 
 def _items(given: Sequence[schemas.NewItem]) -> list[Item]:
-    return [Item(item.id, item.name, item.group, _row(item.features)) for item in given]
+    return [_item(item.id, item) for item in given]
 
 
 # Models

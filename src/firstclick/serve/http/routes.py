@@ -104,16 +104,32 @@ ROUTES: list[Route] = [
         body=schemas.FeedbackBatch, answer=schemas.Outcomes, refused=(404, 503), bulk=True, counts=True,
         example={"feedback": [{"token": TOKEN, "click": None}]},
     ),
-    Route(
-        "PUT", f"{MODEL}/items/{{id}}", WRITE, handlers.put_item,
-        "Add an item, change it, or show it again. With other features it is learned anew.",
-        body=schemas.ItemFacts, answer=schemas.Changed, refused=(404, 503), in_pool=True,
-        example={"name": "Espresso", "group": "coffee", "features": [0.5, 0.1]},
+    *(
+        Route(
+            method, f"{MODEL}/items/{{id}}", WRITE, handlers.put_item, summary,
+            body=schemas.ItemFacts, answer=schemas.Changed, refused=(404, 503), in_pool=True,
+            example={"name": "Espresso", "group": "coffee", "features": [0.5, 0.1]},
+        )
+        for method, summary in (
+            (
+                "PUT",
+                "Add an item, change it, or put it back into the catalog. What is left out stays as it is, "
+                "null clears. An item keeps what was learned of it.",
+            ),
+            ("PATCH", "The same as PUT."),
+        )
     ),
     Route(
         "DELETE", f"{MODEL}/items/{{id}}", WRITE, handlers.withdraw_item,
-        "Show an item no longer. Feedback for slates that had it still counts.",
+        "Take an item out of the catalog. Feedback for slates that had it still counts.",
         answer=schemas.Changed, refused=(404, 503), in_pool=True,
+    ),
+    Route(
+        "POST", f"{MODEL}/items:availability", WRITE, handlers.set_available,
+        "Which items may be shown (`on`) and which may not (`off`), until this is said again. A put without "
+        "`available`, DELETE and PUT, and a rollback leave it as it is.",
+        body=schemas.ItemAvailability, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
+        example={"on": ["espresso"], "off": ["tea"]},
     ),
     Route(
         "POST", f"{MODEL}/items:bulk", WRITE, handlers.change_items,
@@ -123,7 +139,7 @@ ROUTES: list[Route] = [
     ),
     Route(
         "GET", f"{MODEL}/items", READ, handlers.list_items,
-        "The items that can be shown, some at a time.",
+        "The items of the catalog, some at a time.",
         answer=schemas.ListedItems, refused=(404, 503), in_pool=True,
         query={
             "after": Query(summary="`next` of the answer before", at_least=-1, at_most=2**53, default=-1),

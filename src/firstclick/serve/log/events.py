@@ -29,6 +29,8 @@ class Kind(IntEnum):
     ITEMS_PUT = 2
     ITEMS_WITHDRAWN = 3
     ROLLED_BACK = 4
+    ITEMS_CHANGED = 5
+    AVAILABILITY = 6
 
 
 class NewEvent(NamedTuple):
@@ -51,7 +53,8 @@ class Event(NamedTuple):
 
 
 class ItemsPut(msgspec.Struct, frozen=True, array_like=True):
-    """Items that were added or changed, in this order."""
+    """Items as they are: the first of a model. Versions before 2026-11 put later ones by this too; with other
+    features such an item gets a new row."""
 
     ids: list[ItemId]
     names: list[str]
@@ -61,22 +64,51 @@ class ItemsPut(msgspec.Struct, frozen=True, array_like=True):
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> "ItemsPut":
-        """The items, which have all equally many features, or none."""
-        rows = [item.features for item in items if item.features is not None]
+        """The items, all with name and group, and with equally many features, or none."""
+        rows: Any = [item.features for item in items if item.features is not None]
         table = np.asarray(rows, "<f8") if rows else np.empty((len(items), 0), "<f8")
         return cls(
             [item.id for item in items],
-            [item.name for item in items],
-            [item.group for item in items],
+            [str(item.name) for item in items],
+            [str(item.group) for item in items],
             table.shape[1],
             table.tobytes(),
         )
 
     def table(self) -> NDArray[np.float64] | None:
         """The features, one row an item, or None."""
-        if not self.n_features:
-            return None
-        return np.frombuffer(self.features, "<f8").reshape(len(self.ids), self.n_features)
+        return _table(self)
+
+
+class ItemsChanged(msgspec.Struct, frozen=True, array_like=True):
+    """Items that were added or changed, in this order, and what was sent of each: the rest stays as it is.
+
+    Who sends it does not look at what is there, because another process may change that meanwhile: the fold
+    merges. `features` has a row for each item, which a new item gets as it is.
+    """
+
+    ids: list[ItemId]
+    names: list[str | None]  # None: not sent
+    groups: list[str | None]
+    available: list[bool | None]
+    # All features, none of them, or the inputs of the encoder that were sent, by number.
+    sent: list[bool | list[int]]
+    n_features: int  # 0 for items without features
+    features: bytes  # float64, little-endian, row after row, as the policy sees them
+    # As people gave them: for each item the values of the inputs that were sent. Empty without an encoder.
+    values: list[list[Any]]
+    odd: dict[str, list[int]] = {}  # see `Oddities`
+
+    def table(self) -> NDArray[np.float64] | None:
+        """The features, one row an item, or None."""
+        return _table(self)
+
+
+class Availability(msgspec.Struct, frozen=True):
+    """Items that may be shown from now on, and items that may not."""
+
+    on: list[ItemId]
+    off: list[ItemId]
 
 
 class Created(msgspec.Struct, frozen=True):
@@ -93,6 +125,9 @@ class Created(msgspec.Struct, frozen=True):
     # can change them. Models without a key are older than these two.
     key: int | None = None
     version: int = 1
+    encoder: dict[str, Any] | None = None  # how raw values become features, see `Encoder`
+    values: list[list[Any]] = []  # of each item, as people gave them, in the order of the encoder's inputs
+    unavailable: list[ItemId] = []
 
     def first_features(self) -> NDArray[np.float64]:
         """The features of the first items, without columns if they have none."""
@@ -107,17 +142,26 @@ class ItemsWithdrawn(msgspec.Struct, frozen=True):
 
 
 class RolledBack(msgspec.Struct, frozen=True):
-    """What was known after event `to` is known again; rows given since then stay, hidden."""
+    """What was known after event `to` is known again, and the catalog is that of then; rows given since stay,
+    withdrawn. What is available stays as it is."""
 
     to: int
 
 
-Body = Created | ItemsPut | ItemsWithdrawn | RolledBack
+def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
+    if not items.n_features:
+        return None
+    return np.frombuffer(items.features, "<f8").reshape(len(items.ids), items.n_features)
+
+
+Body = Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
 BODY_OF: dict[int, type[Body]] = {
     Kind.CREATED: Created,
     Kind.ITEMS_PUT: ItemsPut,
     Kind.ITEMS_WITHDRAWN: ItemsWithdrawn,
     Kind.ROLLED_BACK: RolledBack,
+    Kind.ITEMS_CHANGED: ItemsChanged,
+    Kind.AVAILABILITY: Availability,
 }
 KIND_OF = {body: kind for kind, body in BODY_OF.items()}
 T = TypeVar("T", bound=Body)
@@ -217,13 +261,20 @@ def read_feedback(payload: bytes) -> FeedbackEvent:
     )
 
 
-def as_json(
-    event: Event, items: Sequence[ItemId], scale: FeatureScale | None, *, wants_all: bool = False
-) -> dict[str, Any]:
-    """The event in words, for people and for other programs; `items` has the item of every row.
+class Words(NamedTuple):
+    """What it takes to tell a model's events in words."""
 
-    Features are as people sent them, but for rounding: `scale` is what the model does to them. `wants_all`
-    says that its policy wants all clicks.
+    items: Sequence[ItemId]  # the item of every row
+    inputs: Sequence[str] = ()  # the columns that people give, of a model with an encoder
+    scale: FeatureScale | None = None  # what the model does to features
+    wants_all: bool = False  # its policy wants all clicks
+
+
+def as_json(event: Event, words: Words) -> dict[str, Any]:
+    """The event in words, for people and for other programs.
+
+    Features of items are as people gave them; but for rounding, where a model has no encoder. Those of a
+    request are as the encoder made them.
     """
     told: dict[str, Any] = {
         "seq": event.seq,
@@ -232,21 +283,26 @@ def as_json(
         "nonce": event.nonce.hex(),
     }
     if event.kind == Kind.FEEDBACK:
-        return told | _feedback_in_words(event.payload, items, scale, wants_all)
+        return told | _feedback_in_words(event.payload, words)
     body = unpacked(event, BODY_OF[event.kind])
     if isinstance(body, ItemsPut):
-        return told | {"items": _items_in_words(body, scale)}
+        return told | {"items": _items_in_words(body, words.scale)}
+    if isinstance(body, ItemsChanged):
+        return told | {"items": _changes_in_words(body, words)}
     told |= msgspec.structs.asdict(body)
     if isinstance(body, Created):
-        told["items"] = _items_in_words(body.items, scale)
-        if scale is not None:
-            told["n_features"] = len(scale.names)
+        told["items"] = _items_in_words(body.items, words.scale)
+        told["n_features"] = len(words.scale.names) if words.scale is not None else body.n_features
+        if body.encoder is None:
+            del told["encoder"]
+        else:
+            for item, values in zip(told["items"], body.values, strict=True):
+                item["features"] = dict(zip(words.inputs, values, strict=True))
+        del told["values"]
     return told
 
 
-def _feedback_in_words(
-    payload: bytes, items: Sequence[ItemId], scale: FeatureScale | None, wants_all: bool
-) -> dict[str, Any]:
+def _feedback_in_words(payload: bytes, words: Words) -> dict[str, Any]:
     """`click` is the first one; `clicks` are there if there are several, the rest if it was told.
 
     For a policy that wants all clicks the first one alone is written with what was examined: where that is
@@ -254,19 +310,19 @@ def _feedback_in_words(
     """
     try:
         said = read_feedback(payload)
-        shown = [items[row] for row in said.rows]
+        shown = [words.items[row] for row in said.rows]
     except (IndexError, ValueError, struct.error):
         # Nobody learned from it either.
         return {"click": None, "issued": None, "items": [], "unreadable": payload.hex()}
     told: dict[str, Any] = {"click": said.click, "issued": said.issued, "items": shown}
-    if len(said.clicks) > 1 or (wants_all and said.examined is None):
+    if len(said.clicks) > 1 or (words.wants_all and said.examined is None):
         told["clicks"] = list(said.clicks)
     if said.examined is not None:
         told["examined"] = said.examined
     if said.context:
         told["context"] = list(said.context)
     if said.features:
-        told["features"] = _as_given(np.array(said.features), scale)
+        told["features"] = _as_given(np.array(said.features), words.scale)
     return told
 
 
@@ -282,3 +338,23 @@ def _items_in_words(body: ItemsPut, scale: FeatureScale | None) -> list[dict[str
         {"id": item, "name": name, "group": group} | ({} if rows is None else {"features": rows[row]})
         for row, (item, name, group) in enumerate(zip(body.ids, body.names, body.groups, strict=True))
     ]
+
+
+def _changes_in_words(body: ItemsChanged, words: Words) -> list[dict[str, Any]]:
+    """What was sent of each item."""
+    table = body.table()
+    rows = [] if table is None or words.inputs else _as_given(table, words.scale)
+    told = []
+    for place, item in enumerate(body.ids):
+        sent = body.sent[place]
+        line: dict[str, Any] = {"id": item}
+        for word, values in (("name", body.names), ("group", body.groups), ("available", body.available)):
+            if values[place] is not None:
+                line[word] = values[place]
+        if words.inputs and sent:
+            names = words.inputs if sent is True else [words.inputs[one] for one in sent]
+            line["features"] = dict(zip(names, body.values[place], strict=True))
+        elif rows and sent:
+            line["features"] = rows[place]
+        told.append(line)
+    return told

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 from firstclick.errors import FirstclickError
 from firstclick.files.progress import Progress, silent
-from firstclick.serve.log.events import Created, unpacked
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import Memory, catch_up, changes_in, recover
+from firstclick.serve.model.replay import Memory, catch_up, changes_in, created_in, recover
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import OtherVersion
 
@@ -60,9 +59,9 @@ def audit_stored(store: Store, stored: StoredModel, progress: Progress = silent)
 
 def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
     started = time.monotonic()
-    changes = changes_in(store, stored)
-    model = Model(stored.id, stored.name, unpacked(changes[0], Created))
-    memory = Memory(changes)
+    created = created_in(store, stored)
+    model = Model(stored.id, stored.name, created)
+    memory = Memory(changes_in(store, stored, 1))
 
     def go_on(upto: int) -> None:
         catch_up(store, model, upto, memory=memory, progress=lambda done, _: progress(done, stored.head))
@@ -70,7 +69,7 @@ def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
     compared, differing = 0, []
     for seq, content in sorted(store.snapshots(stored.id)):
         try:
-            kept = Model.restored(stored.id, stored.name, content, changes)
+            kept = Model.restored(stored.id, stored.name, content, created)
         except BadSnapshot:
             continue  # Nobody would use it either.
         go_on(seq)

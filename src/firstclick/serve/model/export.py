@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.item import Item
 from firstclick.errors import FirstclickError, InvalidInput, WorkFailed
@@ -17,6 +18,7 @@ from firstclick.serve.log.events import (
     NONCE_SIZE,
     Created,
     Event,
+    ItemsChanged,
     ItemsPut,
     Kind,
     NewEvent,
@@ -123,13 +125,27 @@ def _check_doors(events: list[Event]) -> None:
         scale = FeatureScale.from_json(created.feature_scale)
         if scale.n_features != created.n_features or not scale.divisor > 0:
             raise InvalidInput("the scale of features does not fit them")
+    n_inputs = len(Encoder.from_json(created.encoder).inputs) if created.encoder else 0
+    if created.encoder and [len(values) for values in created.values] != [n_inputs] * len(created.items.ids):
+        raise InvalidInput("the values of the items do not fit the encoder")
     check_items(_items(created.items), created.n_features)
     for event in events:
         if event.kind == Kind.ITEMS_PUT:
             check_items(_items(unpacked(event, ItemsPut)), created.n_features)
+        elif event.kind == Kind.ITEMS_CHANGED:
+            _check_changes(unpacked(event, ItemsChanged), created.n_features, n_inputs)
 
 
-def _items(body: ItemsPut) -> list[Item]:
+def _check_changes(body: ItemsChanged, n_features: int, n_inputs: int) -> None:
+    check_items(_items(body), n_features)
+    values = body.values if n_inputs else [[] for _ in body.ids]
+    for sent, given in zip(body.sent, values, strict=True):
+        size = (n_inputs if sent else 0) if isinstance(sent, bool) else len(sent)
+        if len(given) != size or not (isinstance(sent, bool) or all(0 <= one < n_inputs for one in sent)):
+            raise InvalidInput("the values of the items do not fit the encoder")
+
+
+def _items(body: ItemsPut | ItemsChanged) -> list[Item]:
     table = body.table()
     rows = [None] * len(body.ids) if table is None else table
     return [Item(*parts) for parts in zip(body.ids, body.names, body.groups, rows, strict=True)]

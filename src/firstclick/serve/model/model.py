@@ -108,8 +108,10 @@ class Model:
 
     @property
     def n_given_features(self) -> int:
-        """The features that people give for an item; the policy may see a constant more."""
-        scale = self.catalog.scale
+        """The features that people give for an item; the policy may see more."""
+        scale, encoder = self.catalog.scale, self.catalog.encoder
+        if encoder is not None:
+            return len(encoder.inputs)
         return len(scale.names) if scale else self.created.n_features
 
     @property
@@ -158,7 +160,11 @@ class Model:
             if event.seq <= self.seq:
                 return
             self._expect(event)
-            self.items.apply(event, lambda seq: earlier.items if earlier else self.items.copy())
+            self.items.apply(
+                event,
+                self.engine.change_features,
+                lambda seq: earlier.items if earlier else self.items.copy(),
+            )
             if earlier is not None:
                 state = _copied(earlier.state)
                 self.engine.state = self.engine.policy.grow(state, len(self.catalog.items))
@@ -229,8 +235,13 @@ class Model:
         with self.lock:
             # Copied now and hashed later: nobody waits for the digest of a large catalog.
             catalog, names, groups = self.catalog, dict(self.items.names), dict(self.catalog.group_of)
-            arrays = [*_copied(self.engine.state), catalog.hidden.copy(), self.engine.features]
+            arrays = [*_copied(self.engine.state), catalog.hidden.copy(), self.engine.features.copy()]
             page = {"seq": self.seq, "items": catalog.items.copy(), "history": self.click_stats.as_json()}
+            # Only where there are any: models without them have the digests they always had.
+            if catalog.unavailable:
+                page["unavailable"] = sorted(map(str, catalog.unavailable))
+            if catalog.values:
+                page["values"] = sorted((str(item), values) for item, values in catalog.values.items())
         page["names"] = sorted((str(item), name) for item, name in names.items())
         page["groups"] = sorted((str(item), group or "") for item, group in groups.items())
         digest = hashlib.sha256(json.dumps(page).encode())
@@ -246,21 +257,23 @@ class Model:
     def snapshot(self) -> tuple[int, bytes]:
         """The last event, and what is known after it, as bytes."""
         with self.lock:
+            catalog, arrays = self.items.snapshot()
             page = {
                 "seq": self.seq,
                 "nonce": self.nonce.hex(),
                 "code": self._code(),
                 "history": self.click_stats.as_json(),
+                "catalog": catalog,
             }
-            return self.seq, write_snapshot(page, self.engine.state._asdict())
+            return self.seq, write_snapshot(page, self.engine.state._asdict() | arrays)
 
     @classmethod
-    def restored(cls, id: int, name: str, content: bytes, changes: Sequence[Event]) -> "Model":
-        """The model of a snapshot, or BadSnapshot. `changes` are all events that are not feedback."""
+    def restored(cls, id: int, name: str, content: bytes, created: Created) -> "Model":
+        """The model of a snapshot, or BadSnapshot. `created` is the first event of its log."""
         page, arrays = read_snapshot(content)
         try:
             seq = int(page["seq"])
-            model = cls(id, name, unpacked(changes[0], Created), CatalogState.after(seq, changes))
+            model = cls(id, name, created, CatalogState.restored(created, page["catalog"], arrays))
             if page["code"] != model._code():
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
             model.engine = model.engine.with_state(arrays)
@@ -291,10 +304,12 @@ class Model:
                 "seed": self.created.seed,
                 "n_features": self.n_given_features,
                 "items": len(catalog),
-                "withdrawn": len(self.items.names) - len(catalog),
+                "withdrawn": sum(not catalog.has(item) for item in self.items.names),
+                "unavailable": sum(catalog.has(item) for item in catalog.unavailable),
                 "seq": self.seq,
                 "slates": self.click_stats.slates,
                 "clicks": self.click_stats.clicks,
+                "notes": self.items.oddities.sentences(),
             }
 
 

@@ -2,21 +2,23 @@
 
 import re
 import secrets
-from collections.abc import Container, Sequence
-from typing import Any, SupportsIndex
+from collections.abc import Container, Mapping, Sequence
+from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.catalog.feature_scale import FeatureScale
+from firstclick.catalog.encoder import Encoder
+from firstclick.catalog.feature_scale import FeatureScale, listed
 from firstclick.catalog.features import check_features, typical_row
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.catalog.item import Item
+from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.online.engine import scale_for
 from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
-from firstclick.serve.log.events import Created, ItemsPut
+from firstclick.serve.log.events import Availability, Created, ItemsChanged, ItemsPut
 from firstclick.serve.model.model import Model
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
@@ -53,11 +55,8 @@ def check_context_size(policy: Policy) -> None:
         )
 
 
-def check_items(items: Sequence[Item], n_features: int | None = None, *, cold: bool = False) -> Rows:
-    """The features of the items, each this many (None: as many as the first has), or Malformed.
-
-    `cold` lets items pass that come without features where others have some.
-    """
+def check_words(items: Sequence[Item]) -> None:
+    """All but the features of the items; Malformed if something is wrong."""
     if not items:
         raise Malformed("no items given; give at least one")
     seen: set[str | int] = set()
@@ -66,11 +65,28 @@ def check_items(items: Sequence[Item], n_features: int | None = None, *, cold: b
         if item.id in seen:
             raise Malformed(f"item {item.id!r} is given twice")
         seen.add(item.id)
-    given = [item for item in items if item.features is not None] if cold else items
-    first = given[0].features if given else None
-    wanted = (0 if first is None else len(first)) if n_features is None else n_features
+
+
+def check_items(items: Sequence[Item], n_features: int | None = None, *, cold: bool = False) -> Rows:
+    """The features of the items, each this many (None: as many as the first has), or Malformed.
+
+    `cold` lets items pass that come without features where others have some.
+    """
+    check_words(items)
+    for item in items:
+        if isinstance(item.features, Mapping):
+            raise Malformed(
+                f"item {item.id!r}: this model takes features as a list of numbers, got an object; only a "
+                "model that was made of a table knows columns by name"
+            )
+        if _has_features(item) and not _is_list(item.features):
+            raise Malformed(
+                f"item {item.id!r}: features must be a list of numbers, got {quoted(item.features)}"
+            )
+    given = [item for item in items if _has_features(item)] if cold else items
+    wanted = (_size(given[0]) if given else 0) if n_features is None else n_features
     for item in given:
-        size = 0 if item.features is None else len(item.features)
+        size = _size(item)
         if size != wanted:
             has = f"{wanted} features" if wanted else "no features"
             way_out = "; a model with other features is a new model" if n_features is not None else ""
@@ -78,16 +94,24 @@ def check_items(items: Sequence[Item], n_features: int | None = None, *, cold: b
     if wanted > MOST_FEATURES:
         raise Malformed(f"an item may have {MOST_FEATURES} features, got {wanted}")
     if not (wanted and given):
-        return [item.features for item in items]
+        return [None] * len(items)
     table: Any = [item.features for item in given]
     with refusing:
         rows = iter(check_features(table, len(given)))
-    return [None if item.features is None else next(rows) for item in items]
+    return [next(rows) if _has_features(item) else None for item in items]
+
+
+def _has_features(item: Item) -> bool:
+    return item.features is not None and item.features is not NOT_GIVEN
+
+
+def _size(item: Item) -> int:
+    return len(item.features) if _has_features(item) else 0  # type: ignore[arg-type]
 
 
 def _check_words(item: Item) -> None:
     if not isinstance(item, Item):
-        raise Malformed(f"an item must be an Item(id, name, group, features), got {quoted(item)}")
+        raise Malformed(f"an item must be an Item(id, name, group, features, available), got {quoted(item)}")
     if isinstance(item.id, str):
         if not 1 <= len(item.id) <= LONGEST_ID:
             raise Malformed(f"an item id must have 1 to {LONGEST_ID} characters, got {len(item.id)}")
@@ -95,9 +119,11 @@ def _check_words(item: Item) -> None:
         raise Malformed(
             f"an item id must be a text, or a whole number of at most 2^53 in size, got {quoted(item.id)}"
         )
-    if item.features is not None and not _is_list(item.features):
-        raise Malformed(f"item {item.id!r}: features must be a list of numbers, got {quoted(item.features)}")
+    if not isinstance(item.available, bool | NotGiven):
+        raise Malformed(f"item {item.id!r}: available must be true or false, got {quoted(item.available)}")
     for word, text in (("name", item.name), ("group", item.group), ("id", str(item.id))):
+        if text is None or text is NOT_GIVEN:
+            continue
         if not isinstance(text, str):
             raise Malformed(f"item {item.id!r}: {word} must be a text, got {quoted(text)}")
         if len(text) > LONGEST_NAME:
@@ -130,6 +156,7 @@ def first_event(
     seed: int | None,
     feature_names: Sequence[str],
     scale: bool,
+    encoder: Encoder | None,
 ) -> Created:
     """How a model of this policy and these items begins, or Malformed."""
     check_name(name)
@@ -137,12 +164,21 @@ def first_event(
         chosen = make_policy(policy)
         places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
         check_context_size(chosen)
-        rows = _filled(check_items(items, cold=True))
+        check_words(items)
+        if encoder is None and any(isinstance(item.features, Mapping) for item in items):
+            encoder = Encoder.fitted(_columns(items), unscaled=chosen.unit_features)
+        values: list[list[Any]] = []
+        if encoder is None:
+            rows = _filled(check_items(items, cold=True))
+        else:
+            given = _given_values(encoder, items)
+            values, feature_names = given.values, encoder.names
+            rows = list(given.rows) if encoder.n_features else [None] * len(items)
         has_features = rows[0] is not None
         if chosen.needs_features and not has_features:
             raise Malformed(
-                f"{chosen.name} needs features, and the items have none: add columns of numbers, take a "
-                "policy that needs none, such as cascade-ts, or learn features with `firstclick features`"
+                f"{chosen.name} needs features, and the items have none: add columns that describe them, take "
+                "a policy that needs none, such as cascade-ts, or learn features with `firstclick features`"
             )
         fitted = None
         if scale and has_features:
@@ -164,31 +200,114 @@ def first_event(
             feature_scale=fitted and fitted.as_json(),
             key=int(new_key("model", drawn, chosen, places)),
             version=chosen.version,
+            encoder=encoder and encoder.as_json(),
+            values=values,
+            unavailable=[item.id for item in items if item.available is False],
         )
         Model(0, name, body)  # What the policy cannot work with it refuses now.
     return body
 
 
-def items_as_learned(model: Model, items: Sequence[Item]) -> ItemsPut:
-    """The items as the model's log has them, with scaled features; Malformed if they do not fit it.
+def items_changed(model: Model, items: Sequence[Item]) -> ItemsChanged:
+    """The change as the model's log has it; Malformed if the items do not fit the model.
 
-    An item that comes without features to a model with some keeps those it has; a new one gets the mean of
-    all rows there are.
+    A new item that comes without features gets the mean of all rows there are.
     """
     catalog, engine = model.catalog, model.engine
     with refusing:
-        rows = _scaled(check_items(items, model.n_given_features, cold=True), catalog.scale)
-        if catalog.features is not None:
-            with model.lock:
-                for place, item in enumerate(items):
-                    if rows[place] is None and (row := catalog.row_of(item.id)) is not None:
-                        rows[place] = catalog.table[row].copy()
-                rows = _filled(rows, catalog.features)
+        check_words(items)
+        if catalog.encoder is None:
+            rows = _scaled(check_items(items, model.n_given_features, cold=True), catalog.scale)
+            if catalog.features is not None:
+                with model.lock:
+                    rows = _filled(rows, catalog.features)
+            given = GivenValues(rows, [], [item.features is not NOT_GIVEN for item in items], {})
+        else:
+            given = _given_values(catalog.encoder, items)
+            rows = _scaled(list(given.rows), catalog.scale)
         put = _as_put(items, rows, model.created.n_features)
         if (table := put.table()) is not None:
             engine.policy.admit(engine.numbers, table)
-        _check_growth(model, put)
-    return put
+        _check_growth(model, put, given.sent)
+    return ItemsChanged(
+        put.ids,
+        [_told(item.name) for item in items],
+        [_told(item.group) for item in items],
+        [None if item.available is NOT_GIVEN else item.available for item in items],
+        given.sent,
+        put.n_features,
+        put.features,
+        [
+            values if sent is True else [values[place] for place in sent or ()]
+            for values, sent in zip(given.values, given.sent, strict=True)
+        ]
+        if catalog.encoder is not None
+        else [],
+        given.odd,
+    )
+
+
+def _told(text: str | NotGiven | None) -> str | None:
+    """A text as an event has it: empty if it is cleared, None if it was not sent."""
+    return None if text is NOT_GIVEN else text or ""
+
+
+class GivenValues(NamedTuple):
+    """What people gave for some items, for a model with an encoder."""
+
+    rows: Sequence[NDArray[np.float64] | None]
+    values: list[list[Any]]  # of all inputs; None where nothing was sent
+    sent: list[bool | list[int]]  # as in `ItemsChanged`
+    odd: dict[str, list[int]]
+
+
+def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
+    """The features of these items, encoded."""
+    n_inputs = len(encoder.inputs)
+    sent: list[bool | list[int]] = []
+    lines: list[Mapping[str, Any]] = []
+    for item in items:
+        features = item.features
+        if features is None or features is NOT_GIVEN:
+            sent.append(features is None)
+            lines.append({})
+        elif isinstance(features, Mapping):
+            places = [place for place, name in enumerate(encoder.inputs) if name in features]
+            sent.append(places if len(places) < n_inputs else True)
+            lines.append(features)
+        elif _is_line(features) and len(features) == n_inputs:
+            sent.append(True)
+            lines.append(dict(zip(encoder.inputs, features, strict=True)))
+        else:
+            raise Malformed(
+                f"item {item.id!r}: features must be an object by column name, or a list of {n_inputs} values "
+                f"({listed(encoder.inputs)}), got {quoted(features)}"
+            )
+    columns = {name: [line.get(name) for line in lines] for name in encoder.inputs}
+    values = [list(line) for line in encoder.values_of(columns, len(items))]
+    rows, oddities = encoder.encode(values)
+    return GivenValues(rows, values, sent, oddities.as_json())
+
+
+def _is_line(features: object) -> bool:
+    return isinstance(features, Sequence | np.ndarray) and not isinstance(features, str | bytes)
+
+
+def _columns(items: Sequence[Item]) -> dict[str, list[Any]]:
+    """Features that were given by name, column by column."""
+    names: dict[str, None] = {}
+    for item in items:
+        if not isinstance(item.features, Mapping | NotGiven | None):
+            raise Malformed(
+                f"item {item.id!r}: features must be an object by column name, as those of other items are, "
+                f"got {quoted(item.features)}"
+            )
+        if isinstance(item.features, Mapping):
+            names |= dict.fromkeys(item.features)
+    return {
+        name: [item.features.get(name) if isinstance(item.features, Mapping) else None for item in items]
+        for name in names
+    }
 
 
 def _scaled(rows: Rows, scale: FeatureScale | None) -> Rows:
@@ -211,17 +330,21 @@ def _filled(rows: Rows, more: Sequence[NDArray[np.float64]] | NDArray[np.float64
 
 def _as_put(items: Sequence[Item], rows: Rows, n_features: int | None = None) -> ItemsPut:
     """The items with these features; Malformed if scaling made them too many or too large."""
-    ready = [item._replace(features=row) for item, row in zip(items, rows, strict=True)]
+    ready = [
+        Item(item.id, _told(item.name) or "", _told(item.group) or "", row)
+        for item, row in zip(items, rows, strict=True)
+    ]
     check_items(ready, n_features)
     return ItemsPut.of(ready)
 
 
-def _check_growth(model: Model, put: ItemsPut) -> None:
+def _check_growth(model: Model, put: ItemsPut, sent: Sequence[bool | list[int]]) -> None:
     """A policy that cannot take new items must not find them in its log."""
     catalog, table = model.catalog, put.table()
     for place, item in enumerate(put.ids):
         row = catalog.row_of(item)
-        if row is None or (table is not None and (table[place] != catalog.table[row]).any()):
+        changes = table is not None and sent[place] and (table[place] != catalog.table[row]).any()
+        if row is None or changes:
             if not model.engine.policy.growable:
                 raise Malformed(
                     f"{model.policy} takes no new items, nor other features for those it has, and item "
@@ -232,6 +355,24 @@ def _check_growth(model: Model, put: ItemsPut) -> None:
             return
 
 
+def availability(model: Model, on: Sequence[ItemId], off: Sequence[ItemId]) -> Availability:
+    """Items that may be shown, and items that may not; Unknown if one was never there."""
+    with refusing:
+        shown, hidden = list(dict.fromkeys(item_ids(on, "on"))), list(dict.fromkeys(item_ids(off, "off")))
+    if not shown and not hidden:
+        raise Malformed("no items given; give ids in `on` or in `off`")
+    if both := set(shown).intersection(hidden):
+        raise Malformed(f"item {quoted(min(both, key=str))} is both in `on` and in `off`; decide for one")
+    for item in (*shown, *hidden):
+        _check_known(model, item)
+    return Availability(shown, hidden)
+
+
+def _check_known(model: Model, item: ItemId) -> None:
+    if model.catalog.row_of(item) is None:
+        raise Unknown(f"no item {quoted(item)} in model {model.name!r}")
+
+
 def withdrawn_ids(model: Model, items: Sequence[ItemId], put: Container[ItemId]) -> list[ItemId]:
     """Items to withdraw, each once. They must have been there; one that is gone already, as in a repeated
     call, is fine."""
@@ -240,6 +381,5 @@ def withdrawn_ids(model: Model, items: Sequence[ItemId], put: Container[ItemId])
     for item in ids:
         if item in put:
             raise Malformed(f"item {quoted(item)} is both put and withdrawn; decide for one")
-        if model.catalog.row_of(item) is None:
-            raise Unknown(f"no item {quoted(item)} in model {model.name!r}")
+        _check_known(model, item)
     return ids

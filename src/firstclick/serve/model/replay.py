@@ -20,11 +20,11 @@ def recover(
     store: Store, stored: StoredModel, *, use_snapshots: bool = True, progress: Progress = silent
 ) -> Model:
     """The model after the event `stored.head`."""
-    changes = changes_in(store, stored)
-    model = _from_snapshot(store, stored, changes) if use_snapshots else None
+    created = created_in(store, stored)
+    model = _from_snapshot(store, stored, created) if use_snapshots else None
     if model is None:
-        model = Model(stored.id, stored.name, unpacked(changes[0], Created))
-    memory = Memory(event for event in changes if event.seq > model.seq)
+        model = Model(stored.id, stored.name, created)
+    memory = Memory(changes_in(store, stored, model.seq))
     catch_up(store, model, stored.head, memory=memory, progress=progress)
     return model
 
@@ -97,17 +97,22 @@ def known_after(store: Store, model: Model, seq: int) -> Known:
     return recover(store, StoredModel(model.id, model.name, seq)).known()
 
 
-def changes_in(store: Store, stored: StoredModel) -> list[Event]:
-    """All events of the model's log that are not feedback; its creation is the first."""
-    return list(chain.from_iterable(store.events(stored.id, 0, stored.head, feedback=False)))
+def created_in(store: Store, stored: StoredModel) -> Created:
+    """How the model began: the first event of its log."""
+    return unpacked(next(chain.from_iterable(store.events(stored.id, 0, 1))), Created)
 
 
-def _from_snapshot(store: Store, stored: StoredModel, changes: list[Event]) -> Model | None:
+def changes_in(store: Store, stored: StoredModel, after: int) -> Iterable[Event]:
+    """The events of the model's log after this one that are not feedback."""
+    return chain.from_iterable(store.events(stored.id, after, stored.head, feedback=False))
+
+
+def _from_snapshot(store: Store, stored: StoredModel, created: Created) -> Model | None:
     for seq, content in store.snapshots(stored.id):
         if seq > stored.head:
             continue
         try:
-            model = Model.restored(stored.id, stored.name, content, changes)
+            model = Model.restored(stored.id, stored.name, content, created)
             _check_past(store, model)
             return model
         except BadSnapshot as error:
