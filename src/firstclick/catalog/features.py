@@ -12,6 +12,8 @@ from firstclick.validation.float_array import float_array
 LARGEST_FEATURE = 1e100
 # A context multiplies features, and their product is squared.
 LARGEST_CONTEXT = 1e50
+# A policy's state grows with the square of the features: more than these is a mistake, or an attack.
+MOST_FEATURES = 1024
 
 
 def check_features(features: ArrayLike, n_items: int | None = None) -> NDArray[np.float64]:

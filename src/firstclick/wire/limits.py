@@ -1,10 +1,10 @@
 """The largest values that a service takes."""
 
+from firstclick.catalog.features import MOST_FEATURES as MOST_FEATURES
+
 LONGEST_ID = 256
 LONGEST_NAME = 1000
 LARGEST_ID = 2**53
-# A policy's state grows with the square of the features: more than these is a mistake, or an attack.
-MOST_FEATURES = 1024
 MOST_CONTEXT = 256
 # Places of a slate.
 MOST_ROWS = 255

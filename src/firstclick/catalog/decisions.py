@@ -1,0 +1,660 @@
+"""What each column of a catalog is: a number, a category, yes or no, a date, an embedding, or no feature."""
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog.cells import (
+    LONGEST_LEVEL,
+    Plain,
+    as_days,
+    as_flag,
+    as_number,
+    as_vector,
+    has_decimal_comma,
+    is_ambiguous,
+    is_missing,
+    is_month_first,
+    level_of,
+    names_both,
+)
+from firstclick.catalog.encoded_column import (
+    FURTHEST,
+    LOG,
+    LOG_PLUS_1,
+    MOST_LEVELS,
+    OTHER,
+    PLAIN_SCALE,
+    CategoryColumn,
+    Column,
+    DateColumn,
+    EmbeddingColumn,
+    EmbeddingPart,
+    FlagColumn,
+    NumberColumn,
+    distinct,
+    in_embedding,
+    level_key,
+    on_scale,
+)
+from firstclick.catalog.features import MOST_FEATURES
+from firstclick.errors import InvalidInput
+from firstclick.parameters import did_you_mean
+from firstclick.validation.quoting import quoted
+
+Floats = NDArray[np.float64]
+
+# A column is of a kind if so many of its cells are; the others are told, and taken as missing.
+ENOUGH = 0.95
+# Missing cells as common as this get a column that says where they are.
+COMMON = 0.05
+# A level of fewer items is rare.
+FEWEST_OF_A_LEVEL = 2
+# A text that differs in so many rows is a title or an address, not a category.
+NEARLY_ALL = 0.9
+# Skewed: the upper tail is so many times as long as the lower one. For a log-normal it is 2 at sigma 0.42.
+SKEWED = 2.0
+EXAMPLES = 3
+
+LEFT_OUT = "left out"
+IDENTIFIERS = frozenset(
+    ("id", "ids", "ean", "sku", "gtin", "isbn", "asin", "upc", "code", "uuid", "guid", "key")
+)
+# Columns of one embedding are numbered: these words before the number say so.
+EMBEDDINGS = frozenset(
+    ("vec", "vector", "emb", "embed", "embedding", "dim", "latent", "factor", "svd", "pca", "feature", "feat")
+)
+_NUMBERED = re.compile(r"(.*?)([_.\- ]?)(\d{1,4})")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a column was taken as, and why.
+
+    `kind` is number, category, yes/no, date, embedding or left out. What stands before the first semicolon of
+    `reason` is the reason in short. `block` is the embedding that the column is a part of, if it is.
+    """
+
+    name: str
+    kind: str
+    reason: str
+    n_columns: int = 0
+    n_missing: int = 0
+    examples: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    block: str = ""
+
+    @property
+    def in_short(self) -> str:
+        """The reason in a few words."""
+        return self.reason.partition(";")[0]
+
+
+class Look:
+    """A column as it is looked at: its cells, and each that differs once."""
+
+    def __init__(self, name: str, cells: list[Plain], where: Callable[[int], str]) -> None:
+        self.name, self.cells, self.where = name, cells, where
+        self.found, self.codes = distinct(cells)
+        self.counts = np.bincount(self.codes, minlength=len(self.found))
+        self.missing = np.array([is_missing(cell) for cell in self.found], np.bool_)
+        self.n_missing = int(self.counts[self.missing].sum())
+        self.n_present = len(cells) - self.n_missing
+
+    @cached_property
+    def present(self) -> list[tuple[Plain, int]]:
+        """The cells that are there, each once, and how often."""
+        pairs = zip(self.found, self.counts.tolist(), self.missing.tolist(), strict=True)
+        return [(cell, count) for cell, count, missing in pairs if not missing]
+
+    @cached_property
+    def levels(self) -> Counter[str]:
+        """How often each level is there; the most frequent way to write it stands for all."""
+        written: dict[str, Counter[str]] = {}
+        for cell, count in self.present:
+            level = level_of(cell)
+            written.setdefault(level_key(level), Counter())[level] += count
+        return Counter({ways.most_common(1)[0][0]: ways.total() for ways in written.values()})
+
+    def share(self, is_one: Callable[[Plain], bool]) -> float:
+        """The share of cells that are there for which this is true."""
+        return sum(count for cell, count in self.present if is_one(cell)) / max(self.n_present, 1)
+
+    def values(self, read: Callable[[Plain], float | None]) -> Floats:
+        """The number in each row; NaN where there is none."""
+        numbers = [
+            None if missing else read(cell) for cell, missing in zip(self.found, self.missing, strict=True)
+        ]
+        each = np.array([math.nan if number is None else number for number in numbers], np.float64)
+        return each[self.codes]
+
+    def wrong(self, read: Callable[[Plain], object], what: str) -> list[str]:
+        """A sentence on the cells that are there and cannot be read, with the line of the first; or none."""
+        bad = np.array(
+            [
+                not missing and read(cell) is None
+                for cell, missing in zip(self.found, self.missing, strict=True)
+            ],
+            np.bool_,
+        )
+        return self._told(bad, f"is no {what}", f"are no {what}s") if bad.any() else []
+
+    def _told(self, bad: NDArray[np.bool_], one: str, many: str) -> list[str]:
+        rows = np.flatnonzero(bad[self.codes])
+        first = f"{quoted(self.cells[rows[0]], 30)} in {self.where(int(rows[0]))}"
+        count = f"1 cell {one}" if len(rows) == 1 else f"{len(rows):,} cells {many}"
+        return [f"{count}, {first}; taken as missing"]
+
+    def too_large(self, read: Callable[[Plain], float | None]) -> list[str]:
+        """A sentence on numbers that are infinite or too large to be used; or none."""
+        infinite = [not is_missing(cell) and math.isinf(read(cell) or 0.0) for cell in self.found]
+        bad = np.array(infinite, np.bool_)
+        return (
+            self._told(bad, "is infinite or above 1e100", "are infinite or above 1e100") if bad.any() else []
+        )
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """The most frequent cells, as they are written."""
+        frequent = sorted(self.present, key=lambda pair: -pair[1])[:EXAMPLES]
+        return tuple(_shown(cell) for cell, _ in frequent)
+
+    def decided(self, kind: str, reason: str, *, missing: int | None = None, **more: Any) -> Decision:
+        """The decision about this column."""
+        n_missing = self.n_missing if missing is None else missing
+        return Decision(self.name, kind, reason, n_missing=n_missing, examples=self.examples, **more)
+
+
+Found = tuple[Column | None, Decision]
+
+
+def _shown(cell: Plain, longest: int = 24) -> str:
+    if type(cell) is list:
+        text = "[" + ", ".join(f"{number:.3g}" for number in cell[:3]) + (", ...]" if len(cell) > 3 else "]")
+    else:
+        text = level_of(cell)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+@dataclass(frozen=True)
+class Overrules:
+    """What somebody decided himself: names of columns, and prefixes of embeddings."""
+
+    ignore: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    number: tuple[str, ...] = ()
+    embedding: tuple[str, ...] = ()
+
+    def resolved(self, names: Collection[str]) -> "Overrules":
+        """With the names as the catalog has them; InvalidInput for those it has not, and for two in one."""
+        chosen: dict[str, str] = {}
+        found = {}
+        for option in ("ignore", "category", "number"):
+            given = getattr(self, option)
+            if isinstance(given, str):
+                raise InvalidInput(
+                    f"must be a list of columns, got the text {given!r}; say [{given!r}]", option
+                )
+            found[option] = tuple(_named(option, name, names) for name in given)
+            for name in found[option]:
+                if chosen.setdefault(name, option) != option:
+                    raise InvalidInput(
+                        f"column {name!r} is in `{chosen[name]}` and in `{option}`; leave out one of them"
+                    )
+        if isinstance(self.embedding, str):
+            raise InvalidInput(
+                f"must be a list of prefixes, got the text {self.embedding!r}; say [{self.embedding!r}]",
+                "embedding",
+            )
+        return Overrules(**found, embedding=tuple(self.embedding))
+
+
+def _named(option: str, name: str, names: Collection[str]) -> str:
+    if name in names:
+        return name
+    same = [one for one in names if one.casefold() == str(name).strip().casefold()]
+    if len(same) == 1:
+        return same[0]
+    raise InvalidInput(
+        f"no column is called {quoted(name)}{did_you_mean(str(name), names) or _some(names)}", option
+    )
+
+
+def _some(names: Iterable[str], most: int = 12) -> str:
+    listed = list(names)
+    shown = ", ".join(listed[:most]) + (", ..." if len(listed) > most else "")
+    return f" (columns: {shown})" if listed else ""
+
+
+def decide(looks: Sequence[Look], overrules: Overrules, *, unscaled: bool) -> list[Found]:
+    """For each column what becomes of it, and why."""
+    names = [look.name for look in looks]
+    said = overrules.resolved(names)
+    free = [look for look in looks if look.name not in (*said.ignore, *said.category)]
+    votes = Counter(vote for look in free for vote in [_comma_of(look)] if vote is not None)
+    hint = votes[True] > votes[False]
+    found: dict[str, Found] = {} if unscaled else _embeddings(free, said, hint)
+    for look in looks:
+        if look.name not in found:
+            found[look.name] = _decided(look, said, hint, unscaled)
+    if not unscaled:
+        _leave_out_copies([look for look in looks if look.name not in said.number], found)
+    _check_width(found)
+    return [found[name] for name in names]
+
+
+def _comma_of(look: Look) -> bool | None:
+    """Whether the column has decimal commas; None if it does not tell."""
+    votes = Counter[bool | None]()
+    for cell, count in look.present:
+        votes[has_decimal_comma(cell)] += count
+    if votes[True] == votes[False] or votes[True] + votes[False] + votes[None] < ENOUGH * look.n_present:
+        return None
+    return votes[True] > votes[False]
+
+
+def _decided(look: Look, said: Overrules, hint: bool, unscaled: bool) -> Found:
+    if look.name in said.ignore:
+        return None, look.decided(LEFT_OUT, "ignored; you said so")
+    if look.n_present == 0:
+        return None, look.decided(LEFT_OUT, "empty; every cell is missing")
+    if look.name in said.category:
+        return _category(look, "category; you said so")
+    if look.name in said.number:
+        return _number(look, hint, unscaled, "number; you said so")
+    if look.share(lambda cell: as_vector(cell) is not None) >= ENOUGH:
+        return _list_column(look, unscaled)
+    if unscaled:
+        if look.share(_is_flag) == 1:
+            return _flag(look)
+        if look.share(_is_number) >= ENOUGH:
+            return _number(look, hint, unscaled, "number as it is")
+        return None, look.decided(LEFT_OUT, "no number; this policy takes shares between 0 and 1")
+    if len(look.levels) == 1:
+        return _one_value(look)
+    if look.share(_is_flag) == 1 and len({as_flag(cell) for cell, _ in look.present}) == 2:
+        return _flag(look)
+    if look.share(_is_date) >= ENOUGH:
+        return _date(look)
+    if look.share(_is_number) >= ENOUGH:
+        return _number(look, hint, unscaled, "number")
+    return _text(look)
+
+
+def _is_flag(cell: Plain) -> bool:
+    return as_flag(cell) is not None
+
+
+def _is_number(cell: Plain) -> bool:
+    return as_number(cell) is not None
+
+
+def _is_date(cell: Plain) -> bool:
+    return as_days(cell) is not None or as_days(cell, month_first=True) is not None
+
+
+def _one_value(look: Look) -> Found:
+    if look.n_missing < COMMON * len(look.cells):
+        return None, look.decided(LEFT_OUT, f"constant; always {quoted(look.examples[0], 30)}")
+    column = FlagColumn(look.name, True, 0.0, False)
+    reason = f"given or not; the one value is {quoted(look.examples[0], 30)}"
+    return replace(column, fill=0.0), look.decided("yes/no", reason, n_columns=1)
+
+
+def _flag(look: Look) -> Found:
+    values = look.values(lambda cell: float(as_flag(cell) or 0))
+    indicator = _is_common(look.n_missing, look)
+    column = FlagColumn(look.name, False, float(np.nanmean(values)), indicator)
+    return column, look.decided("yes/no", f"{column.fill:.0%} yes", n_columns=1 + indicator)
+
+
+def _is_common(n_missing: int, look: Look) -> bool:
+    return n_missing >= COMMON * len(look.cells) and n_missing > 0
+
+
+def _number(look: Look, hint: bool, unscaled: bool, reason: str) -> Found:
+    comma = _comma_of(look)
+    problems = []
+    unclear = next((cell for cell, _ in look.present if is_ambiguous(cell)), None)
+    if comma is None:
+        comma = hint
+        if unclear is not None:
+            problems.append(f"{unclear} is taken as {as_number(unclear, comma=hint):g}")
+
+    def read(cell: Plain) -> float | None:
+        return as_number(cell, comma=comma)
+
+    problems += look.wrong(read, "number") + look.too_large(read)
+    values = look.values(read)
+    usable = np.isfinite(values)
+    n_missing = int(len(values) - usable.sum())
+    there = values[usable]
+    if not len(there):
+        raise InvalidInput(
+            f"column {look.name!r} was to be a number, but no cell is one, "
+            f"{quoted(look.examples[0], 30)} for instance; leave it out of `number`",
+            "number",
+        )
+    indicator = _is_common(n_missing, look)
+    if unscaled:
+        column = NumberColumn(look.name, PLAIN_SCALE, 0.0, 1.0, 0.0, float(there.mean()), indicator, comma)
+        return column, look.decided(
+            "number", reason, missing=n_missing, n_columns=1 + indicator, problems=tuple(problems)
+        )
+    if reason == "number":
+        why = _identifies(look.name, there, len(look.cells))
+        if why:
+            return None, look.decided(LEFT_OUT, why, missing=n_missing, problems=tuple(problems))
+    scale = _scale_of(there)
+    centre, spread = _centre_and_spread(on_scale(scale, there))
+    if not spread > 0:
+        return None, look.decided(
+            LEFT_OUT, "constant; one number in all rows", missing=n_missing, problems=tuple(problems)
+        )
+    column = NumberColumn(look.name, scale, centre, spread, FURTHEST, 0.0, indicator, comma)
+    column = replace(column, fill=_mean_of(column, look.cells, usable))
+    words = (
+        [reason]
+        + ([f"{scale} scale"] if scale else [])
+        + (["decimal comma"] if comma and _has_comma(look) else [])
+    )
+    told = f"{', '.join(words)}; from {there.min():.6g} to {there.max():.6g}, median {np.median(there):.6g}"
+    return column, look.decided(
+        "number", told, missing=n_missing, n_columns=1 + indicator, problems=tuple(problems)
+    )
+
+
+def _has_comma(look: Look) -> bool:
+    return any(type(cell) is str and "," in cell for cell, _ in look.present)
+
+
+def _mean_of(column: NumberColumn | DateColumn, cells: Sequence[Plain], usable: NDArray[np.bool_]) -> float:
+    return float(column.encode(cells).rows[usable, 0].mean())
+
+
+def _identifies(name: str, values: Floats, n_rows: int) -> str:
+    """Why these numbers say who an item is and not what it is like; empty if they do not."""
+    if len(values) < n_rows or n_rows < 3 or (values % 1).any() or len(np.unique(values)) < n_rows:
+        return ""
+    words = _WORDS.findall(name)
+    if words and words[-1].casefold() in IDENTIFIERS:
+        return "identifier; a whole number that differs in every row"
+    steps = np.diff(values)
+    if (
+        (steps == 1).all()
+        and values[0] in (0, 1)
+        and (not words or name.casefold().startswith(("unnamed", "index", "row", "__index")))
+    ):
+        return "row numbers; they say nothing of an item"
+    return ""
+
+
+def _scale_of(values: Floats) -> str:
+    """The log scale for positive numbers whose upper tail is SKEWED times as long as the lower one.
+
+    Whole numbers that may be 0, such as counts of reviews, get log(1 + x).
+    """
+    if values.min() > 0:
+        scale = LOG
+    elif values.min() == 0 and not (values % 1).any() and values.max() > 1:
+        scale = LOG_PLUS_1
+    else:
+        return PLAIN_SCALE
+    low, middle, high = np.quantile(values, (0.05, 0.5, 0.95))
+    return scale if high > middle and high - middle >= SKEWED * (middle - low) else PLAIN_SCALE
+
+
+def _centre_and_spread(values: Floats) -> tuple[float, float]:
+    """The median, and the standard deviation of a normal distribution with the same quantiles.
+
+    The wider of two: half of the numbers lie within the first, nine tenths within the second. If both are 0,
+    as where most numbers are 0, it is the standard deviation itself.
+    """
+    centre = float(np.median(values))
+    quarter, three_quarters = np.quantile(values, (0.25, 0.75))
+    # Inwards, so that one wild number among a few is not seen.
+    high = np.quantile(values, 0.95, method="lower")
+    low = np.quantile(values, 0.05, method="higher")
+    spread = max(float(three_quarters - quarter) / 1.349, float(high - low) / 3.29)
+    if spread > 0:
+        return centre, spread
+    away = values - centre
+    largest = float(np.abs(away).max())
+    return centre, largest * float((away / largest).std()) if largest > 0 else 0.0
+
+
+def _date(look: Look) -> Found:
+    votes = Counter[bool | None]()
+    for cell, count in look.present:
+        votes[is_month_first(cell)] += count
+    month_first = votes[True] > votes[False]
+    problems = []
+    unclear = next((cell for cell, _ in look.present if names_both(cell)), None)
+    if unclear is not None and votes[True] == votes[False]:
+        problems.append(f"{unclear} is taken as day/month/year")
+
+    def read(cell: Plain) -> float | None:
+        return as_days(cell, month_first=month_first)
+
+    problems += look.wrong(read, "date")
+    days = look.values(read)
+    usable = np.isfinite(days)
+    n_missing = int(len(days) - usable.sum())
+    latest = math.floor(days[usable].max()) if usable.any() else 0
+    centre, spread = _centre_and_spread(latest - days[usable]) if usable.any() else (0.0, 0.0)
+    if not spread > 0:
+        return None, look.decided(
+            LEFT_OUT, "constant; one date in all rows", missing=n_missing, problems=tuple(problems)
+        )
+    indicator = _is_common(n_missing, look)
+    reference = date.fromordinal(latest).isoformat()
+    column = DateColumn(look.name, reference, month_first, centre, spread, 0.0, indicator)
+    column = replace(column, fill=_mean_of(column, look.cells, usable))
+    earliest = date.fromordinal(max(math.floor(days[usable].min()), 1)).isoformat()
+    reason = f"days before {reference}; the earliest is {earliest}"
+    return column, look.decided(
+        "date", reason, missing=n_missing, n_columns=1 + indicator, problems=tuple(problems)
+    )
+
+
+def _text(look: Look) -> Found:
+    levels = look.levels
+    if look.share(lambda cell: type(cell) is str and len(cell) > LONGEST_LEVEL) > 0.5:
+        return None, look.decided(
+            LEFT_OUT, f"long text; most cells have more than {LONGEST_LEVEL} characters"
+        )
+    if len(levels) >= NEARLY_ALL * look.n_present or max(levels.values()) < FEWEST_OF_A_LEVEL:
+        return None, look.decided(LEFT_OUT, "differs in nearly every row" + _mixed(look, "; "))
+    return _category(look, "category")
+
+
+def _mixed(look: Look, before: str) -> str:
+    """What to say of a text column that is mostly numbers."""
+    share = look.share(_is_number)
+    return (
+        f"{before}{share:.0%} of its cells are numbers: `number` takes the others as missing"
+        if share >= 0.5
+        else ""
+    )
+
+
+def _category(look: Look, reason: str) -> Found:
+    counted = {
+        level: n
+        for level, n in look.levels.items()
+        if level_key(level) != OTHER and len(level) <= LONGEST_LEVEL
+    }
+    fewest = FEWEST_OF_A_LEVEL if any(n >= FEWEST_OF_A_LEVEL for n in counted.values()) else 1
+    # By falling frequency; among equals the first in the file.
+    kept = sorted((level for level in counted if counted[level] >= fewest), key=lambda level: -counted[level])
+    kept = kept[:MOST_LEVELS]
+    own = sum(counted[level] for level in kept)
+    rest = look.n_present - own
+    shares = [counted[level] / look.n_present for level in kept] + [rest / look.n_present]
+    indicator = _is_common(look.n_missing, look)
+    column = CategoryColumn(look.name, tuple(kept), tuple(shares), indicator)
+    n_levels = len(look.levels)
+    told = f"{n_levels:,} levels" if n_levels > 1 else "1 level"
+    if n_levels > len(kept):
+        told += f", {n_levels - len(kept):,} share {OTHER!r} ({rest / look.n_present:.0%} of items)"
+    joined = len({level_of(cell) for cell, _ in look.present}) - n_levels
+    problems = [f"{joined:,} spellings differ in case or blanks alone, and count as one"] if joined else []
+    if mixed := _mixed(look, ""):
+        problems.append(mixed)
+    prefix = f"{told}; you said so" if "you said" in reason else told
+    return column, look.decided("category", prefix, n_columns=len(column.names), problems=tuple(problems))
+
+
+def _embeddings(looks: Sequence[Look], said: Overrules, hint: bool) -> dict[str, Found]:
+    """The columns that are parts of an embedding."""
+    by_prefix: dict[str, list[Look]] = {}
+    for look in looks:
+        if look.name not in said.number and (parts := _NUMBERED.fullmatch(look.name)):
+            by_prefix.setdefault(parts[1], []).append(look)
+    asked = {_prefix(prefix): prefix for prefix in said.embedding}
+    found: dict[str, Found] = {}
+    for prefix, parts_of in by_prefix.items():
+        if _prefix(prefix) in asked:
+            wrong = [look for look in parts_of if look.share(_is_number) < ENOUGH]
+            if wrong:
+                raise InvalidInput(
+                    f"{asked[_prefix(prefix)]!r} has the column {wrong[0].name!r}, which is no number, "
+                    f"{quoted((wrong[0].examples or ('',))[0], 30)} for instance; `ignore` it",
+                    "embedding",
+                )
+            asked.pop(_prefix(prefix))
+        elif not _looks_like_one(prefix, parts_of):
+            continue
+        found |= _block(prefix, parts_of, hint)
+    lists = {_prefix(look.name): look for look in looks}
+    for key, prefix in asked.items():
+        if key not in lists or lists[key].share(lambda cell: as_vector(cell) is not None) < ENOUGH:
+            names = sorted(by_prefix) or [look.name for look in looks]
+            raise InvalidInput(
+                f"no columns are called {prefix}0, {prefix}1, ..., and no column {prefix!r} has lists of "
+                f"numbers{did_you_mean(prefix, names)}",
+                "embedding",
+            )
+    return found
+
+
+def _prefix(text: str) -> str:
+    return str(text).rstrip("_.- ").casefold()
+
+
+def _looks_like_one(prefix: str, looks: Sequence[Look]) -> bool:
+    words = _WORDS.findall(prefix)
+    numbers = [int(_NUMBERED.fullmatch(look.name)[3]) for look in looks]  # type: ignore[index]
+    if prefix == "f":
+        # What `firstclick features` writes.
+        named = numbers == list(range(1, len(looks) + 1))
+    else:
+        named = bool(words) and words[-1].casefold() in EMBEDDINGS and len(looks) > 1
+    return named and all(look.n_present and look.share(_is_number) >= ENOUGH for look in looks)
+
+
+def _block(prefix: str, looks: Sequence[Look], hint: bool) -> dict[str, Found]:
+    """One embedding of several columns: one number divides all."""
+    called = f"{looks[0].name} ... {looks[-1].name}" if len(looks) > 1 else looks[0].name
+    commas = [hint if (comma := _comma_of(look)) is None else comma for look in looks]
+    readers = [_reader(comma) for comma in commas]
+    table = np.column_stack([look.values(read) for look, read in zip(looks, readers, strict=True)])
+    table[~np.isfinite(table)] = np.nan
+    divisor = _long_row(np.nan_to_num(table))
+    found: dict[str, Found] = {}
+    for look, comma, read, values in zip(looks, commas, readers, table.T, strict=True):
+        there = values[~np.isnan(values)]
+        fill = float(in_embedding(there, divisor).mean()) if len(there) else 0.0
+        column = EmbeddingPart(look.name, called, divisor, fill, comma)
+        problems = tuple(look.wrong(read, "number") + look.too_large(read))
+        reason = f"embedding of {len(looks)}; all columns are divided by {divisor:.4g}"
+        decision = look.decided(
+            "embedding",
+            reason,
+            missing=len(values) - len(there),
+            n_columns=1,
+            problems=problems,
+            block=called,
+        )
+        found[look.name] = column, decision
+    return found
+
+
+def _reader(comma: bool) -> Callable[[Plain], float | None]:
+    return lambda cell: as_number(cell, comma=comma)
+
+
+def _long_row(table: Floats) -> float:
+    """The length that one row in a hundred has at least."""
+    largest = float(np.abs(table).max(initial=0.0)) or 1.0
+    norms = largest * np.sqrt(((table / largest) ** 2).sum(axis=1))
+    return float(np.quantile(norms, 0.99, method="lower")) or float(norms.max()) or 1.0
+
+
+def _list_column(look: Look, unscaled: bool) -> Found:
+    lengths = Counter[int]()
+    for cell, count in look.present:
+        lengths[len(as_vector(cell) or ())] += count
+    n = max((length for length in lengths if length), key=lambda length: lengths[length])
+    if n > MOST_FEATURES:
+        raise InvalidInput(
+            f"column {look.name!r} has lists of more than {MOST_FEATURES:,} numbers; shorten or ignore it"
+        )
+
+    def read(cell: Plain) -> list[float] | None:
+        vector = as_vector(cell)
+        return vector if vector is not None and len(vector) == n else None
+
+    vectors = [read(cell) for cell in look.cells]
+    table = np.array([vector for vector in vectors if vector is not None], np.float64)
+    divisor = 1.0 if unscaled else _long_row(table)
+    n_missing = len(look.cells) - len(table)
+    indicator = _is_common(n_missing, look)
+    fill = tuple(in_embedding(table, divisor).mean(axis=0).tolist())
+    column = EmbeddingColumn(look.name, divisor, fill, indicator)
+    reason = f"embedding of {n}; divided by {divisor:.4g}"
+    problems = tuple(look.wrong(read, f"list of {n} number"))
+    return column, look.decided(
+        "embedding", reason, missing=n_missing, n_columns=n + indicator, problems=problems
+    )
+
+
+def _leave_out_copies(looks: Sequence[Look], found: dict[str, Found]) -> None:
+    """Of columns that become the same features, but for a sign, the first stays."""
+    first: dict[bytes, str] = {}
+    for look in looks:
+        column, decision = found[look.name]
+        if column is None or isinstance(column, EmbeddingPart | EmbeddingColumn):
+            continue
+        rows = np.round(column.encode(look.cells).rows, 9) + 0.0
+        if isinstance(column, NumberColumn | DateColumn):
+            sign = np.sign(rows[np.flatnonzero(rows[:, 0])[:1], 0])
+            rows[:, :1] = rows[:, :1] * (sign if len(sign) else 1.0) + 0.0
+        key = hashlib.blake2b(np.ascontiguousarray(rows).tobytes()).digest()
+        if key in first:
+            told = f"a copy of {first[key]}; the same but for unit or names"
+            found[look.name] = None, replace(decision, kind=LEFT_OUT, reason=told, n_columns=0)
+        else:
+            first[key] = look.name
+
+
+def _check_width(found: Mapping[str, Found]) -> None:
+    widths = {name: decision.n_columns for name, (_, decision) in found.items()}
+    total = sum(widths.values())
+    if total > MOST_FEATURES:
+        widest = sorted(widths, key=lambda name: -widths[name])[:5]
+        listed = ", ".join(f"{name} ({widths[name]:,})" for name in widest)
+        raise InvalidInput(
+            f"the catalog becomes {total:,} features, and {MOST_FEATURES:,} is the most; the widest columns "
+            f"are {listed}: `ignore` some"
+        )
