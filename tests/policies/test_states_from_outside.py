@@ -248,4 +248,4 @@ def test_a_snapshot_out_of_range_is_passed_over(tmp_path):
     page, arrays = read_snapshot(log.model.snapshot()[1])
     arrays["hits"][0] = 5
     with pytest.raises(BadSnapshot, match="hits must be at most examined, got 5 of 0"):
-        Model.restored(1, "made", write_snapshot(page, arrays), log.events[:1])
+        Model.restored(1, "made", write_snapshot(page, arrays), log.created)

@@ -12,7 +12,6 @@ import made_log
 
 from firstclick.catalog.item import Item
 from firstclick.registry import make_policy, policy_classes
-from firstclick.serve.log.events import Kind
 from firstclick.serve.model.model import Model
 
 plain = made_log.made_items
@@ -51,8 +50,7 @@ def main() -> None:
         wanted = log.model.digest()
         assert log.model_at(len(log.events)).digest() == wanted, name
         _, content = log.model_at(17).snapshot()
-        changes = [event for event in log.events if event.kind != Kind.FEEDBACK]
-        again = Model.restored(1, "made", content, changes)
+        again = Model.restored(1, "made", content, log.created)
         again.apply(log.events[17:], log.known_at)
         assert again.digest() == wanted, name
         print(name, wanted)

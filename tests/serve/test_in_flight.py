@@ -62,21 +62,14 @@ def shown_everywhere(service: Service, n: int = 200) -> set[str | int]:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda service, shown: service.put_items("shop", [other_features(shown.items[0])]),
         lambda service, shown: service.withdraw_items("shop", shown.items),
-        lambda service, shown: [
-            service.withdraw_items("shop", shown.items),
-            service.put_items("shop", [other_features(item) for item in shown.items]),
-        ],
-        lambda service, shown: [
-            service.put_items("shop", [other_features(shown.items[0], seed)]) for seed in (3, 4, 5)
-        ],
+        lambda service, shown: service.set_available("shop", off=shown.items),
         lambda service, shown: service.put_items("shop", made_items(50, first=100)),
         lambda service, shown: service.put_items(
             "shop", [Item(shown.items[0], "new name", "x", features(shown))]
         ),
     ],
-    ids=["edited", "withdrawn", "put again otherwise", "edited thrice", "many added", "renamed"],
+    ids=["withdrawn", "sold out", "many added", "renamed"],
 )
 def test_a_slate_is_learned_as_it_was_shown(service: Service, folder: Path, change) -> None:  # type: ignore[no-untyped-def]
     """The same as in a service where the items changed after the feedback, bit for bit."""
@@ -92,6 +85,37 @@ def test_a_slate_is_learned_as_it_was_shown(service: Service, folder: Path, chan
             assert not equal(state(fresh), state(quiet))
 
 
+@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-mixed"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda service, shown: service.put_items("shop", [other_features(shown.items[0])]),
+        lambda service, shown: [
+            service.withdraw_items("shop", shown.items),
+            service.put_items("shop", [other_features(item) for item in shown.items]),
+        ],
+        lambda service, shown: [
+            service.put_items("shop", [other_features(shown.items[0], seed)]) for seed in (3, 4, 5)
+        ],
+    ],
+    ids=["edited", "put again otherwise", "edited thrice"],
+)
+def test_a_late_click_is_learned_with_the_features_of_now(folder: Path, policy: str, change) -> None:  # type: ignore[no-untyped-def]
+    """The same as in a service that had them when the slate was shown, bit for bit; no row is new."""
+    with opened(folder, "late", policy) as late, opened(folder, "early", policy) as early:
+        shown = late.recommend("shop", request_id="a")
+        change(late, shown)
+        change(early, shown)
+        assert late.feedback("shop", shown.token, 1).status == "accepted"
+        same = early.recommend("shop", pinned=dict(enumerate(shown.items)))
+        assert same.items == shown.items
+        assert early.feedback("shop", same.token, 1).status == "accepted"
+        assert equal(state(late), state(early))
+        for each in (late, early):
+            assert len(each.model("shop").catalog.items) == len(made_items())
+            assert audit_served(each.store, each.model("shop")).equal
+
+
 def features(shown: ServedSlate) -> np.ndarray:
     (found,) = (item.features for item in made_items() if item.id == shown.items[0])
     assert found is not None
@@ -99,7 +123,7 @@ def features(shown: ServedSlate) -> np.ndarray:
 
 
 def test_new_features_would_have_been_learned_otherwise(service: Service, folder: Path) -> None:
-    """What the test above would see if features were looked up at the time of the feedback."""
+    """What the tests above would see if other features were looked up."""
     with opened(folder, "other") as other:
         first = service.recommend("shop", request_id="a").items[0]
         for each in (service, other):

@@ -18,8 +18,7 @@ POLICIES = policies(["cascade-lin-ts", "ranked-lin-ts", "cascade-ts", "random"])
 
 
 def restored(log: Log, content: bytes) -> Model:
-    changes = [event for event in log.events if event.kind != 1]
-    return Model.restored(1, "made", content, changes)
+    return Model.restored(1, "made", content, log.created)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

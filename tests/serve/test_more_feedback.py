@@ -28,6 +28,7 @@ from firstclick.serve.log.events import (
     FeedbackEvent,
     ItemsPut,
     Kind,
+    Words,
     as_json,
     feedback_payload,
     full_payload,
@@ -36,7 +37,7 @@ from firstclick.serve.log.events import (
 )
 from firstclick.serve.log.token import KeyRing, Token
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.new_events import items_as_learned
+from firstclick.serve.model.new_events import items_changed
 from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import TokenKey
@@ -188,7 +189,7 @@ def test_feedback_that_cannot_be_is_passed_over(monkeypatch: pytest.MonkeyPatch)
         np.testing.assert_array_equal(mine, its)
     # Whatever is in a log can be printed.
     for payload in hostile.values():
-        as_json(Event(2, Kind.FEEDBACK, bytes(16), payload, 0.0), ["a", "b", "c"], None)
+        as_json(Event(2, Kind.FEEDBACK, bytes(16), payload, 0.0), Words(["a", "b", "c"]))
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +253,7 @@ def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
     # What is known of the page is what was said, and what is said of the model.
     service = site.service
     events = [event for part in service.store.events(service.model("users").id, 1) for event in part]
-    words = [as_json(event, service.model("users").catalog.items, None) for event in events]
+    words = [as_json(event, Words(service.model("users").catalog.items)) for event in events]
     assert [one["click"] for one in words] == [0, 1, None]
     assert [one.get("clicks") for one in words] == [[0, 1], None, None]
     assert [one.get("examined") for one in words] == [None, 2, 0]
@@ -417,11 +418,11 @@ def test_an_item_without_features_is_taken_for_a_typical_one(site: Site) -> None
 
 def test_a_policy_that_takes_no_new_items_is_not_given_any() -> None:
     model = made_model("recur-rank")
-    renamed = made_items()[3]._replace(name="renamed", features=None)
-    assert items_as_learned(model, [renamed]).names == ["renamed"]
+    renamed = Item(made_items()[3].id, "renamed")
+    assert items_changed(model, [renamed]).names == ["renamed"]
     for item in (Item("new"), made_items(seed=9)[4]):
         with pytest.raises(firstclick.FirstclickError, match="recur-rank takes no new items"):
-            items_as_learned(model, [item])
+            items_changed(model, [item])
 
 
 def test_an_item_that_a_policy_has_no_room_for_does_not_reach_the_log(

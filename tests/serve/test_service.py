@@ -91,7 +91,7 @@ def test_no_best_slate_is_told_where_estimates_do_not_give_it(
 
 def test_items_and_slates_of_the_wrong_kind_are_named(service: Service) -> None:
     with pytest.raises(
-        Malformed, match=r"an item must be an Item\(id, name, group, features\), got {'id': 'x'}"
+        Malformed, match=r"an item must be an Item\(id, name, group, features, available\), got {'id': 'x'}"
     ):
         service.put_items("shop", [{"id": "x"}])  # type: ignore[list-item]
     with pytest.raises(Malformed, match="a slate, or its token, must be given with a click, got 7"):

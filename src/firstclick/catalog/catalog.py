@@ -1,6 +1,6 @@
 """The catalog: item ids, their features and groups, and which of them can be shown."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.encoder import Encoder
-from firstclick.catalog.feature_scale import FeatureScale
+from firstclick.catalog.feature_scale import FeatureScale, listed
 from firstclick.catalog.features import split_off_cold, typical_row
 from firstclick.catalog.groups import Group, checked_groups
 from firstclick.catalog.ids import ItemId, item_id, item_ids, new_ids
 from firstclick.catalog.kernel_rows import KernelRows
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.kernels.arrays import CatalogArrays
+from firstclick.parameters import did_you_mean
 from firstclick.validation.quoting import quoted
 
 
@@ -23,7 +24,7 @@ def _is_number(text: str) -> bool:
 
 
 class Catalog:
-    """Items in rows. A row, once given, belongs to its item for ever: what was shown can still be learned from.
+    """Items in rows. A row belongs to its item for ever, so that what was shown can still be learned from.
 
     An id is a text, or a whole number of at most 2^128 - 1 in size. Features are plain numbers: masked
     values, dates and times are refused. `change` gives items other features, in the rows they have.
@@ -331,6 +332,38 @@ class Catalog:
             return [self._row_of[item] for item in items]
         except KeyError as error:
             raise self._unknown(error.args[0]) from None
+
+    def values_with(self, items: Sequence[ItemId], features: Any) -> list[list[Any]]:
+        """What a table says of each item, with what is given now in its place: by column name, what is not
+        named stays; or a list of all values. Only for a catalog with an encoder."""
+        encoder = self.encoder
+        assert encoder is not None
+        if isinstance(features, str | Mapping) or not hasattr(features, "__len__"):
+            raise InvalidInput(f"must be a list with a row for each item, got {quoted(features)}", "features")
+        if len(features) != len(items):
+            raise InvalidInput(
+                f"must have one row for each of the {len(items)} items, got {len(features)}", "features"
+            )
+        n_inputs = len(encoder.inputs)
+        lines: list[Mapping[str, Any]] = []
+        for item, row in zip(items, features, strict=True):
+            own = dict(zip(encoder.inputs, self.values.get(item) or [None] * n_inputs, strict=True))
+            if isinstance(row, Mapping):
+                for name in row:
+                    if name not in own and not encoder.leaves_out(name):
+                        hint = did_you_mean(str(name), encoder.inputs)
+                        raise InvalidInput(f"the catalog has no column {quoted(name)}{hint}", "features")
+                lines.append({**own, **row})
+            elif hasattr(row, "__len__") and not isinstance(row, str) and len(row) == n_inputs:
+                lines.append(dict(zip(encoder.inputs, row, strict=True)))
+            else:
+                raise InvalidInput(
+                    f"must be, for each item, an object by column name or a list of {n_inputs} values "
+                    f"({listed(encoder.inputs)}), got {quoted(row)}",
+                    "features",
+                )
+        columns = {name: [line.get(name) for line in lines] for name in encoder.inputs}
+        return [list(values) for values in encoder.values_of(columns, len(items))]
 
     def features_as_given(self, rows: NDArray[np.int64]) -> list[Any]:
         """The features of each of these rows as people gave them: values by column name, or numbers, which

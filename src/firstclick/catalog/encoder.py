@@ -131,6 +131,10 @@ class Encoder:
         """The raw columns that it uses."""
         return tuple(column.name for column in self.columns)
 
+    def leaves_out(self, name: str) -> bool:
+        """Whether the first catalog had such a column, which is no feature."""
+        return any(decision.name == name for decision in self.decisions)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns of features; all differ."""
@@ -176,8 +180,15 @@ class Encoder:
             start += read.rows.shape[1]
             unknown.append(read.unknown)
             unreadable.append(read.unreadable)
+        return rows, self.oddities(len(values), unknown, unreadable)
+
+    def oddities(
+        self, n_rows: int = 0, unknown: Sequence[int] = (), unreadable: Sequence[int] = ()
+    ) -> Oddities:
+        """What was odd in so many rows, a number for each input; nothing, if nothing is given."""
         kinds = tuple("number" if column.kind == "embedding part" else column.kind for column in self.columns)
-        return rows, Oddities(self.inputs, kinds, len(values), tuple(unknown), tuple(unreadable))
+        none = (0,) * len(self.columns)
+        return Oddities(self.inputs, kinds, n_rows, tuple(unknown) or none, tuple(unreadable) or none)
 
     def values_of(self, columns: Mapping[str, Sequence[Any]], n: int) -> list[tuple[Plain, ...]]:
         """The raw values of `n` items in the order of `inputs`, as JSON and MessagePack can hold them.

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
-from firstclick.online.feedback import NOT_GIVEN, NotGiven
+from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
 from firstclick.wire import errors

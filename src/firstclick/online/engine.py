@@ -160,11 +160,18 @@ class PolicyEngine:
         """The features of every row of the catalog, as kernels see them."""
         return self._rows.arrays.features
 
-    def encoded(self, features: ArrayLike, n_items: int) -> NDArray[np.float64]:
+    def encoded(self, features: Any, items: Sequence[ItemId]) -> NDArray[np.float64]:
         """Features as people give them, one row for each of the items, as kernels see them; or InvalidInput.
 
         This is the only door for features that come later than the catalog.
         """
+        if self.catalog.encoder is None:
+            return self.in_scale(features, len(items))
+        rows, _ = self.catalog.encoder.encode(self.catalog.values_with(items, features))
+        return self.in_scale(rows, len(items))
+
+    def in_scale(self, features: ArrayLike, n_items: int) -> NDArray[np.float64]:
+        """Features that are encoded already, one row for each item, as kernels see them; or InvalidInput."""
         if self.scale is not None:
             rows = self.scale.apply(features, n_items)
         else:

@@ -16,7 +16,6 @@ from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 
-
 # In place of a click NOT_GIVEN is nothing said: None says that nothing was clicked.
 Click = SupportsIndex | NotGiven | None
 

@@ -17,8 +17,9 @@ from firstclick.catalog.groups import Group
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.files.arrays import read_arrays, write_arrays
+from firstclick.not_given import NOT_GIVEN
 from firstclick.online.engine import PolicyEngine, merged_engine, scale_for
-from firstclick.online.feedback import NOT_GIVEN, Click, click_bits
+from firstclick.online.feedback import Click, click_bits
 from firstclick.online.file import FORMATS, PendingSlate, Saved, from_file, to_file
 from firstclick.online.random_key import new_key
 from firstclick.online.request import AtMost, answered, read_context, read_request
@@ -312,7 +313,7 @@ class Ranker:
             engine.check_growable()
             if features is not None and self.catalog.n_features is not None:
                 rows, _ = self.catalog.completed(features)
-                engine.encoded(rows, len(rows))
+                engine.in_scale(rows, len(rows))
             self.catalog.add(items, features, groups=groups)
             engine.follow_catalog()
 

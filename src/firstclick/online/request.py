@@ -130,7 +130,7 @@ def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float6
 
 def _own_features(engine: PolicyEngine, ids: list[ItemId], features: ArrayLike) -> NDArray[np.float64]:
     """The features of those candidates that are shown, for kernels."""
-    table = engine.encoded(features, len(ids))
+    table = engine.encoded(features, ids)
     catalog = engine.catalog
     rows = catalog.rows_of(ids)
     if len(set(rows)) < len(rows):

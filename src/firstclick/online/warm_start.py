@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.clicks import UNTOLD
+from firstclick.not_given import NOT_GIVEN
 from firstclick.online.engine import PolicyEngine
-from firstclick.online.feedback import NOT_GIVEN, click_bits
+from firstclick.online.feedback import click_bits
 from firstclick.online.request import read_context
 from firstclick.validation.quoting import quoted
 
@@ -153,8 +154,11 @@ def _lesson(engine: PolicyEngine, entry: Mapping[str, Any]) -> _Lesson | None:
         read_context(engine.policy, entry.get("context")) if engine.policy.n_context else NO_LIMITS.context
     )
     features = NO_LIMITS.features
-    if items and entry.get("features") is not None and engine.policy.takes_features:
-        features = engine.encoded(entry["features"], len(items))
+    if items and engine.policy.takes_features:
+        if entry.get("features") is not None:
+            features = engine.encoded(entry["features"], items)
+        elif entry.get("encoded_features") is not None:
+            features = engine.in_scale(entry["encoded_features"], len(items))
     if len(known) < len(items):
         first_unknown = next(place for place, item in enumerate(items) if catalog.row_of(item) is None)
         known = known[:first_unknown]

@@ -164,4 +164,4 @@ class CascadeMixed(Policy):
 
 
 def _copied(state: MixedState) -> MixedState:
-    return MixedState(*(array.copy() for array in state))
+    return state._replace(**{name: array.copy() for name, array in state._asdict().items()})

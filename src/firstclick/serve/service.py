@@ -21,7 +21,8 @@ from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.files.progress import Progress, silent
-from firstclick.online.feedback import NOT_GIVEN, NotGiven, positions_of
+from firstclick.not_given import NOT_GIVEN, NotGiven
+from firstclick.online.feedback import positions_of
 from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
 from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, NewEvent, RolledBack, packed

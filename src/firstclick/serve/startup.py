@@ -15,7 +15,7 @@ from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
 from firstclick.serve.demo import demo_catalog
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.new_events import items_as_learned
+from firstclick.serve.model.new_events import items_changed
 from firstclick.serve.service import Service
 from firstclick.serve.store import open_store
 
@@ -123,5 +123,5 @@ def _differs(model: Model, item: Item) -> bool:
         return True
     row = model.catalog.row_of(item.id)
     features = model.catalog.features
-    learned = items_as_learned(model, [item]).table()
+    learned = items_changed(model, [item]).table()
     return learned is not None and not np.array_equal(learned[0], features[row])  # type: ignore[index]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from firstclick.catalog.ids import ItemId
-from firstclick.online.feedback import NOT_GIVEN, NotGiven
+from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed
 

@@ -20,6 +20,7 @@ from firstclick.serve.log.events import (
     ItemsPut,
     Kind,
     NewEvent,
+    Words,
     as_json,
     full_payload,
     packed,
@@ -40,7 +41,7 @@ def log_of(service: Service, name: str) -> list[dict[str, Any]]:
     scale = model.created.feature_scale
     undone = FeatureScale.from_json(scale) if scale else None
     events = chain.from_iterable(service.store.events(model.id, 0, model.seq))
-    told = [as_json(event, model.catalog.items, undone) for event in events]
+    told = [as_json(event, Words(model.catalog.items, scale=undone)) for event in events]
     return [json.loads(json.dumps(line)) for line in told]
 
 
@@ -91,7 +92,16 @@ def test_users_who_differ_are_told_apart_as_by_a_ranker(tmp_path: Path, policy: 
 )
 def test_sizes_are_compared_with_the_features_that_were_given(policy: str, part: str) -> None:
     with pytest.raises(firstclick.FirstclickError, match=part):
-        first_event("m", policy=policy, k=2, items=items_of(FEATURES), seed=1, feature_names=(), scale=True)
+        first_event(
+            "m",
+            policy=policy,
+            k=2,
+            items=items_of(FEATURES),
+            seed=1,
+            feature_names=(),
+            scale=True,
+            encoder=None,
+        )
 
 
 def test_a_model_that_has_its_constant_first_keeps_it_there(tmp_path: Path) -> None:
@@ -110,7 +120,7 @@ def test_a_model_that_has_its_constant_first_keeps_it_there(tmp_path: Path) -> N
         )
         assert model.catalog.items == [0, 1, 2, 3, "new"]
         assert model.catalog.arrays.features[4].tolist() == [0.5, 0.75, 0.75]
-        assert model.catalog.features_as_given(np.array([0, 4])).tolist() == [[1, 0], [3, 3]]
+        assert model.catalog.features_as_given(np.array([0, 4])) == [[1, 0], [3, 3]]
         slate = service.recommend("old", candidates=[1, "new"], features=[[1, 2], [3, 4]])
         service.feedback("old", slate, click=0)
         wanted = {1: [0.5, 0.25, 0.5], "new": [0.5, 0.75, 1.0]}[slate.items[0]]
@@ -152,7 +162,7 @@ def test_features_that_nobody_sent_can_be_printed_too() -> None:
     scale = FeatureScale(("a", "b"), 1.0, 1e200)
     for table in ([[1e200]], [[1.0, np.nan, 1.0, 1e300]]):
         payload = full_payload([], 0, bytes(4), features=np.array(table, "<f8").tobytes())
-        as_json(Event(2, Kind.FEEDBACK, bytes(16), payload, 0.0), ["a"], scale)
+        as_json(Event(2, Kind.FEEDBACK, bytes(16), payload, 0.0), Words(["a"], scale=scale))
 
 
 def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_service(tmp_path: Path) -> None:
@@ -176,6 +186,6 @@ def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_servi
 def test_one_click_is_told_as_all_where_a_policy_wants_all_and_was_told_all():
     def clicks(wants_all: bool, **said: Any) -> Any:
         event = Event(2, Kind.FEEDBACK, bytes(16), full_payload([1], 0, bytes(12), **said), 0.0)
-        return as_json(event, ["a"], None, wants_all=wants_all).get("clicks")
+        return as_json(event, Words(["a"], wants_all=wants_all)).get("clicks")
 
     assert (clicks(True), clicks(True, examined=2), clicks(False)) == ([1], None, None)

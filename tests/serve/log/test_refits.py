@@ -11,7 +11,7 @@ from firstclick.catalog.item import Item
 from firstclick.kernels.mixed import BETA2, BETAS, DONE, FITS, POINT, ROW, STAGE, P
 from firstclick.policies.base import State
 from firstclick.registry import DEFAULT_POLICY
-from firstclick.serve.log.events import Event, Kind, feedback_payload, full_payload
+from firstclick.serve.log.events import Kind, feedback_payload, full_payload
 from firstclick.serve.model.audit import audit_served, audit_stored
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import open_service
@@ -62,10 +62,6 @@ def moments(log: Log) -> dict[int, Moment]:
     return found
 
 
-def changes_of(log: Log) -> list[Event]:
-    return [event for event in log.events if event.kind != Kind.FEEDBACK]
-
-
 def arrays_of(state: State) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in state._asdict().items()}
 
@@ -79,7 +75,7 @@ def test_a_model_restored_in_any_phase_of_a_refit_goes_on_to_the_same_bits(featu
     found = moments(log)
     assert set(found) == set(range(1, FITS + 2)), "some stage was never stopped at"
     for stage, moment in found.items():
-        model = Model.restored(1, "made", moment.snapshot, changes_of(log))
+        model = Model.restored(1, "made", moment.snapshot, log.created)
         assert (model.seq, stage_of(model)) == (moment.seq, stage)
         assert model.digest() == moment.digest
         done = model.engine.state.refit[DONE]
@@ -131,7 +127,7 @@ def test_items_that_come_and_go_in_the_middle_of_a_refit(features: bool, stage: 
     state = log.model.engine.state
     assert state.refit[DONE] > done
     assert log.model_at(len(log.events)).digest() == log.model.digest()
-    restored = Model.restored(1, "made", content, changes_of(log))
+    restored = Model.restored(1, "made", content, log.created)
     restored.apply(log.events[seq:], log.known_at)
     assert restored.digest() == log.model.digest()
     assert_follows_from_counts(state, log.model.engine.features)

@@ -97,9 +97,9 @@ def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pyt
         for one in (Model, CatalogState):
             change = one._change if one is Model else one.apply
 
-            def counted(self: Any, event: Event, at: Any, change: Any = change) -> None:
+            def counted(self: Any, event: Event, *more: Any, change: Any = change) -> None:
                 changes.append(event.seq)
-                change(self, event, at)
+                change(self, event, *more)
 
             monkeypatch.setattr(one, change.__name__, counted)
         assert audit_served(service.store, service.model("shop")).equal

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
-from firstclick.online.feedback import NOT_GIVEN
+from firstclick.not_given import NOT_GIVEN
 from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
@@ -149,8 +149,8 @@ def _item_meant(model: Model, text: str) -> ItemId:
 
 
 def _item(id: ItemId, facts: schemas.ItemFacts) -> Item:
-    sent = msgspec.structs.asdict(facts) | {"id": id}
-    return Item(**{word: NOT_GIVEN if value is UNSET else value for word, value in sent.items()})
+    sent = (facts.name, facts.group, facts.features, facts.available)
+    return Item(id, *(NOT_GIVEN if value is UNSET else value for value in sent))  # type: ignore[arg-type]
 
 
 def _items(given: Sequence[schemas.NewItem]) -> list[Item]:

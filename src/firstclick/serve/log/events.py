@@ -97,7 +97,10 @@ class ItemsChanged(msgspec.Struct, frozen=True, array_like=True):
     features: bytes  # float64, little-endian, row after row, as the policy sees them
     # As people gave them: for each item the values of the inputs that were sent. Empty without an encoder.
     values: list[list[Any]]
-    odd: dict[str, list[int]] = {}  # see `Oddities`
+    # For each input, how many items have a level that the encoder does not know, and a cell that it cannot
+    # read.
+    unknown: list[int] = []
+    unreadable: list[int] = []
 
     def table(self) -> NDArray[np.float64] | None:
         """The features, one row an item, or None."""
@@ -273,8 +276,8 @@ class Words(NamedTuple):
 def as_json(event: Event, words: Words) -> dict[str, Any]:
     """The event in words, for people and for other programs.
 
-    Features of items are as people gave them; but for rounding, where a model has no encoder. Those of a
-    request are as the encoder made them.
+    Features are as people gave them; but for rounding, where a model has no encoder. Where it has one, those
+    of a request are told as the encoder made them: `encoded_features`.
     """
     told: dict[str, Any] = {
         "seq": event.seq,
@@ -322,7 +325,8 @@ def _feedback_in_words(payload: bytes, words: Words) -> dict[str, Any]:
     if said.context:
         told["context"] = list(said.context)
     if said.features:
-        told["features"] = _as_given(np.array(said.features), words.scale)
+        word = "encoded_features" if words.inputs else "features"
+        told[word] = _as_given(np.array(said.features), words.scale)
     return told
 
 

@@ -52,7 +52,7 @@ class CatalogState:
             values=dict(zip(items.ids, created.values, strict=True)) if created.encoder else None,
         )
         self.names = dict(zip(items.ids, items.names, strict=True))
-        self.oddities = Oddities()
+        self.oddities = self._odd()
         self._n_first = len(items.ids)
         # Items that are not as they were at first: a snapshot has these alone.
         self._touched: set[ItemId] = set()
@@ -137,7 +137,11 @@ class CatalogState:
                 available,
             )
         self._touched.update(items.ids)
-        self.oddities += Oddities.from_json(items.odd)
+        self.oddities += self._odd(len(items.ids), items.unknown, items.unreadable)
+
+    def _odd(self, *counts: Any) -> Oddities:
+        encoder = self.catalog.encoder
+        return Oddities((), (), 0, (), ()) if encoder is None else encoder.oddities(*counts)
 
     def _change_features(
         self, items: ItemsChanged, table: NDArray[np.float64], places: list[int], change: ChangeFeatures
@@ -208,7 +212,7 @@ class CatalogState:
                 [item, self.names[item], self.group(item), catalog.values.get(item)] for item in items
             ],
             "unavailable": sorted(catalog.unavailable, key=str),
-            "odd": self.oddities.as_json(),
+            "odd": [self.oddities.n_rows, self.oddities.unknown, self.oddities.unreadable],
         }
         return page, {
             "catalog.changed": changed,
@@ -243,5 +247,5 @@ class CatalogState:
             values=catalog.values,
         )
         state._touched = {item for item, *_ in page["touched"]}
-        state.oddities = Oddities.from_json(page["odd"])
+        state.oddities = state._odd(*page["odd"])
         return state

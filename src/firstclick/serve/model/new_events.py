@@ -173,12 +173,12 @@ def first_event(
         else:
             given = _given_values(encoder, items)
             values, feature_names = given.values, encoder.names
-            rows = list(given.rows) if encoder.n_features else [None] * len(items)
+            rows = given.rows if encoder.n_features else [None] * len(items)
         has_features = rows[0] is not None
         if chosen.needs_features and not has_features:
             raise Malformed(
-                f"{chosen.name} needs features, and the items have none: add columns that describe them, take "
-                "a policy that needs none, such as cascade-ts, or learn features with `firstclick features`"
+                f"{chosen.name} needs features, and the items have none: add columns that describe them, "
+                "take a policy that needs none, such as cascade-ts, or learn features by `firstclick features`"
             )
         fitted = None
         if scale and has_features:
@@ -200,7 +200,7 @@ def first_event(
             feature_scale=fitted and fitted.as_json(),
             key=int(new_key("model", drawn, chosen, places)),
             version=chosen.version,
-            encoder=encoder and encoder.as_json(),
+            encoder=None if encoder is None else encoder.as_json(),
             values=values,
             unavailable=[item.id for item in items if item.available is False],
         )
@@ -221,10 +221,10 @@ def items_changed(model: Model, items: Sequence[Item]) -> ItemsChanged:
             if catalog.features is not None:
                 with model.lock:
                     rows = _filled(rows, catalog.features)
-            given = GivenValues(rows, [], [item.features is not NOT_GIVEN for item in items], {})
+            given = GivenValues(rows, [], [item.features is not NOT_GIVEN for item in items])
         else:
             given = _given_values(catalog.encoder, items)
-            rows = _scaled(list(given.rows), catalog.scale)
+            rows = _scaled(given.rows, catalog.scale)
         put = _as_put(items, rows, model.created.n_features)
         if (table := put.table()) is not None:
             engine.policy.admit(engine.numbers, table)
@@ -243,7 +243,8 @@ def items_changed(model: Model, items: Sequence[Item]) -> ItemsChanged:
         ]
         if catalog.encoder is not None
         else [],
-        given.odd,
+        list(given.unknown),
+        list(given.unreadable),
     )
 
 
@@ -255,10 +256,11 @@ def _told(text: str | NotGiven | None) -> str | None:
 class GivenValues(NamedTuple):
     """What people gave for some items, for a model with an encoder."""
 
-    rows: Sequence[NDArray[np.float64] | None]
+    rows: Rows
     values: list[list[Any]]  # of all inputs; None where nothing was sent
     sent: list[bool | list[int]]  # as in `ItemsChanged`
-    odd: dict[str, list[int]]
+    unknown: Sequence[int] = ()
+    unreadable: Sequence[int] = ()
 
 
 def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
@@ -280,13 +282,13 @@ def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
             lines.append(dict(zip(encoder.inputs, features, strict=True)))
         else:
             raise Malformed(
-                f"item {item.id!r}: features must be an object by column name, or a list of {n_inputs} values "
-                f"({listed(encoder.inputs)}), got {quoted(features)}"
+                f"item {item.id!r}: features must be an object by column name, or a list of {n_inputs} "
+                f"values ({listed(encoder.inputs)}), got {quoted(features)}"
             )
     columns = {name: [line.get(name) for line in lines] for name in encoder.inputs}
     values = [list(line) for line in encoder.values_of(columns, len(items))]
-    rows, oddities = encoder.encode(values)
-    return GivenValues(rows, values, sent, oddities.as_json())
+    rows, odd = encoder.encode(values)
+    return GivenValues(list(rows), values, sent, odd.unknown, odd.unreadable)
 
 
 def _is_line(features: object) -> bool:
