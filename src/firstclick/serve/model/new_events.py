@@ -178,7 +178,7 @@ def first_event(
         if chosen.needs_features and not has_features:
             raise Malformed(
                 f"{chosen.name} needs features, and the items have none: add columns that describe them, "
-                "take a policy that needs none, such as cascade-ts, or learn features by `firstclick features`"
+                "take a policy that needs none, such as cascade-ts, or learn some by `firstclick features`"
             )
         fitted = None
         if scale and has_features:
