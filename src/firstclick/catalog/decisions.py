@@ -118,17 +118,39 @@ class Look:
         return [(cell, count) for cell, count, missing in pairs if not missing]
 
     @cached_property
-    def levels(self) -> Counter[str]:
+    def levels(self) -> dict[str, int]:
         """How often each level is there; the most frequent way to write it stands for all."""
-        written: dict[str, Counter[str]] = {}
+        spelled: dict[str, int] = {}
         for cell, count in self.present:
             level = level_of(cell)
-            written.setdefault(level_key(level), Counter())[level] += count
-        return Counter({ways.most_common(1)[0][0]: ways.total() for ways in written.values()})
+            spelled[level] = spelled.get(level, 0) + count
+        best: dict[str, tuple[int, str]] = {}
+        total: dict[str, int] = {}
+        for level, count in spelled.items():
+            key = level_key(level)
+            total[key] = total.get(key, 0) + count
+            if key not in best or count > best[key][0]:
+                best[key] = count, level
+        return {best[key][1]: count for key, count in total.items()}
+
+    @cached_property
+    def has_one_value(self) -> bool:
+        """Whether all cells that are there have one level."""
+        first = level_key(level_of(self.present[0][0]))
+        return all(level_key(level_of(cell)) == first for cell, _ in self.present)
 
     def share(self, is_one: Callable[[Plain], bool]) -> float:
         """The share of cells that are there for which this is true."""
         return sum(count for cell, count in self.present if is_one(cell)) / max(self.n_present, 1)
+
+    def are(self, is_one: Callable[[Plain], bool], enough: float = ENOUGH) -> bool:
+        """Whether this is true for enough of the cells that are there."""
+        others, most = 0, self.n_present - enough * self.n_present
+        for cell, count in self.present:
+            others += 0 if is_one(cell) else count
+            if others > most:
+                return False
+        return self.n_present > 0
 
     def values(self, read: Callable[[Plain], float | None]) -> Floats:
         """The number in each row; NaN where there is none."""
@@ -272,21 +294,21 @@ def _decided(look: Look, said: Overrules, hint: bool, unscaled: bool) -> Found:
         return _category(look, "category; you said so")
     if look.name in said.number:
         return _number(look, hint, unscaled, "number; you said so")
-    if look.share(lambda cell: as_vector(cell) is not None) >= ENOUGH:
+    if look.are(_is_vector):
         return _list_column(look, unscaled)
     if unscaled:
-        if look.share(_is_flag) == 1:
+        if look.are(_is_flag, 1.0):
             return _flag(look)
-        if look.share(_is_number) >= ENOUGH:
+        if look.are(_is_number):
             return _number(look, hint, unscaled, "number as it is")
         return None, look.decided(LEFT_OUT, "no number; this policy takes shares between 0 and 1")
-    if len(look.levels) == 1:
+    if look.has_one_value:
         return _one_value(look)
-    if look.share(_is_flag) == 1 and len({as_flag(cell) for cell, _ in look.present}) == 2:
+    if look.are(_is_flag, 1.0) and len({as_flag(cell) for cell, _ in look.present}) == 2:
         return _flag(look)
-    if look.share(_is_date) >= ENOUGH:
+    if look.are(_is_date):
         return _date(look)
-    if look.share(_is_number) >= ENOUGH:
+    if look.are(_is_number):
         return _number(look, hint, unscaled, "number")
     return _text(look)
 
@@ -301,6 +323,10 @@ def _is_number(cell: Plain) -> bool:
 
 def _is_date(cell: Plain) -> bool:
     return as_days(cell) is not None or as_days(cell, month_first=True) is not None
+
+
+def _is_vector(cell: Plain) -> bool:
+    return as_vector(cell) is not None
 
 
 def _one_value(look: Look) -> Found:
@@ -525,7 +551,7 @@ def _embeddings(looks: Sequence[Look], said: Overrules, hint: bool) -> dict[str,
     found: dict[str, Found] = {}
     for prefix, parts_of in by_prefix.items():
         if _prefix(prefix) in asked:
-            wrong = [look for look in parts_of if look.share(_is_number) < ENOUGH]
+            wrong = [look for look in parts_of if not look.are(_is_number)]
             if wrong:
                 raise InvalidInput(
                     f"{asked[_prefix(prefix)]!r} has the column {wrong[0].name!r}, which is no number, "
@@ -538,7 +564,7 @@ def _embeddings(looks: Sequence[Look], said: Overrules, hint: bool) -> dict[str,
         found |= _block(prefix, parts_of, hint)
     lists = {_prefix(look.name): look for look in looks}
     for key, prefix in asked.items():
-        if key not in lists or lists[key].share(lambda cell: as_vector(cell) is not None) < ENOUGH:
+        if key not in lists or not lists[key].are(_is_vector):
             names = sorted(by_prefix) or [look.name for look in looks]
             raise InvalidInput(
                 f"no columns are called {prefix}0, {prefix}1, ..., and no column {prefix!r} has lists of "
@@ -560,7 +586,7 @@ def _looks_like_one(prefix: str, looks: Sequence[Look]) -> bool:
         named = numbers == list(range(1, len(looks) + 1))
     else:
         named = bool(words) and words[-1].casefold() in EMBEDDINGS and len(looks) > 1
-    return named and all(look.n_present and look.share(_is_number) >= ENOUGH for look in looks)
+    return named and all(look.are(_is_number) for look in looks)
 
 
 def _block(prefix: str, looks: Sequence[Look], hint: bool) -> dict[str, Found]:
