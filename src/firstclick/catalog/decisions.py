@@ -69,6 +69,8 @@ LEFT_OUT = "left out"
 IDENTIFIERS = frozenset(
     ("id", "ids", "ean", "sku", "gtin", "isbn", "asin", "upc", "code", "uuid", "guid", "key")
 )
+# What columns of row numbers are called, those of pandas' index among them.
+ROW_NUMBERS = frozenset(("unnamed", "index", "row", "column", "nr", "no", "number"))
 # Columns of one embedding are numbered: these words before the number say so.
 EMBEDDINGS = frozenset(
     ("vec", "vector", "emb", "embed", "embedding", "dim", "latent", "factor", "svd", "pca", "feature", "feat")
@@ -412,17 +414,19 @@ def _identifies(name: str, values: Floats, n_rows: int) -> str:
     """Why these numbers say who an item is and not what it is like; empty if they do not."""
     if len(values) < n_rows or n_rows < 3 or (values % 1).any() or len(np.unique(values)) < n_rows:
         return ""
-    words = _WORDS.findall(name)
-    if words and words[-1].casefold() in IDENTIFIERS:
+    if identifier_name(name):
         return "identifier; a whole number that differs in every row"
-    steps = np.diff(values)
-    if (
-        (steps == 1).all()
-        and values[0] in (0, 1)
-        and (not words or name.casefold().startswith(("unnamed", "index", "row", "__index")))
-    ):
+    words = _WORDS.findall(name)
+    in_order = values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+    if in_order and (not words or words[0].casefold() in ROW_NUMBERS):
         return "row numbers; they say nothing of an item"
     return ""
+
+
+def identifier_name(name: str) -> bool:
+    """Whether a column is called as those of ids are: its last word is id, ean, sku, ..."""
+    words = _WORDS.findall(name)
+    return bool(words) and words[-1].casefold() in IDENTIFIERS
 
 
 def _scale_of(values: Floats) -> str:
@@ -494,14 +498,23 @@ def _date(look: Look) -> Found:
 
 
 def _text(look: Look) -> Found:
-    levels = look.levels
-    if look.share(lambda cell: type(cell) is str and len(cell) > LONGEST_LEVEL) > 0.5:
-        return None, look.decided(
-            LEFT_OUT, f"long text; most cells have more than {LONGEST_LEVEL} characters"
-        )
-    if len(levels) >= NEARLY_ALL * look.n_present or max(levels.values()) < FEWEST_OF_A_LEVEL:
+    if look.share(_is_long) > 0.5:
+        return None, look.decided(LEFT_OUT, f"long text; more than {LONGEST_LEVEL} characters in most cells")
+    if is_nearly_unique(look):
         return None, look.decided(LEFT_OUT, "differs in nearly every row" + _mixed(look, "; "))
     return _category(look, "category")
+
+
+def _is_long(cell: Plain) -> bool:
+    return type(cell) is str and len(cell) > LONGEST_LEVEL
+
+
+def is_nearly_unique(look: Look) -> bool:
+    """Whether it is a text that differs in nearly every row, such as a title; no number and no date."""
+    if look.are(_is_number) or look.are(_is_date) or look.are(_is_vector) or look.share(_is_long) > 0.5:
+        return False
+    levels = look.levels
+    return len(levels) >= NEARLY_ALL * look.n_present or max(levels.values()) < FEWEST_OF_A_LEVEL
 
 
 def _mixed(look: Look, before: str) -> str:
