@@ -51,9 +51,19 @@ def described(encoder: Encoder, file: CatalogFile | None = None) -> list[Describ
             continue
         if one.block:
             blocks[one.block] = len(rows)
-        problems = one.problems if not one.block else tuple(f"{one.name}: {problem}" for problem in one.problems)
+        problems = (
+            one.problems if not one.block else tuple(f"{one.name}: {problem}" for problem in one.problems)
+        )
         rows.append(
-            Described(one.block or one.name, one.kind, one.n_columns, one.n_missing, one.examples, one.reason, problems)
+            Described(
+                one.block or one.name,
+                one.kind,
+                one.n_columns,
+                one.n_missing,
+                one.examples,
+                one.reason,
+                problems,
+            )
         )
     return rows
 
@@ -104,7 +114,9 @@ def short_description(encoder: Encoder, file: CatalogFile | None = None, path: s
 def problems(rows: Sequence[Described]) -> list[str]:
     """What is wrong with cells, a sentence for each kind of problem of a column."""
     return [
-        problem if row.n_columns > 1 else f"{row.column}: {problem}" for row in rows for problem in row.problems
+        problem if row.n_columns > 1 else f"{row.column}: {problem}"
+        for row in rows
+        for problem in row.problems
     ]
 
 
