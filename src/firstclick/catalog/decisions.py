@@ -250,7 +250,8 @@ def _named(option: str, name: str, names: Collection[str]) -> str:
     if len(same) == 1:
         return same[0]
     raise InvalidInput(
-        f"no column is called {quoted(name)}{did_you_mean(str(name), names) or _some(names)}", option
+        f"names {quoted(name)}, and no column is called so{did_you_mean(str(name), names) or _some(names)}",
+        option,
     )
 
 
@@ -335,7 +336,7 @@ def _one_value(look: Look) -> Found:
     if look.n_missing < COMMON * len(look.cells):
         return None, look.decided(LEFT_OUT, f"constant; always {quoted(look.examples[0], 30)}")
     column = FlagColumn(look.name, True, 0.0, False)
-    reason = f"given or not; the one value is {quoted(look.examples[0], 30)}"
+    reason = f"1 if given; it is always {quoted(look.examples[0], 30)} then"
     return replace(column, fill=0.0), look.decided("yes/no", reason, n_columns=1)
 
 
@@ -343,7 +344,7 @@ def _flag(look: Look) -> Found:
     values = look.values(lambda cell: float(as_flag(cell) or 0))
     indicator = _is_common(look.n_missing, look)
     column = FlagColumn(look.name, False, float(np.nanmean(values)), indicator)
-    return column, look.decided("yes/no", f"{column.fill:.0%} yes", n_columns=1 + indicator)
+    return column, look.decided("yes/no", f"{_percent(column.fill)} yes", n_columns=1 + indicator)
 
 
 def _is_common(n_missing: int, look: Look) -> bool:
@@ -369,8 +370,8 @@ def _number(look: Look, hint: bool, unscaled: bool, reason: str) -> Found:
     there = values[usable]
     if not len(there):
         raise InvalidInput(
-            f"column {look.name!r} was to be a number, but no cell is one, "
-            f"{quoted(look.examples[0], 30)} for instance; leave it out of `number`",
+            f"names {look.name!r}, but none of its cells is a number, {quoted(look.examples[0], 30)} for "
+            "instance; leave it out",
             "number",
         )
     indicator = _is_common(n_missing, look)
@@ -391,15 +392,19 @@ def _number(look: Look, hint: bool, unscaled: bool, reason: str) -> Found:
         )
     column = NumberColumn(look.name, scale, centre, spread, FURTHEST, 0.0, indicator, comma)
     column = replace(column, fill=_mean_of(column, look.cells, usable))
-    words = (
-        [reason]
-        + ([f"{scale} scale"] if scale else [])
-        + (["decimal comma"] if comma and _has_comma(look) else [])
-    )
-    told = f"{', '.join(words)}; from {there.min():.6g} to {there.max():.6g}, median {np.median(there):.6g}"
-    return column, look.decided(
+    words = [f"{scale} scale"] if scale else []
+    words += ["decimal comma"] if comma and _has_comma(look) else []
+    words += ["you said so"] if "you said" in reason else []
+    told = f"{_number_shown(there.min())} to {_number_shown(there.max())}, median {_number_shown(np.median(there))}"
+    told += f"; {', '.join(words)}" if words else ""
+    decision = look.decided(
         "number", told, missing=n_missing, n_columns=1 + indicator, problems=tuple(problems)
     )
+    return column, decision
+
+
+def _number_shown(number: float) -> str:
+    return f"{number:,.0f}" if 1000 <= abs(number) < 1e12 else f"{number:.4g}"
 
 
 def _has_comma(look: Look) -> bool:
@@ -521,7 +526,7 @@ def _mixed(look: Look, before: str) -> str:
     """What to say of a text column that is mostly numbers."""
     share = look.share(_is_number)
     return (
-        f"{before}{share:.0%} of its cells are numbers: `number` takes the others as missing"
+        f"{before}{_percent(share)} of its cells are numbers: `number` takes the others as missing"
         if share >= 0.5
         else ""
     )
@@ -545,10 +550,10 @@ def _category(look: Look, reason: str) -> Found:
     n_levels = len(look.levels)
     told = f"{n_levels:,} levels" if n_levels > 1 else "1 level"
     if n_levels > len(kept):
-        told += f", {n_levels - len(kept):,} share {OTHER!r} ({rest / look.n_present:.0%} of items)"
+        told += f", {n_levels - len(kept):,} in {OTHER!r} ({_percent(rest / look.n_present)} of items)"
     joined = len({level_of(cell) for cell, _ in look.present}) - n_levels
     problems = [f"{joined:,} spellings differ in case or blanks alone, and count as one"] if joined else []
-    if mixed := _mixed(look, ""):
+    if "you said" not in reason and (mixed := _mixed(look, "")):
         problems.append(mixed)
     prefix = f"{told}; you said so" if "you said" in reason else told
     return column, look.decided("category", prefix, n_columns=len(column.names), problems=tuple(problems))
@@ -567,7 +572,7 @@ def _embeddings(looks: Sequence[Look], said: Overrules, hint: bool) -> dict[str,
             wrong = [look for look in parts_of if not look.are(_is_number)]
             if wrong:
                 raise InvalidInput(
-                    f"{asked[_prefix(prefix)]!r} has the column {wrong[0].name!r}, which is no number, "
+                    f"names {asked[_prefix(prefix)]!r}, but its column {wrong[0].name!r} is no number, "
                     f"{quoted((wrong[0].examples or ('',))[0], 30)} for instance; `ignore` it",
                     "embedding",
                 )
@@ -580,8 +585,8 @@ def _embeddings(looks: Sequence[Look], said: Overrules, hint: bool) -> dict[str,
         if key not in lists or not lists[key].are(_is_vector):
             names = sorted(by_prefix) or [look.name for look in looks]
             raise InvalidInput(
-                f"no columns are called {prefix}0, {prefix}1, ..., and no column {prefix!r} has lists of "
-                f"numbers{did_you_mean(prefix, names)}",
+                f"names {prefix!r}, but there are no columns {prefix}0, {prefix}1, ..., and no column of lists of "
+                f"numbers is called so{did_you_mean(prefix, names)}",
                 "embedding",
             )
     return found
@@ -697,3 +702,7 @@ def _check_width(found: Mapping[str, Found]) -> None:
             f"the catalog becomes {total:,} features, and {MOST_FEATURES:,} is the most; the widest columns "
             f"are {listed}: `ignore` some"
         )
+
+
+def _percent(share: float) -> str:
+    return "less than 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"

@@ -241,7 +241,7 @@ def _id_column(file: str, columns: Mapping[str, Sequence[Any]], id: str | None) 
         ]
         if len(same) != 1:
             hint = did_you_mean(id, columns) or f" (columns: {_listed(columns)})"
-            raise InvalidInput(f"no column of {file} is called {quoted(id)}{hint}", "id")
+            raise InvalidInput(f"names {quoted(id)}, and no column of {file} is called so{hint}", "id")
         return same[0], "you said so"
     for name in columns:
         if name.casefold() == "id":

@@ -19,7 +19,7 @@ catalog_app = command_group("See what becomes of a catalog file.")
 
 # Wide enough for a table, and narrow enough for a page of documentation.
 WIDEST = 100
-COLUMN, EXAMPLES = 22, 26
+COLUMN, EXAMPLES = 22, 20
 
 Ignore = Annotated[
     list[str] | None, Option("--ignore", metavar="COLUMN", help="Leave it out; again for more.")
@@ -78,24 +78,15 @@ def describe(
     rows = described(encoder, file)
     n_columns = sum(row.n_columns for row in rows)
     out = page()
-    out.print(
-        Text(
-            f"{file.name}: {len(file.ids):,} items, {n_columns:,} columns -> {encoder.n_features:,} features",
-            "bold",
-        )
-    )
+    counts = ((len(file.ids), "items"), (n_columns, "columns"), (encoder.n_features, "features"))
+    items, columns, features = (f"{count:,} {word[: -1 if count == 1 else None]}" for count, word in counts)
+    out.print(Text(f"{file.name}: {items}, {columns} -> {features}", "bold"))
     out.print(_table(rows, len(file.ids)), width=min(out.width, WIDEST))
     for note in file.notes:
         out.print(Text(f"note: {note}"))
-    options = [
-        part
-        for option, values in (
-            ("--id", [id] if id else []), ("--ignore", ignore), ("--category", category), ("--number", number),
-            ("--embedding", embedding), ("--encoding", [encoding] if encoding else []),
-        )
-        for value in values or ()
-        for part in (option, shlex.quote(value))
-    ]  # fmt: skip
+    said = {"--ignore": ignore, "--category": category, "--number": number, "--embedding": embedding}
+    said |= {"--id": [id] if id else None, "--encoding": [encoding] if encoding else None}
+    options = [f"{option} {shlex.quote(value)}" for option, values in said.items() for value in values or ()]
     talk.print(
         " ".join(["serve it: firstclick serve --catalog", shlex.quote(str(catalog)), *options, "--k 6"])
     )
@@ -110,7 +101,7 @@ def _table(rows: list[Described], n_items: int) -> Table:
     table.add_column("examples", max_width=EXAMPLES, overflow="ellipsis", no_wrap=True)
     table.add_column("what to know", overflow="fold", ratio=1)
     for row in rows:
-        know = Text(_sentence(row.reason))
+        know = Text(row.reason)
         for problem in row.problems:
             know.append("\n" if know else "")
             know.append(f"! {problem}", "yellow")
@@ -128,7 +119,3 @@ def _missing(row: Described, n_items: int) -> str:
         return ""
     share = 100 * row.n_missing / cells
     return "< 1 %" if share < 1 else f"{share:.0f} %"
-
-
-def _sentence(reason: str) -> str:
-    return reason
