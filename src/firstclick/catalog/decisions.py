@@ -69,6 +69,8 @@ LEFT_OUT = "left out"
 IDENTIFIERS = frozenset(
     ("id", "ids", "ean", "sku", "gtin", "isbn", "asin", "upc", "code", "uuid", "guid", "key")
 )
+# What columns of row numbers are called, those of pandas' index among them.
+ROW_NUMBERS = frozenset(("unnamed", "index", "row", "column", "nr", "no", "number"))
 # Columns of one embedding are numbered: these words before the number say so.
 EMBEDDINGS = frozenset(
     ("vec", "vector", "emb", "embed", "embedding", "dim", "latent", "factor", "svd", "pca", "feature", "feat")
@@ -118,17 +120,39 @@ class Look:
         return [(cell, count) for cell, count, missing in pairs if not missing]
 
     @cached_property
-    def levels(self) -> Counter[str]:
+    def levels(self) -> dict[str, int]:
         """How often each level is there; the most frequent way to write it stands for all."""
-        written: dict[str, Counter[str]] = {}
+        spelled: dict[str, int] = {}
         for cell, count in self.present:
             level = level_of(cell)
-            written.setdefault(level_key(level), Counter())[level] += count
-        return Counter({ways.most_common(1)[0][0]: ways.total() for ways in written.values()})
+            spelled[level] = spelled.get(level, 0) + count
+        best: dict[str, tuple[int, str]] = {}
+        total: dict[str, int] = {}
+        for level, count in spelled.items():
+            key = level_key(level)
+            total[key] = total.get(key, 0) + count
+            if key not in best or count > best[key][0]:
+                best[key] = count, level
+        return {best[key][1]: count for key, count in total.items()}
+
+    @cached_property
+    def has_one_value(self) -> bool:
+        """Whether all cells that are there have one level."""
+        first = level_key(level_of(self.present[0][0]))
+        return all(level_key(level_of(cell)) == first for cell, _ in self.present)
 
     def share(self, is_one: Callable[[Plain], bool]) -> float:
         """The share of cells that are there for which this is true."""
         return sum(count for cell, count in self.present if is_one(cell)) / max(self.n_present, 1)
+
+    def are(self, is_one: Callable[[Plain], bool], enough: float = ENOUGH) -> bool:
+        """Whether this is true for enough of the cells that are there."""
+        others, most = 0, self.n_present - enough * self.n_present
+        for cell, count in self.present:
+            others += 0 if is_one(cell) else count
+            if others > most:
+                return False
+        return self.n_present > 0
 
     def values(self, read: Callable[[Plain], float | None]) -> Floats:
         """The number in each row; NaN where there is none."""
@@ -226,7 +250,8 @@ def _named(option: str, name: str, names: Collection[str]) -> str:
     if len(same) == 1:
         return same[0]
     raise InvalidInput(
-        f"no column is called {quoted(name)}{did_you_mean(str(name), names) or _some(names)}", option
+        f"names {quoted(name)}, and no column is called so{did_you_mean(str(name), names) or _some(names)}",
+        option,
     )
 
 
@@ -272,21 +297,21 @@ def _decided(look: Look, said: Overrules, hint: bool, unscaled: bool) -> Found:
         return _category(look, "category; you said so")
     if look.name in said.number:
         return _number(look, hint, unscaled, "number; you said so")
-    if look.share(lambda cell: as_vector(cell) is not None) >= ENOUGH:
+    if look.are(_is_vector):
         return _list_column(look, unscaled)
     if unscaled:
-        if look.share(_is_flag) == 1:
+        if look.are(_is_flag, 1.0):
             return _flag(look)
-        if look.share(_is_number) >= ENOUGH:
+        if look.are(_is_number):
             return _number(look, hint, unscaled, "number as it is")
         return None, look.decided(LEFT_OUT, "no number; this policy takes shares between 0 and 1")
-    if len(look.levels) == 1:
+    if look.has_one_value:
         return _one_value(look)
-    if look.share(_is_flag) == 1 and len({as_flag(cell) for cell, _ in look.present}) == 2:
+    if look.are(_is_flag, 1.0) and len({as_flag(cell) for cell, _ in look.present}) == 2:
         return _flag(look)
-    if look.share(_is_date) >= ENOUGH:
+    if look.are(_is_date):
         return _date(look)
-    if look.share(_is_number) >= ENOUGH:
+    if look.are(_is_number):
         return _number(look, hint, unscaled, "number")
     return _text(look)
 
@@ -303,11 +328,15 @@ def _is_date(cell: Plain) -> bool:
     return as_days(cell) is not None or as_days(cell, month_first=True) is not None
 
 
+def _is_vector(cell: Plain) -> bool:
+    return as_vector(cell) is not None
+
+
 def _one_value(look: Look) -> Found:
     if look.n_missing < COMMON * len(look.cells):
         return None, look.decided(LEFT_OUT, f"constant; always {quoted(look.examples[0], 30)}")
     column = FlagColumn(look.name, True, 0.0, False)
-    reason = f"given or not; the one value is {quoted(look.examples[0], 30)}"
+    reason = f"1 if given; it is always {quoted(look.examples[0], 30)} then"
     return replace(column, fill=0.0), look.decided("yes/no", reason, n_columns=1)
 
 
@@ -315,7 +344,7 @@ def _flag(look: Look) -> Found:
     values = look.values(lambda cell: float(as_flag(cell) or 0))
     indicator = _is_common(look.n_missing, look)
     column = FlagColumn(look.name, False, float(np.nanmean(values)), indicator)
-    return column, look.decided("yes/no", f"{column.fill:.0%} yes", n_columns=1 + indicator)
+    return column, look.decided("yes/no", f"{_percent(column.fill)} yes", n_columns=1 + indicator)
 
 
 def _is_common(n_missing: int, look: Look) -> bool:
@@ -341,8 +370,8 @@ def _number(look: Look, hint: bool, unscaled: bool, reason: str) -> Found:
     there = values[usable]
     if not len(there):
         raise InvalidInput(
-            f"column {look.name!r} was to be a number, but no cell is one, "
-            f"{quoted(look.examples[0], 30)} for instance; leave it out of `number`",
+            f"names {look.name!r}, but none of its cells is a number, {quoted(look.examples[0], 30)} for "
+            "instance; leave it out",
             "number",
         )
     indicator = _is_common(n_missing, look)
@@ -363,15 +392,19 @@ def _number(look: Look, hint: bool, unscaled: bool, reason: str) -> Found:
         )
     column = NumberColumn(look.name, scale, centre, spread, FURTHEST, 0.0, indicator, comma)
     column = replace(column, fill=_mean_of(column, look.cells, usable))
-    words = (
-        [reason]
-        + ([f"{scale} scale"] if scale else [])
-        + (["decimal comma"] if comma and _has_comma(look) else [])
-    )
-    told = f"{', '.join(words)}; from {there.min():.6g} to {there.max():.6g}, median {np.median(there):.6g}"
-    return column, look.decided(
+    words = [f"{scale} scale"] if scale else []
+    words += ["decimal comma"] if comma and _has_comma(look) else []
+    words += ["you said so"] if "you said" in reason else []
+    told = f"{_number_shown(there.min())} to {_number_shown(there.max())}, median {_number_shown(np.median(there))}"
+    told += f"; {', '.join(words)}" if words else ""
+    decision = look.decided(
         "number", told, missing=n_missing, n_columns=1 + indicator, problems=tuple(problems)
     )
+    return column, decision
+
+
+def _number_shown(number: float) -> str:
+    return f"{number:,.0f}" if 1000 <= abs(number) < 1e12 else f"{number:.4g}"
 
 
 def _has_comma(look: Look) -> bool:
@@ -386,17 +419,19 @@ def _identifies(name: str, values: Floats, n_rows: int) -> str:
     """Why these numbers say who an item is and not what it is like; empty if they do not."""
     if len(values) < n_rows or n_rows < 3 or (values % 1).any() or len(np.unique(values)) < n_rows:
         return ""
-    words = _WORDS.findall(name)
-    if words and words[-1].casefold() in IDENTIFIERS:
+    if identifier_name(name):
         return "identifier; a whole number that differs in every row"
-    steps = np.diff(values)
-    if (
-        (steps == 1).all()
-        and values[0] in (0, 1)
-        and (not words or name.casefold().startswith(("unnamed", "index", "row", "__index")))
-    ):
+    words = _WORDS.findall(name)
+    in_order = values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+    if in_order and (not words or words[0].casefold() in ROW_NUMBERS):
         return "row numbers; they say nothing of an item"
     return ""
+
+
+def identifier_name(name: str) -> bool:
+    """Whether a column is called as those of ids are: its last word is id, ean, sku, ..."""
+    words = _WORDS.findall(name)
+    return bool(words) and words[-1].casefold() in IDENTIFIERS
 
 
 def _scale_of(values: Floats) -> str:
@@ -468,21 +503,30 @@ def _date(look: Look) -> Found:
 
 
 def _text(look: Look) -> Found:
-    levels = look.levels
-    if look.share(lambda cell: type(cell) is str and len(cell) > LONGEST_LEVEL) > 0.5:
-        return None, look.decided(
-            LEFT_OUT, f"long text; most cells have more than {LONGEST_LEVEL} characters"
-        )
-    if len(levels) >= NEARLY_ALL * look.n_present or max(levels.values()) < FEWEST_OF_A_LEVEL:
+    if look.share(_is_long) > 0.5:
+        return None, look.decided(LEFT_OUT, f"long text; more than {LONGEST_LEVEL} characters in most cells")
+    if is_nearly_unique(look):
         return None, look.decided(LEFT_OUT, "differs in nearly every row" + _mixed(look, "; "))
     return _category(look, "category")
+
+
+def _is_long(cell: Plain) -> bool:
+    return type(cell) is str and len(cell) > LONGEST_LEVEL
+
+
+def is_nearly_unique(look: Look) -> bool:
+    """Whether it is a text that differs in nearly every row, such as a title; no number and no date."""
+    if look.are(_is_number) or look.are(_is_date) or look.are(_is_vector) or look.share(_is_long) > 0.5:
+        return False
+    levels = look.levels
+    return len(levels) >= NEARLY_ALL * look.n_present or max(levels.values()) < FEWEST_OF_A_LEVEL
 
 
 def _mixed(look: Look, before: str) -> str:
     """What to say of a text column that is mostly numbers."""
     share = look.share(_is_number)
     return (
-        f"{before}{share:.0%} of its cells are numbers: `number` takes the others as missing"
+        f"{before}{_percent(share)} of its cells are numbers: `number` takes the others as missing"
         if share >= 0.5
         else ""
     )
@@ -506,10 +550,10 @@ def _category(look: Look, reason: str) -> Found:
     n_levels = len(look.levels)
     told = f"{n_levels:,} levels" if n_levels > 1 else "1 level"
     if n_levels > len(kept):
-        told += f", {n_levels - len(kept):,} share {OTHER!r} ({rest / look.n_present:.0%} of items)"
+        told += f", {n_levels - len(kept):,} in {OTHER!r} ({_percent(rest / look.n_present)} of items)"
     joined = len({level_of(cell) for cell, _ in look.present}) - n_levels
     problems = [f"{joined:,} spellings differ in case or blanks alone, and count as one"] if joined else []
-    if mixed := _mixed(look, ""):
+    if "you said" not in reason and (mixed := _mixed(look, "")):
         problems.append(mixed)
     prefix = f"{told}; you said so" if "you said" in reason else told
     return column, look.decided("category", prefix, n_columns=len(column.names), problems=tuple(problems))
@@ -525,10 +569,10 @@ def _embeddings(looks: Sequence[Look], said: Overrules, hint: bool) -> dict[str,
     found: dict[str, Found] = {}
     for prefix, parts_of in by_prefix.items():
         if _prefix(prefix) in asked:
-            wrong = [look for look in parts_of if look.share(_is_number) < ENOUGH]
+            wrong = [look for look in parts_of if not look.are(_is_number)]
             if wrong:
                 raise InvalidInput(
-                    f"{asked[_prefix(prefix)]!r} has the column {wrong[0].name!r}, which is no number, "
+                    f"names {asked[_prefix(prefix)]!r}, but its column {wrong[0].name!r} is no number, "
                     f"{quoted((wrong[0].examples or ('',))[0], 30)} for instance; `ignore` it",
                     "embedding",
                 )
@@ -538,11 +582,11 @@ def _embeddings(looks: Sequence[Look], said: Overrules, hint: bool) -> dict[str,
         found |= _block(prefix, parts_of, hint)
     lists = {_prefix(look.name): look for look in looks}
     for key, prefix in asked.items():
-        if key not in lists or lists[key].share(lambda cell: as_vector(cell) is not None) < ENOUGH:
+        if key not in lists or not lists[key].are(_is_vector):
             names = sorted(by_prefix) or [look.name for look in looks]
             raise InvalidInput(
-                f"no columns are called {prefix}0, {prefix}1, ..., and no column {prefix!r} has lists of "
-                f"numbers{did_you_mean(prefix, names)}",
+                f"names {prefix!r}, but there are no columns {prefix}0, {prefix}1, ..., and no column of lists of "
+                f"numbers is called so{did_you_mean(prefix, names)}",
                 "embedding",
             )
     return found
@@ -560,7 +604,7 @@ def _looks_like_one(prefix: str, looks: Sequence[Look]) -> bool:
         named = numbers == list(range(1, len(looks) + 1))
     else:
         named = bool(words) and words[-1].casefold() in EMBEDDINGS and len(looks) > 1
-    return named and all(look.n_present and look.share(_is_number) >= ENOUGH for look in looks)
+    return named and all(look.are(_is_number) for look in looks)
 
 
 def _block(prefix: str, looks: Sequence[Look], hint: bool) -> dict[str, Found]:
@@ -658,3 +702,7 @@ def _check_width(found: Mapping[str, Found]) -> None:
             f"the catalog becomes {total:,} features, and {MOST_FEATURES:,} is the most; the widest columns "
             f"are {listed}: `ignore` some"
         )
+
+
+def _percent(share: float) -> str:
+    return "less than 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"

@@ -1,68 +1,376 @@
-"""Items from a CSV or Parquet file, and back: a column `id`, if wanted `name` and `group`, then features."""
+"""Catalogs as people have them: a file or a frame with ids, perhaps names and groups, and other columns."""
 
 import csv
 import io
 import os
-from array import array
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from firstclick.catalog.features import LARGEST_FEATURE
+from firstclick.catalog.cells import Plain, as_flag, as_number, is_missing, level_of, plain
+from firstclick.catalog.decisions import Decision, Look, Overrules, identifier_name, is_nearly_unique
+from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
-from firstclick.errors import InvalidInput, UnknownName
+from firstclick.errors import InvalidInput
 from firstclick.extras import needed_by
-from firstclick.files.delimited import WrongEncoding, read_lines, read_rows
-from firstclick.files.reading import PARQUET, as_path, reading
+from firstclick.files.progress import Progress, silent
+from firstclick.files.reading import PARQUET, as_path
+from firstclick.files.table import read_table
 from firstclick.files.writing import write_whole
+from firstclick.parameters import did_you_mean
+from firstclick.validation.quoting import quoted
 
-Floats = NDArray[np.float64]
-
-SEPARATORS = ",;\t"
-# What pandas calls the column of its own row names in a Parquet file.
-PANDAS_INDEX = "__index_level_"
+RESERVED = ("id", "name", "group", "available")
+# Where no column is called id: what others call it. The first that is there, complete and unique is taken.
+IDS = (
+    "item_id", "itemid", "item", "product_id", "productid", "article_id", "article", "article_number", "sku",
+    "asin", "isbn", "ean", "gtin", "upc", "key", "uuid", "code",
+)  # fmt: skip
+NAMES = ("title", "item_name", "product_name", "product_title", "label", "product", "item", "article")
 COLUMNS_SHOWN = 12
+LINES_SHOWN = 5
+_ADDRESS = re.compile(r"\w+://|www\.|/|data:", re.IGNORECASE)
 
 
-class CatalogFile(NamedTuple):
-    """The items of a file, with features as they are written, and the names of the feature columns."""
+@dataclass(frozen=True)
+class CatalogFile:
+    """What a file or a frame holds: ids, names, groups, what is available, and all other columns, raw.
 
-    items: list[Item]
-    feature_names: tuple[str, ...]
+    `available` has None where nothing is said. `chosen` says which columns became ids, names, groups and
+    availability, `notes` what its owner should know, `where` in which line a row is.
+    """
 
-
-class _Cells(NamedTuple):
-    """A file's content, whatever its format; `where` says where a row is, for people."""
-
-    ids: list[Any]  # those of Parquet may be anything until they are checked
+    name: str
+    ids: list[ItemId]
     names: list[str]
     groups: list[str]
-    feature_names: list[str]
-    features: Floats
+    available: list[bool | None]
+    columns: dict[str, list[Plain]]
     where: Callable[[int], str]
+    chosen: tuple[Decision, ...]
+    notes: tuple[str, ...]
+    overrules: Overrules
+
+    def encoder(self, *, unscaled: bool = False) -> Encoder:
+        """The encoder that is fitted to this catalog, as its reader was told to decide."""
+        said = self.overrules
+        return Encoder.fitted(
+            self.columns, ignore=said.ignore, category=said.category, number=said.number,
+            embedding=said.embedding, unscaled=unscaled, where=self.line,
+        )  # fmt: skip
+
+    def line(self, row: int) -> str:
+        """Where a row is, without the name of the file."""
+        return self.where(row).removeprefix(f"{self.name} ")
+
+    @cached_property
+    def _as_numbers(self) -> tuple[tuple[str, ...], list[Item]]:
+        encoder = self.encoder(unscaled=True)
+        rows: Any = [None] * len(self.ids)
+        if encoder.columns:
+            rows = encoder.encode(encoder.values_of(self.columns, len(self.ids)))[0]
+        return encoder.names, list(map(Item, self.ids, self.names, self.groups, rows))
+
+    @property
+    def items(self) -> list[Item]:
+        """The items with all columns of numbers as they are written: for a service without an encoder."""
+        return self._as_numbers[1]
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features of `items`."""
+        return self._as_numbers[0]
 
 
-def read_catalog(path: str | os.PathLike[str]) -> CatalogFile:
-    """The items of a CSV or Parquet file; what is wrong with it is InvalidInput with its line.
+def read_catalog(
+    path: str | os.PathLike[str],
+    *,
+    id: str | None = None,
+    ignore: Sequence[str] = (),
+    category: Sequence[str] = (),
+    number: Sequence[str] = (),
+    embedding: Sequence[str] = (),
+    encoding: str | None = None,
+    strict: bool = True,
+    progress: Progress = silent,
+) -> CatalogFile:
+    """The catalog in a CSV, TSV, Parquet or JSON lines file; what is wrong with it is InvalidInput.
 
-    Column `id` is needed, `name` and `group` may be there, and all others are features. Text has a header
-    line, comma, semicolon or tab between columns, and is UTF-8; its ids are texts (007 stays 007), those of
-    Parquet may be whole numbers.
+    Columns `id`, `name`, `group` and `available` mean what they say, in any case. Where there is no `id`, a
+    column such as sku is taken if it is complete and unique; `id` names another. Text files are UTF-8 unless
+    `encoding` says otherwise; their ids are texts (007 stays 007), those of Parquet may be whole numbers.
+    Rows of another width than the first are refused, or with `strict=False` left out and noted.
     """
     path = as_path(path)
-    cells = _from_parquet(path) if path.suffix in PARQUET else _from_text(path)
-    if not cells.ids:
+    table = read_table(path, encoding=encoding, strict=strict, progress=progress)
+    if not len(table.columns) or not len(table.columns[0]):
         raise InvalidInput(f"{path.name} has columns but no items; add a row for each item")
-    _check_ids(cells)
-    _check_sizes(cells)
-    rows = cells.features if cells.feature_names else [None] * len(cells.ids)
-    items = list(map(Item, cells.ids, cells.names, cells.groups, rows))
-    return CatalogFile(items, tuple(cells.feature_names))
+    cells = [column.tolist() for column in table.columns]
+    overrules = Overrules(ignore, category, number, embedding)  # type: ignore[arg-type]
+    notes = [f"{path.name}: left out {skipped}" for skipped in table.skipped]
+    return _catalog(path.name, table.names, cells, table.where, id, overrules, notes)
+
+
+def catalog_from_frame(
+    frame: Any,
+    *,
+    id: str | None = None,
+    ignore: Sequence[str] = (),
+    category: Sequence[str] = (),
+    number: Sequence[str] = (),
+    embedding: Sequence[str] = (),
+) -> CatalogFile:
+    """The catalog in a frame of pandas or polars, or in a dict of columns; as `read_catalog` reads files.
+
+    An index of pandas that has a name is a column.
+
+    >>> drinks = catalog_from_frame({"id": ["e1", "t1"], "strong": ["yes", "no"]})
+    >>> drinks.ids, drinks.encoder().names
+    (['e1', 't1'], ('strong',))
+    """
+    names, cells = _columns_of(frame)
+    if not cells or not len(cells[0]):
+        raise InvalidInput("the frame has no items; add a row for each item", "frame")
+    overrules = Overrules(ignore, category, number, embedding)  # type: ignore[arg-type]
+    return _catalog("the frame", names, cells, lambda row: f"the frame row {row} (from 0)", id, overrules, [])
+
+
+def _columns_of(frame: Any) -> tuple[list[str], list[list[Any]]]:
+    if isinstance(frame, Mapping):
+        cells = [list(column) for column in frame.values()]
+        if len({len(column) for column in cells}) > 1:
+            raise InvalidInput("must have columns of one length", "frame")
+        return [str(name).strip() for name in frame], cells
+    if hasattr(frame, "iloc"):
+        if any(name is not None and name not in frame.columns for name in frame.index.names):
+            frame = frame.reset_index()
+        columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+        return [str(name).strip() for name in frame.columns], [
+            [
+                None if gone else cell
+                for cell, gone in zip(column.tolist(), column.isna().tolist(), strict=True)
+            ]
+            for column in columns
+        ]
+    if hasattr(frame, "get_columns"):
+        return [name.strip() for name in frame.columns], [column.to_list() for column in frame.get_columns()]
+    raise InvalidInput(
+        f"must be a frame of pandas or polars, or a dict of columns, got {quoted(frame)}", "frame"
+    )
+
+
+def _catalog(
+    file: str, names: list[str], cells: list[list[Any]], where: Callable[[int], str], id: str | None,
+    overrules: Overrules, notes: list[str],
+) -> CatalogFile:  # fmt: skip
+    names = [name or f"column {place + 1}" for place, name in enumerate(names)]
+    _check_names(file, names)
+    said = overrules.resolved(names)
+    columns = dict(zip(names, cells, strict=True))
+    n_items = len(cells[0])
+    chosen: list[Decision] = []
+    overruled = {*said.ignore, *said.category, *said.number}
+
+    def line(row: int) -> str:
+        return where(row).removeprefix(f"{file} ")
+
+    def take(word: str, name: str, reason: str) -> list[Plain]:
+        look = Look(name, [plain(cell) for cell in columns.pop(name)], line)
+        chosen.append(look.decided(word, reason))
+        return look.cells
+
+    id_column, why = _id_column(file, columns, id)
+    if id_column in overruled:
+        raise InvalidInput(f"{id_column!r} is the column of ids; name another by `id`, or leave it out here")
+    ids = [cell.strip() if isinstance(cell, str) else cell for cell in columns[id_column]]
+    ids = _checked_ids(file, ids, line)
+    take("id", id_column, why)
+    if id_column.casefold() != "id" and id is None:
+        notes.append(f"ids are taken from column {id_column!r}, because none is called id")
+    notes += _alike(ids, line)
+    reserved = {
+        name.casefold(): name for name in columns if name.casefold() in RESERVED and name not in overruled
+    }
+    texts: dict[str, list[str]] = {word: [""] * n_items for word in ("name", "group")}
+    for word, column in texts.items():
+        if word in reserved:
+            column[:] = ["" if cell is None else level_of(cell) for cell in take(word, reserved[word], "")]
+    if "name" not in reserved and (name := _name_column(columns, overruled, line)):
+        taken = take("name", name, "the text that differs in nearly every row")
+        texts["name"][:] = ["" if cell is None else level_of(cell) for cell in taken]
+        notes.append(f"names are taken from column {name!r}, because none is called name")
+    available: list[bool | None] = [None] * n_items
+    if "available" in reserved:
+        available = _checked_available(file, take("available", reserved["available"], ""), line)
+    plain_columns = {name: [plain(cell) for cell in column] for name, column in columns.items()}
+    return CatalogFile(
+        file,
+        ids,
+        texts["name"],
+        texts["group"],
+        available,
+        plain_columns,
+        where,
+        tuple(chosen),
+        tuple(notes),
+        said,
+    )
+
+
+def _check_names(file: str, names: Sequence[str]) -> None:
+    seen: dict[str, str] = {}
+    for name in names:
+        # Words with a meaning of their own mean the same in any case.
+        key = name.casefold() if name.casefold() in RESERVED else name
+        if key in seen:
+            raise InvalidInput(f"{file}: two columns are called {name!r}; rename or leave out one of them")
+        seen[key] = name
+
+
+def _id_column(file: str, columns: Mapping[str, Sequence[Any]], id: str | None) -> tuple[str, str]:
+    """The column of ids, and why it is that one."""
+    if id is not None:
+        same = [name for name in columns if name == id] or [
+            name for name in columns if name.casefold() == id.strip().casefold()
+        ]
+        if len(same) != 1:
+            hint = did_you_mean(id, columns) or f" (columns: {_listed(columns)})"
+            raise InvalidInput(f"names {quoted(id)}, and no column of {file} is called so{hint}", "id")
+        return same[0], "you said so"
+    for name in columns:
+        if name.casefold() == "id":
+            return name, ""
+    known = {re.sub(r"\W+", "_", name).casefold(): name for name in reversed(list(columns))}
+    others = [name for name in columns if identifier_name(name)]
+    for name in [*(known[word] for word in IDS if word in known), *others]:
+        cells = [cell.strip() if isinstance(cell, str) else cell for cell in columns[name]]
+        fit = all(type(cell) in (str, int) and cell != "" for cell in cells)
+        if fit and len(set(cells)) == len(cells):
+            return name, "none is called id, and it differs in every row"
+    raise InvalidInput(
+        f"{file} has no column 'id', and no other that is surely one of ids; say `id=COLUMN` "
+        f"(columns: {_listed(columns)})"
+    )
+
+
+def _listed(names: Mapping[str, Any]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:COLUMNS_SHOWN]) + (", ..." if len(listed) > COLUMNS_SHOWN else "")
+
+
+def _checked_ids(file: str, ids: list[Any], line: Callable[[int], str]) -> list[ItemId]:
+    """The ids; all that are empty, no ids at all, or there twice, are refused in one sentence."""
+    if len(set(map(str, ids))) == len(ids) and all(type(item) is str and item for item in ids):
+        return ids
+    empty, wrong = [], []
+    rows: dict[ItemId, list[int]] = {}
+    for row, item in enumerate(ids):
+        if item is None or item == "" or item != item:
+            empty.append(row)
+        elif type(item) not in (str, int):
+            wrong.append(row)
+        else:
+            rows.setdefault(item, []).append(row)
+    twice = {item: places for item, places in rows.items() if len(places) > 1}
+    problems = []
+    if empty:
+        problems.append(f"{_count(empty, 'id is', 'ids are')} empty ({_lines(empty, line)})")
+    if wrong:
+        problems.append(
+            f"{_count(wrong, 'id is', 'ids are')} neither text nor a whole number, "
+            f"{quoted(ids[wrong[0]], 30)} for instance ({_lines(wrong, line)})"
+        )
+    if twice:
+        listed = [
+            f"{quoted(item, 40)} in {_lines(places, line)}"
+            for item, places in list(twice.items())[:LINES_SHOWN]
+        ]
+        more = "; ..." if len(twice) > LINES_SHOWN else ""
+        problems.append(
+            f"{_count(twice, 'id is', 'ids are')} there more than once ({'; '.join(listed)}{more})"
+        )
+    if problems:
+        raise InvalidInput(f"{file}: {', and '.join(problems)}; every item needs an id of its own")
+    return ids
+
+
+def _count(things: Any, one: str, many: str) -> str:
+    return f"1 {one}" if len(things) == 1 else f"{len(things):,} {many}"
+
+
+def _lines(rows: Sequence[int], line: Callable[[int], str]) -> str:
+    """The places of the first rows; `line 2, 5, 7, ...` where they are lines."""
+    places = [line(row) for row in rows[:LINES_SHOWN]]
+    word = places[0].partition(" ")[0]
+    if all(place.startswith(f"{word} ") for place in places):
+        places[1:] = [place.removeprefix(f"{word} ") for place in places[1:]]
+    return ", ".join(places) + (", ..." if len(rows) > LINES_SHOWN else "")
+
+
+def _alike(ids: Sequence[ItemId], line: Callable[[int], str]) -> list[str]:
+    """A note on ids that differ in case or blanks alone; or none."""
+    keys: dict[str, int] = {}
+    pairs = []
+    for row, item in enumerate(ids):
+        key = "".join(str(item).split()).casefold()
+        if (first := keys.setdefault(key, row)) != row:
+            pairs.append((first, row))
+    if not pairs:
+        return []
+    first, row = pairs[0]
+    count = "1 id differs" if len(pairs) == 1 else f"{len(pairs):,} ids differ"
+    return [
+        f"{count} from another in case or blanks alone, {ids[row]!r} ({line(row)}) and {ids[first]!r} "
+        f"({line(first)}) for instance; they are different items"
+    ]
+
+
+def _name_column(
+    columns: Mapping[str, Sequence[Any]], overruled: set[str], line: Callable[[int], str]
+) -> str | None:
+    """The column to call items by where none is called name: a title, not an address or a number."""
+    known = {re.sub(r"\W+", "_", name).casefold(): name for name in reversed(list(columns))}
+    likely = [known[word] for word in NAMES if word in known]
+    for name in dict.fromkeys([*likely, *columns]):
+        if name in overruled or identifier_name(name):
+            continue
+        if not any(type(cell) is str for cell in columns[name][:100]):
+            continue
+        look = Look(name, [plain(cell) for cell in columns[name]], line)
+        if look.n_present and is_nearly_unique(look) and look.share(_is_address) < 0.5:
+            return name
+    return None
+
+
+def _is_address(cell: Plain) -> bool:
+    return type(cell) is str and _ADDRESS.match(cell) is not None
+
+
+def _checked_available(file: str, cells: Sequence[Plain], line: Callable[[int], str]) -> list[bool | None]:
+    """Yes, no, or how many are left."""
+    found: list[bool | None] = []
+    wrong = []
+    for row, cell in enumerate(cells):
+        flag = None if is_missing(cell) else as_flag(cell)
+        if flag is None and not is_missing(cell):
+            count = as_number(cell)
+            if count is None:
+                wrong.append(row)
+            else:
+                flag = count > 0
+        found.append(flag)
+    if wrong:
+        raise InvalidInput(
+            f"{file}: column 'available' must say yes or no, or how many are left, got "
+            f"{quoted(cells[wrong[0]], 30)} ({_lines(wrong, line)}); mend it, or rename the column"
+        )
+    return found
 
 
 def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_names: Sequence[str]) -> None:
@@ -92,139 +400,3 @@ def parquet_library(path: Path, doing: str) -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet as parquet
     return pyarrow, parquet
-
-
-def _find_columns(file: str, header: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
-    """The places of id, name and group, and those of the features."""
-    names = [name.strip() for name in header]
-    words: dict[str, int] = {}
-    features: dict[str, int] = {}
-    for place, name in enumerate(names):
-        if not name or name.startswith(PANDAS_INDEX):
-            raise InvalidInput(
-                f"{file}: column {place + 1} has no name; name it, or leave it out "
-                "(pandas writes such a column of row numbers unless told index=False)"
-            )
-        known = words if name.casefold() in ("id", "name", "group") else features
-        key = name.casefold() if known is words else name
-        if key in known:
-            raise InvalidInput(f"{file}: two columns are called {name!r}; rename or leave out one of them")
-        known[key] = place
-    if "id" not in words:
-        shown = ", ".join(names[:COLUMNS_SHOWN]) + (", ..." if len(names) > COLUMNS_SHOWN else "")
-        raise UnknownName(f"{file} has no column 'id'; call the column of item ids so (columns: {shown})")
-    return words, features
-
-
-def _from_text(path: Path) -> _Cells:
-    try:
-        with closing(read_lines(path)) as lines:
-            first = next(lines, "")
-        # The most frequent in the header; where there is none at all, the one column is that of ids.
-        rows = read_rows(path, separator=max(SEPARATORS, key=first.count))
-        words, features = _find_columns(f"{path.name} line 1", next(rows)[1])
-        numbers: list[int] = []
-        texts: dict[str, list[str]] = {"id": [], "name": [], "group": []}
-        values = array("d")
-        for number, fields in rows:
-            numbers.append(number)
-            for word, column in texts.items():
-                column.append(fields[words[word]].strip() if word in words else "")
-            written = [fields[place] for place in features.values()]
-            try:
-                values.extend(map(float, written))
-            except ValueError:
-                raise _no_number(f"{path.name} line {number}", features, written) from None
-            # Python reads 1_000 as a number; who wrote the file did not mean one.
-            if "_" in "".join(written):
-                raise _no_number(f"{path.name} line {number}", features, written)
-    except WrongEncoding as error:
-        raise InvalidInput(
-            f"{error.owner}: bytes that are not UTF-8; save the file as UTF-8 "
-            "(spreadsheets call it 'CSV UTF-8')"
-        ) from None
-    table = np.frombuffer(values, np.float64) if values else np.empty(0)
-    table = table.reshape(len(numbers), len(features))
-    ids, names, groups = texts.values()
-    return _Cells(ids, names, groups, list(features), table, lambda row: f"{path.name} line {numbers[row]}")
-
-
-def _from_parquet(path: Path) -> _Cells:
-    pyarrow, parquet = parquet_library(path, "reading")
-    try:
-        with reading(path), path.open("rb") as raw, parquet.ParquetFile(raw) as file:
-            words, places = _find_columns(path.name, file.schema_arrow.names)
-            table = file.read()
-    except pyarrow.ArrowException as error:
-        raise InvalidInput(
-            f"{path.name} is no Parquet file, or is cut short or damaged ({str(error).splitlines()[0]})"
-        ) from None
-
-    def where(row: int) -> str:
-        return f"{path.name} row {row} (from 0)"
-
-    def texts(word: str) -> list[str]:
-        cells = table.column(words[word]).to_pylist() if word in words else [""] * len(table)
-        return ["" if cell is None else str(cell).strip() for cell in cells]
-
-    features = np.empty((len(table), len(places)))
-    for j, (name, place) in enumerate(places.items()):
-        column = table.column(place)
-        kind = column.type
-        types = pyarrow.types
-        if not any(is_kind(kind) for is_kind in (types.is_integer, types.is_floating, types.is_boolean)):
-            raise InvalidInput(
-                f"{path.name}: column {name!r} must hold numbers, as every column but id, name and group "
-                f"is a feature, got {kind}; convert it or leave it out"
-            )
-        # A null becomes NaN, and is refused with all others.
-        features[:, j] = column
-    ids = [cell.strip() if isinstance(cell, str) else cell for cell in table.column(words["id"]).to_pylist()]
-    return _Cells(ids, texts("name"), texts("group"), list(places), features, where)
-
-
-def _no_number(where: str, names: Iterable[str], written: Sequence[str]) -> InvalidInput:
-    """The error for the first feature of a row that is no number."""
-    name, text = next(pair for pair in zip(names, written, strict=True) if not _is_number(pair[1]))
-    decimal_comma = text.count(",") == 1 and _is_number(text.replace(",", "."))
-    way_out = "write a point for the decimal comma" if decimal_comma else "mend it, or leave the column out"
-    return InvalidInput(
-        f"{where}: {name} must be a number, as every column but id, name and group is a feature, "
-        f"got {text!r}; {way_out}"
-    )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
-
-
-def _check_ids(cells: _Cells) -> None:
-    if len(set(cells.ids)) == len(cells.ids) and all(type(item) is str and item for item in cells.ids):
-        return
-    rows: dict[ItemId, int] = {}
-    for row, item in enumerate(cells.ids):
-        if item is None or item == "":
-            raise InvalidInput(f"{cells.where(row)}: the id is empty; every item needs one of its own")
-        if type(item) not in (str, int):
-            raise InvalidInput(f"{cells.where(row)}: an id must be text or a whole number, got {item!r}")
-        if item in rows:
-            raise InvalidInput(
-                f"{cells.where(row)}: id {item!r} is there twice, first in {cells.where(rows[item])}; "
-                "every item needs one of its own"
-            )
-        rows[item] = row
-
-
-def _check_sizes(cells: _Cells) -> None:
-    # Said this way round, NaN is wrong too.
-    wrong = ~(np.abs(cells.features) <= LARGEST_FEATURE)
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        raise InvalidInput(
-            f"{cells.where(row)}: {cells.feature_names[column]} must be a finite number, at most "
-            f"{LARGEST_FEATURE:g} in size, got {cells.features[row, column]:g}"
-        )

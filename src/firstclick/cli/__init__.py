@@ -4,6 +4,7 @@ import typer
 
 from firstclick import __version__
 from firstclick.cli.bound import bound
+from firstclick.cli.catalog import catalog_app
 from firstclick.cli.command_line import CommandLine
 from firstclick.cli.compare import compare
 from firstclick.cli.data import data_app
@@ -25,6 +26,7 @@ app.command(short_help="Every policy in every stock world: the guide.")(compare)
 app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)
 app.command(short_help="Play an experiment that a TOML file declares.")(run)
 app.command(short_help="Recommend over HTTP, and learn from the clicks.")(serve)
+app.add_typer(catalog_app, name="catalog")
 app.command(short_help="Learn item features from a log, write a catalog.")(features)
 app.command(short_help="Fold every log again and compare, bit for bit.")(audit)
 app.command(short_help="Print a model's events, or write them to a file.")(log)

@@ -1,0 +1,377 @@
+"""`read_table`: CSV, Parquet and JSON lines as columns, and what is wrong with a file in one sentence."""
+
+import csv
+import datetime
+import gzip
+import os
+import socket
+import threading
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstclick.errors import InvalidInput
+from firstclick.files import text_file
+from firstclick.files.table import read_table
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="items.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+def rows(table):
+    return list(zip(*(column.tolist() for column in table.columns), strict=True))
+
+
+def refusal(path, **options):
+    with pytest.raises(InvalidInput) as caught:
+        read_table(path, **options)
+    return str(caught.value)
+
+
+def parquet(path, query):
+    with duckdb.connect() as db:
+        db.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "::"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_texts_stay_as_they_are_written_without_blanks_around_them(write, separator, end, mark):
+    lines = [["id", " price ", "note"], ["007", "1e3", " a b "], ["7", "", "NULL"], ["x", "3.50", "true"]]
+    path = write(mark + "".join(separator.join(line) + end for line in lines))
+    for header in (True, False):
+        table = read_table(path, header=header)
+        assert table.separator == separator
+        found = [("007", "1e3", "a b"), ("7", None, "NULL"), ("x", "3.50", "true")]
+        if header:
+            assert table.names == ["id", "price", "note"]
+        else:
+            found = [("id", "price", "note"), *found]
+            assert table.names == ["0", "1", "2"]
+        assert rows(table) == found
+        assert [table.where(row) for row in (0, 2)] == [
+            f"items.csv line {row + header + 1}" for row in (0, 2)
+        ]
+        assert table.skipped == ()
+
+
+def test_semicolons_win_over_decimal_commas(write):
+    assert rows(read_table(write("1;2;3,5\n"), header=False)) == [("1", "2", "3,5")]
+    assert rows(read_table(write("a;b,c\n"), header=False)) == [("a;b", "c")]
+
+
+def test_quoted_fields_hold_separators_quotes_and_line_ends(write):
+    text = 'id,"the ""name""",x\n1,"Hello, ""World""\n\nagain",\n"",12" vinyl,y\n2,"",z\n1,2\n3,"b",c\n'
+    table = read_table(write(text))
+    assert table.names == ["id", 'the "name"', "x"]
+    assert rows(table) == [
+        ("1", 'Hello, "World"\n\nagain', None), (None, '12" vinyl', "y"), ("2", None, "z"), ("3", "b", "c"),
+    ]  # fmt: skip
+    assert [table.where(row) for row in range(4)] == [f"items.csv line {line}" for line in (2, 5, 6, 8)]
+    assert [str(one) for one in table.skipped] == ["1 without 3 fields (line 7)"]
+
+
+def test_quotes_mean_nothing_between_tabs(write):
+    table = read_table(write('id\tname\n1\t12" vinyl\n2\t"x\n3\t"y"\n'))
+    assert table.columns[1].tolist() == ['12" vinyl', '"x', '"y"']
+    assert table.where(2) == "items.csv line 4"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_odd_rows_are_skipped_and_counted_with_their_lines(write, end, quote):
+    lines = ["", "id,name", "", "1,a", "  ", "2", f"{quote}3{quote},c", "", "", "4,d,e", "5,f", "", " \t"]
+    path = write(end.join(lines) + end)
+    table = read_table(path)
+    assert rows(table) == [("1", "a"), ("3", "c"), ("5", "f")]
+    assert [table.where(row) for row in range(3)] == [f"items.csv line {line}" for line in (4, 7, 11)]
+    assert [str(one) for one in table.skipped] == [
+        "5 blank (lines 1, 3, 5, ...)",
+        "2 without 2 fields (lines 6, 10)",
+    ]
+    assert refusal(path, strict=True) == "items.csv line 1 is blank, but rows follow it"
+    path = write(end.join(lines[1:2] + lines[3:4] + lines[5:]) + end)
+    assert refusal(path, strict=True) == "items.csv line 3: expected 2 fields, got 1"
+    path = write(end.join([*lines[1:2], *lines[3:4], *lines[9:]]))
+    assert refusal(path, strict=True) == "items.csv line 3: expected 2 fields, got 3"
+    assert rows(read_table(write(end.join([lines[1], lines[3], "", "", " "])), strict=True)) == [("1", "a")]
+
+
+def test_one_column_needs_no_separator_and_its_blank_lines_are_no_rows(write):
+    table = read_table(write('id\n7\n\n  \n"8 ""x"""\n""\n9\n\n'))
+    assert table.names == ["id"]
+    assert table.separator == ""
+    assert table.columns[0].tolist() == ["7", '"8 ""x"""', '""', "9"]
+    assert [table.where(row) for row in range(4)] == [f"items.csv line {line}" for line in (2, 5, 6, 7)]
+    assert [str(one) for one in table.skipped] == ["2 blank (lines 3, 4)"]
+
+
+def test_lines_are_right_in_a_long_file_with_every_oddity(write, monkeypatch):
+    monkeypatch.setattr(text_file, "_NUMBERED", 1000)
+    monkeypatch.setattr(text_file, "_AT_ONCE", 7)
+    for quoted in (False, True):
+        lines, expected, number = ["id,name"], [], 1
+        for i in range(3000):
+            odd = i * 7919 % 11
+            number += 1
+            if odd == 0:
+                lines.append("")
+            elif odd == 1:
+                lines.append("alone")
+            elif odd == 2 and quoted:
+                lines.append(f'{i},"a\n\nb""c"')
+                expected.append((str(i), number))
+                number += 2
+            else:
+                lines.append(f"{i},x")
+                expected.append((str(i), number))
+        table = read_table(write("\n".join(lines)))
+        assert table.columns[0].tolist() == [one for one, _ in expected]
+        assert [table.where(row) for row in range(len(expected))] == [
+            f"items.csv line {line}" for _, line in expected
+        ]
+
+
+def test_rows_of_a_file_that_several_threads_read_stay_in_order(write):
+    n = 1_500_000
+    lines = [f"{i},{i % 7}" for i in range(n)]
+    lines[1_234_567] = "alone"
+    path = write("id,x\n" + "\n".join(lines) + "\n")
+    assert path.stat().st_size > 8_000_000
+    table = read_table(path)
+    expected = [*range(1_234_567), *range(1_234_568, n)]
+    assert np.array_equal(table.columns[0].astype(np.int64), expected)
+    assert table.where(1_400_000) == "items.csv line 1,400,003".replace(",", "")
+    assert table.skipped[0].lines == (1_234_569,)
+
+
+def test_two_columns_of_one_name_are_both_there(write, tmp_path):
+    table = read_table(write("id,f,f,F\n1,2,3,4\n"))
+    assert table.names == ["id", "f", "f", "F"]
+    assert rows(table) == [("1", "2", "3", "4")]
+
+
+def test_a_header_alone_is_a_table_without_rows(write, tmp_path):
+    for text in ("id,name\n", "id,name", "id,name\n\n \n"):
+        table = read_table(write(text))
+        assert (table.names, rows(table), table.skipped) == (["id", "name"], [], ())
+    path = parquet(tmp_path / "x.parquet", "SELECT 1 AS id, 'a' AS name, [1] AS l WHERE false")
+    table = read_table(path)
+    assert (table.names, [len(column) for column in table.columns]) == (["id", "name", "l"], [0, 0, 0])
+
+
+def test_a_packed_file_and_a_pipe_are_read(write, tmp_path):
+    path = write(gzip.compress(b"id,name\n\n1,a\n"), "items.csv.gz")
+    table = read_table(path)
+    assert rows(table) == [("1", "a")]
+    assert table.where(0) == "items.csv.gz line 3"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    thread = threading.Thread(target=lambda: pipe.write_bytes(b"id,name\n\n1,a\n"))
+    thread.start()
+    table = read_table(pipe)
+    thread.join()
+    assert rows(table) == [("1", "a")]
+    assert table.where(0) == "pipe line 3"
+
+
+@pytest.mark.parametrize("name", ["a*b.csv", "a[1].csv", "a?.csv", "it's.csv", "ünï.csv", "{x}.csv"])
+def test_a_file_with_an_odd_name_is_that_file_and_no_pattern(write, name):
+    write("id\nother\n", "axb.csv")
+    write("id\nother\n", "a1.csv")
+    assert rows(read_table(write("id,x\nmine,1\n", name))) == [("mine", "1")]
+
+
+def test_other_encodings_are_named_with_their_line_and_read_when_given(write):
+    path = write("id,name\n1,x\n" * 200_000 + "2,café\n3,y\n")
+    latin = write(path.read_text().encode("latin-1"))
+    assert refusal(latin) == (
+        "items.csv line 400001: bytes that are not UTF-8; if it is a text file, pass its encoding, "
+        "for example `encoding='latin-1'`"
+    )
+    table = read_table(latin, encoding="latin-1")
+    assert rows(table)[-2:] == [("2", "café"), ("3", "y")]
+    assert table.where(len(table.columns[0]) - 1) == "items.csv line 400002"
+    assert refusal(latin, encoding="ascii") == (
+        "items.csv line 400001: bytes that are not ascii; pass its encoding, for example `encoding='latin-1'`"
+    )
+    assert refusal(latin, encoding="utf-9") == "unknown encoding 'utf-9'; try 'utf-8' or 'latin-1'"
+    assert rows(read_table(write("id,x\n1,ü\n".encode("utf-16")), encoding="utf-16")) == [("1", "ü")]
+    cut = write("id,name\n1,é".encode()[:-1])
+    assert refusal(cut).startswith("items.csv line 2: bytes that are not UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", " is empty"),
+        (b" \n\n\r\n", " is empty"),
+        (b"\xef\xbb\xbf", " is empty"),
+        (b"<!DOCTYPE html>\n<p>", " line 1: a web page, not data; fetch the file itself"),
+        (b"\xef\xbb\xbf\n  <html lang='en'>", " line 2: a web page, not data; fetch the file itself"),
+        (b"id,x\n1,2\n3,\0\n", " line 3: a NUL byte; is this a text file?"),
+        (b"id,x\r1,2\r3,\0\n", " line 3: a NUL byte; is this a text file?"),
+        (b"PK\x03\x04\x14\0\0\0", " line 1: a NUL byte; is this a text file?"),
+        (b"\x89\xff\xfe\n", " line 1: bytes that are not UTF-8; *"),
+        (b'id,x\n1,2\n3,"4\n5,6\n', ' line 3: a field that is badly quoted, or longer than *'),
+        (b'id,x\n1,2\n3,"4"5\n5,6\n', ' line 3: a field that is badly quoted, or longer than *'),
+        (b'id,"x\n1,2\n', " line 1: badly quoted field (unexpected end of data)"),
+    ],
+)  # fmt: skip
+def test_what_is_no_table_is_refused_in_one_sentence(write, content, message):
+    said = refusal(write(content))
+    if message.endswith("*"):
+        assert said.startswith("items.csv" + message[:-1])
+        assert "\n" not in said
+    else:
+        assert said == "items.csv" + message
+
+
+def test_a_quote_that_never_ends_is_refused_in_a_long_file_too(write):
+    text = "id,x\n" + "1,2\n" * 10 + '3,"4\n' + "5,6\n" * 1_500_000
+    assert refusal(write(text)).startswith("items.csv line 12: a field that is badly quoted, or longer than")
+
+
+def test_a_line_without_an_end_is_refused_before_it_is_read(write, tmp_path):
+    path = tmp_path / "items.csv"
+    with path.open("wb") as file:
+        file.write(b"id,x\n1,2\n" + b"x" * 100)
+        file.truncate(3_000_000_000)  # A hole: nothing is on the disk.
+    assert refusal(path) == "items.csv line 3: a NUL byte; is this a text file?"
+    long = "id,x\n1,2\n3," + "x" * (5 * text_file.LONGEST_LINE)
+    assert refusal(write(long)) == "items.csv line 3: longer than 2,097,152 bytes; is this a text file?"
+    long = "id,x\n1,2\n3," + "x" * (text_file.LONGEST_LINE + 100) + "\n4,5\n"
+    assert refusal(write(long)).startswith("items.csv line 3: ")
+    long = "id,x\n1,2\n3," + "x" * (text_file.LONGEST_LINE - 100_000) + "\n4,5\n"
+    assert len(rows(read_table(write(long)))[1][1]) == text_file.LONGEST_LINE - 100_000
+
+
+def test_paths_that_cannot_be_read_are_refused(write, tmp_path):
+    for name in ("none.csv", "none.parquet", "none.jsonl"):
+        assert refusal(tmp_path / name) == f"{tmp_path / name}: no such file"
+    for name in ("folder", "folder.parquet", "folder.jsonl"):
+        (tmp_path / name).mkdir()
+        assert refusal(tmp_path / name) == f"{tmp_path / name} is a folder; name a file in it"
+    packed = gzip.compress(b"id,name\n" + os.urandom(5000).hex().encode())
+    for cut in (packed[:-12], packed[:100] + bytes(100) + packed[200:]):
+        assert refusal(write(cut, "x.csv.gz")) == (
+            "x.csv.gz: the packed data is cut short or damaged; fetch it again"
+        )
+    assert "x.csv.gz cannot be read: Not a gzipped file" in refusal(write("id,name\n", "x.csv.gz"))
+    assert refusal(write("id,x\n"), separator="") == (
+        "separator must be text without quotes and line ends, got ''"
+    )
+
+
+def test_parquet_gives_python_values(tmp_path):
+    path = parquet(
+        tmp_path / "x.parquet",
+        "SELECT * FROM (VALUES (1, 'a ', 0.5::DOUBLE, true, DATE '2026-01-02', "
+        "TIMESTAMP '2026-01-02 03:04:05', [1, 2], 7::UTINYINT), "
+        "(NULL, NULL, 'nan', NULL, NULL, NULL, NULL, NULL)) "
+        't("id ", name, price, "a ""b""", day, "at", list, small)',
+    )
+    table = read_table(path)
+    assert table.names == ["id", "name", "price", 'a "b"', "day", "at", "list", "small"]
+    first, second = rows(table)
+    day = datetime.date(2026, 1, 2)
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5)
+    assert first == (1, "a ", 0.5, True, day, at, [1, 2], 7)
+    assert list(map(type, first)) == [int, str, float, bool, datetime.date, datetime.datetime, list, int]
+    assert second[2] != second[2]
+    assert second[:2] + second[3:] == (None,) * 7
+    assert table.where(1) == "x.parquet row 1 (from 0)"
+    assert (table.skipped, table.separator) == ((), "")
+
+
+def test_damaged_parquet_is_refused(tmp_path, write):
+    path = parquet(tmp_path / "x.parquet", "SELECT range AS id, 'name' || range AS name FROM range(5000)")
+    whole = path.read_bytes()
+    for content in (
+        b"", whole[:-20], whole[:500], b"<!DOCTYPE html>", b"id,x\n1,2\n",
+        whole[:4] + bytes(3000) + whole[3004:],
+    ):  # fmt: skip
+        path.write_bytes(content)
+        said = refusal(path)
+        assert said.startswith("x.parquet is no Parquet file, or is cut short or damaged (")
+        assert "\n" not in said
+
+
+def test_json_lines_give_python_values(write):
+    text = '\ufeff{"id": "007", "tags": ["a"], "n": 1}\n\n{"n": 2.5, "id": null, "more": true}\n'
+    for name, content in (("x.jsonl", text.encode()), ("x.ndjson.gz", gzip.compress(text.encode()))):
+        path = write(content, name)
+        table = read_table(path)
+        assert table.names == ["id", "tags", "n", "more"]
+        assert rows(table) == [("007", ["a"], 1, None), (None, None, 2.5, True)]
+        assert table.where(1) == f"{name} line 3"
+        assert [str(one) for one in table.skipped] == ["1 blank (line 2)"]
+        assert refusal(path, strict=True) == f"{name} line 2 is blank, but rows follow it"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"id": 1}\n{"id"\n', " line 2: no JSON (Expecting ':' delimiter)"),
+        (b'{"id": 1}\n[1]\n', ' line 2: expected an object such as {"id": "tea"}, got [1]'),
+        (b'{"id": 1, "id": 2}\n', " line 1: two values are called 'id'; leave out one of them"),
+        (b'{"id": 1%b}\n' % (b"0" * 5000), " line 1: a number has too many digits to be read"),
+        (b"[" * 100_000, " line 1: no JSON (too deep)"),
+        (b"", " is empty"),
+        (b"<html>", " line 1: a web page, not data; fetch the file itself"),
+        (b'{"a": "x"}\n{"a": "\xe9"}\n',
+         " line 2: bytes that are not utf-8; if it is a text file, pass its encoding, for example "
+         "`encoding='latin-1'`"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_json_lines_is_said_with_its_line(write, content, message):
+    assert refusal(write(content, "x.jsonl")) == "x.jsonl" + message
+
+
+cell = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"), max_size=6)
+
+
+@given(st.lists(st.tuples(cell, cell), min_size=1, max_size=12), st.sampled_from([",", ";"]))
+def test_whatever_the_csv_module_writes_is_read_back(tmp_path_factory, written, separator):
+    path = tmp_path_factory.mktemp("csv") / "x.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *written])
+    table = read_table(path, separator=separator, strict=True)
+    expected = [
+        tuple(one.replace("\r\n", "\n").replace("\r", "\n").strip() or None for one in row) for row in written
+    ]
+    found = [tuple(one and one.replace("\r\n", "\n") for one in row) for row in rows(table)]
+    assert found == expected
+    line = 2
+    for row, cells in enumerate(written):
+        assert table.where(row) == f"x.csv line {line}"
+        line += 1 + sum(one.replace("\r\n", "\n").replace("\r", "\n").count("\n") for one in cells)
+
+
+def test_nothing_is_fetched_printed_or_left_behind(write, tmp_path, monkeypatch, capfd):
+    def refused(*_):
+        raise AssertionError("no network")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    monkeypatch.chdir(tmp_path)
+    path = write(gzip.compress(b"id,x\n1,2\n"), "x.csv.gz")
+    before = sorted(tmp_path.rglob("*"))
+    read_table(path)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert capfd.readouterr() == ("", "")
+    # The connection that others share does not know what was read.
+    assert duckdb.sql("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
