@@ -6,8 +6,9 @@ import pytest
 
 PUBLIC = {
     "firstclick": [
-        "Catalog", "FirstclickError", "InvalidInput", "Policy", "PolicyResult", "Ranker", "Results",
-        "Scenario", "Slate", "Stage", "UnknownName", "WorkFailed", "World", "__version__", "confidence_width",
+        "Catalog", "DuplicateFeedback", "FirstclickError", "ForgottenSlate", "InvalidInput", "Policy",
+        "PolicyResult", "Ranker", "Results", "Scenario", "Slate", "Stage", "Subset", "UnknownName",
+        "UnknownSlate", "WorkFailed", "World", "__version__", "confidence_width",
         "make_policy", "make_world", "param", "policy_classes", "regret_bound", "simulate", "world_classes",
     ],
     "firstclick.client": ["AsyncClient", "Client"],

@@ -9,8 +9,16 @@ from firstclick._version import __version__
 from firstclick.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from firstclick.catalog.catalog import Catalog
-    from firstclick.errors import FirstclickError, InvalidInput, UnknownName, WorkFailed
+    from firstclick.catalog.catalog import Catalog, Subset
+    from firstclick.errors import (
+        DuplicateFeedback,
+        FirstclickError,
+        ForgottenSlate,
+        InvalidInput,
+        UnknownName,
+        UnknownSlate,
+        WorkFailed,
+    )
     from firstclick.experiments.results import PolicyResult, Results
     from firstclick.experiments.simulate import simulate
     from firstclick.online.ranker import Ranker, Slate
@@ -21,10 +29,12 @@ if TYPE_CHECKING:
     from firstclick.worlds.base import Scenario, Stage, World
 
 _HOME = {
-    "Catalog": "catalog.catalog", "FirstclickError": "errors", "InvalidInput": "errors",
+    "Catalog": "catalog.catalog", "DuplicateFeedback": "errors", "FirstclickError": "errors",
+    "ForgottenSlate": "errors", "InvalidInput": "errors",
     "Policy": "policies.base", "PolicyResult": "experiments.results", "Ranker": "online.ranker",
     "Results": "experiments.results",
-    "Scenario": "worlds.base", "Slate": "online.ranker", "Stage": "worlds.base", "UnknownName": "errors",
+    "Scenario": "worlds.base", "Slate": "online.ranker", "Stage": "worlds.base",
+    "Subset": "catalog.catalog", "UnknownName": "errors", "UnknownSlate": "errors",
     "WorkFailed": "errors", "World": "worlds.base", "confidence_width": "theory", "make_policy": "registry",
     "make_world": "registry", "param": "parameters", "policy_classes": "registry", "regret_bound": "theory",
     "simulate": "experiments.simulate", "world_classes": "registry",
@@ -32,7 +42,9 @@ _HOME = {
 
 __all__ = [
     "Catalog",
+    "DuplicateFeedback",
     "FirstclickError",
+    "ForgottenSlate",
     "InvalidInput",
     "Policy",
     "PolicyResult",
@@ -41,7 +53,9 @@ __all__ = [
     "Scenario",
     "Slate",
     "Stage",
+    "Subset",
     "UnknownName",
+    "UnknownSlate",
     "WorkFailed",
     "World",
     "__version__",

@@ -30,6 +30,18 @@ class InvalidInput(FirstclickError, ValueError):
     """A value given by the caller breaks a rule."""
 
 
+class DuplicateFeedback(InvalidInput):
+    """The slate was learned already. Nothing was learned twice, and nothing is lost."""
+
+
+class ForgottenSlate(InvalidInput):
+    """The slate waited too long: more than `max_pending` others were shown, and its click is lost."""
+
+
+class UnknownSlate(InvalidInput):
+    """The slate is not of this ranker, or was shown by a later one than the file it was loaded from."""
+
+
 class UnknownName(FirstclickError, LookupError):
     """No policy, world or column has this name."""
 

@@ -125,6 +125,8 @@ def test_everything_that_a_client_can_do(kind: str, tmp_path: Path) -> None:
         assert shown.items[1] == "espresso"
         assert shown.items[0] in ("tea", 7)
         assert len(shown.scores) == 2
+        assert shown.skipped_pins == ()
+        assert shop.recommend(pinned={0: "tea"}, exclude=["tea"]).skipped_pins == ("tea",)
         assert shop.feedback(shown, click=1) == Receipt("accepted", 2)
         assert shop.feedback(shown.token, np.int64(1)) == Receipt("duplicate", 2)
         with pytest.raises(Conflict, match="other feedback for this slate came before, as event 2"):

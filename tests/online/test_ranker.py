@@ -3,16 +3,26 @@
 import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
+from awkward import short_id
 from firstclick import Catalog, Ranker, Slate, make_policy, policy_classes
 from firstclick.catalog.feature_scale import FeatureScale
-from firstclick.errors import InvalidInput, UnknownName, WorkFailed
+from firstclick.errors import (
+    DuplicateFeedback,
+    ForgottenSlate,
+    InvalidInput,
+    UnknownName,
+    UnknownSlate,
+    WorkFailed,
+)
 from firstclick.files.arrays import read_arrays, write_arrays
+from firstclick.online import slate_record
 from firstclick.online.file import FORMAT
 from firstclick.policies.cascade_ucb1 import CascadeUCB1
 from firstclick.streams import stream, stream_key
@@ -211,11 +221,191 @@ def test_only_so_many_slates_wait_and_the_oldest_is_forgotten():
     ranker = new_ranker("random", max_pending=2)
     oldest, middle, latest = (ranker.recommend() for _ in range(3))
     assert refusal(ranker.learn, oldest, click=0) == (
-        f"slate {oldest.id!r} is not waiting for feedback: it was learned already, or was forgotten (the "
-        "last 2 are kept)"
+        f"slate {oldest.id!r} is not waiting for feedback: it was forgotten (the last 2 are kept); to keep "
+        "more, set `max_pending`"
     )
     ranker.learn(latest, click=0)
     ranker.learn(middle, click=None)
+
+
+# What became of a slate
+
+
+def fates(ranker, slates):
+    """The class of the error for each slate; None where it is learned."""
+    found = []
+    for slate in slates:
+        try:
+            ranker.learn(slate.id, click=None)
+            found.append(None)
+        except InvalidInput as error:
+            found.append(type(error))
+    return found
+
+
+def test_duplicate_forgotten_and_unknown_slates_are_three_errors():
+    ranker = new_ranker("random", max_pending=3)
+    learned, forgotten, other_forgotten = (ranker.recommend() for _ in range(3))
+    ranker.learn(learned, click=1)
+    waiting = [ranker.recommend() for _ in range(3)]
+    ranker.learn(waiting[1], click=0)
+    waiting.append(ranker.recommend())
+    stranger = new_ranker("random", seed=77).recommend()
+    nonsense = [Slate(text, ()) for text in ("", "x", "-", "0" * 16 + "-1", "x" * 16 + "-r-1", "1-2-3-4")]
+    kinds = fates(ranker, [learned, forgotten, other_forgotten, *waiting, stranger, *nonsense])
+    assert kinds == [
+        DuplicateFeedback, ForgottenSlate, ForgottenSlate, None, DuplicateFeedback, None, None,
+        *[UnknownSlate] * 7,
+    ]  # fmt: skip
+    assert fates(ranker, waiting) == [DuplicateFeedback] * 4
+
+
+@pytest.mark.parametrize("way", ["save", "copy", "deepcopy", "pickle", "merge", "merge and save", "twice"])
+def test_what_became_of_a_slate_is_known_after(way, tmp_path):
+    draw = stream(4, way)
+    ranker = new_ranker("random", max_pending=4)
+    expected = {}
+    shown = []
+
+    def some_slates(ranker):
+        for _ in range(40):
+            shown.append(ranker.recommend())
+            if draw.random() < 0.6 and ranker.pending:
+                chosen = str(draw.choice(list(ranker.pending)))
+                ranker.learn(chosen, click=None)
+                expected[chosen] = DuplicateFeedback
+
+    some_slates(ranker)
+    for _ in range(2 if way == "twice" else 1):
+        if "merge" in way:
+            ranker = new_ranker("random", seed=6).merge(ranker)
+        if "save" in way or way == "twice":
+            ranker.save(tmp_path / "r.npz")
+            after = ranker.recommend()
+            ranker = Ranker.load(tmp_path / "r.npz")
+            assert fates(ranker, [after]) == [UnknownSlate]
+        if "copy" in way:
+            other = getattr(copy, way)(ranker)
+            assert fates(other, [new_ranker("random").recommend()]) == [UnknownSlate]
+            ranker = other
+        if way == "pickle":
+            ranker = pickle.loads(pickle.dumps(ranker))
+        # Those of before are forgotten and learned by the new one too.
+        ranker.max_pending = 4
+        some_slates(ranker)
+    waiting = set(ranker.pending)
+    told = dict(zip([slate.id for slate in shown], fates(ranker, shown), strict=True))
+    for slate in shown:
+        wanted = None if slate.id in waiting else expected.get(slate.id, ForgottenSlate)
+        assert told[slate.id] == wanted
+    assert {None, DuplicateFeedback, ForgottenSlate} == set(told.values())
+
+
+def test_a_file_without_records_tells_what_it_can(tmp_path):
+    """Files of versions before this one."""
+
+    def strip(page, arrays):
+        del page["records"], arrays["forgotten"]
+
+    ranker = new_ranker("random", max_pending=3)
+    learned = ranker.recommend()
+    ranker.learn(learned, click=1)
+    ranker.save(tmp_path / "r.npz")
+    rewrite(tmp_path / "r.npz", strip)
+    assert fates(Ranker.load(tmp_path / "r.npz"), [learned]) == [DuplicateFeedback], (
+        "nothing is forgotten yet"
+    )
+    lost, kept, later, last = (ranker.recommend() for _ in range(4))
+    ranker.learn(later, click=None)
+    ranker.save(tmp_path / "r.npz")
+    rewrite(tmp_path / "r.npz", strip)
+    loaded = Ranker.load(tmp_path / "r.npz")
+    assert "too old to know which" in refusal(loaded.learn, learned.id, click=0, error=ForgottenSlate)
+    assert fates(loaded, [lost, later, kept, last]) == [ForgottenSlate, DuplicateFeedback, None, None]
+
+
+def test_the_record_of_slates_takes_little_room(monkeypatch):
+    monkeypatch.setattr(slate_record, "MOST_RECORDED", 800)
+    ranker = new_ranker("random", max_pending=1)
+    slates = [ranker.recommend() for _ in range(3000)]
+    (record,) = ranker._records.values()
+    assert len(record.forgotten) <= 100
+    assert fates(ranker, slates[-390:]) == [*[ForgottenSlate] * 389, None]
+    assert "too old to know which" in refusal(ranker.learn, slates[0], click=0, error=ForgottenSlate)
+    # A number far away, as of a ranker that has counted to it, takes no room either.
+    record.forget(2**61)
+    assert len(record.forgotten) <= 100
+    assert record.fate("", 5) is slate_record.Fate.NEVER_SHOWN
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda page, arrays: page["records"][0].__setitem__(2, -1),
+        lambda page, arrays: page["records"][0].__setitem__(3, 1000),
+        lambda page, arrays: page["records"][0].__setitem__(3, 0),
+        lambda page, arrays: page["records"].append(page["records"][0]),
+        lambda page, arrays: page["records"].append([9, {"a": -1}, 0, 0]),
+        lambda page, arrays: arrays.update(forgotten=np.zeros(1)),
+        lambda page, arrays: arrays.pop("forgotten"),
+    ],
+)
+def test_a_damaged_record_of_slates_is_refused(change, tmp_path):
+    ranker = new_ranker("random", max_pending=1)
+    for _ in range(9):
+        ranker.recommend()
+    ranker.save(tmp_path / "r.npz")
+    rewrite(tmp_path / "r.npz", change)
+    assert "r.npz" in refusal(Ranker.load, tmp_path / "r.npz")
+
+
+# Estimates
+
+
+@pytest.mark.parametrize(
+    ("items", "part"),
+    [
+        ("p3", "items must be a list of ids, got the text 'p3'; say ['p3']"),
+        (b"p3", "items must be a list of ids, got bytes, b'p3'; decode them to texts"),
+        (bytearray(b"p3"), "items must be a list of ids, got bytes"),
+        (memoryview(b"p3"), "items must be a list of ids, got bytes"),
+        (None, "items must be a list of ids, got None"),
+        (30, "items must be a list of ids, got 30"),
+        (2.5, "items must be a list of ids, got 2.5"),
+        (np.array(30), "items must be a list of ids, got array(30)"),
+        (object, "items must be a list of ids, got <class 'object'>"),
+        ([30.0], "an item id must be a text or a whole number, got 30.0"),
+        (np.array([30.0, 9.0]), "an item id must be a text or a whole number, got 30.0"),
+        (FEATURES, "an item id must be a text or a whole number, got array("),
+        (FEATURES.tolist(), "an item id must be a text or a whole number, got ["),
+        (np.array([[30, 9]]), "an item id must be a text or a whole number, got array([30,  9])"),
+        ([["p3"]], "an item id must be a text or a whole number, got ['p3']"),
+        ([("p3", 1)], "an item id must be a text or a whole number, got ('p3', 1)"),
+        ([True], "an item id must be a text or a whole number, got True"),
+        ([None], "an item id must be a text or a whole number, got None"),
+        ([float("nan")], "an item id must be a text or a whole number, got nan"),
+        ([2**200], "an item id that is a whole number must be at most 2^128 - 1 in size"),
+        (np.array([1], "m8[s]"), "an item id must be a text or a whole number, got np.timedelta64(1,'s')"),
+        (np.ma.array([30, 9], mask=[0, 1]), "an item id must be a text or a whole number, got masked"),
+        ([Slate("a", ("p3",))], "an item id must be a text or a whole number, got Slate("),
+        (Catalog(["a"]), "items must be a list of ids, got Catalog(1 items, no features)"),
+    ],
+    ids=short_id,
+)
+def test_estimates_of_what_are_no_ids_get_a_sentence(items, part):
+    assert part in refusal(new_ranker().estimates, items)
+
+
+def test_estimates_take_ids_in_any_form():
+    ranker = teach(new_ranker(), 20)
+    means, deviations = ranker.estimates(["p3", 30])
+    for same in (("p3", 30), iter(["p3", 30]), Slate("a", ("p3", 30)), ranker.catalog.subset(["p3", 30])):
+        again = ranker.estimates(same)
+        assert (again[0].tolist(), again[1].tolist()) == (means.tolist(), deviations.tolist())
+    assert ranker.estimates(np.array([30, 9]))[0][0] == means[1]
+    assert [len(part) for part in ranker.estimates([])] == [0, 0]
+    assert refusal(ranker.estimates, [40], error=UnknownName) == "no item 40 in the catalog"
+    assert refusal(ranker.estimates, ["30"], error=UnknownName).endswith("but there is 30")
 
 
 def test_a_slate_of_another_ranker_is_refused_even_if_both_have_one_seed():
@@ -596,9 +786,7 @@ def test_a_slate_of_a_parent_is_learned_once_after_a_merge():
     slate = one.recommend()
     merged = one.merge(two)
     merged.learn(slate.id, click=0)
-    assert "of a ranker that this one was merged from, it was learned already" in refusal(
-        merged.learn, slate.id, click=0
-    )
+    assert "it was learned already" in refusal(merged.learn, slate.id, click=0, error=DuplicateFeedback)
 
 
 def test_a_new_ranker_of_the_same_seed_and_a_copy_give_other_ids():
@@ -648,11 +836,12 @@ def saved(tmp_path):
 
 
 PAGE_KEYS = [
-    "policy", "numbers", "k", "scale", "seed", "key", "origins", "runs", "warm_starts", "max_pending",
-    "requests", "items", "has_features", "groups", "cold", "pending",
+    "policy", "numbers", "k", "scale", "seed", "key", "origins", "runs", "records", "warm_starts",
+    "max_pending", "requests", "items", "has_features", "groups", "cold", "pending",
 ]  # fmt: skip
 ARRAY_NAMES = [
     "features",
+    "forgotten",
     "hidden",
     "pending.contexts",
     "pending.features",
@@ -751,10 +940,10 @@ def test_a_file_of_the_first_format_is_still_read(saved):
         arrays["features"] = FeatureScale.from_json(page.pop("scale")).apply(arrays["features"])
         page["pending"] = [entry[:2] for entry in page["pending"]]
         del page["policy"]["version"]
-        for part in ("groups", "cold", "key", "origins", "runs", "warm_starts"):
+        for part in ("groups", "cold", "key", "origins", "runs", "records", "warm_starts"):
             del page[part]
-        for part in ("contexts", "features"):
-            del arrays[f"pending.{part}"]
+        for part in ("pending.contexts", "pending.features", "forgotten"):
+            del arrays[part]
 
     newer = Ranker.load(saved)
     rewrite(saved, as_it_was)

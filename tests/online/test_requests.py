@@ -1,5 +1,6 @@
 """What a request may bring (context, features, caps), and what a page may tell (clicks, examined)."""
 
+import copy
 from datetime import timedelta
 
 import numpy as np
@@ -257,7 +258,7 @@ def test_pinned_items_stand_where_they_were_asked_for_and_are_learned(policy):
         ({"k": 2.0}, "k must be a whole number, got 2.0"),
         ({"pinned": {4: ITEMS[0]}}, "pinned: a position must be at most 3, got 4"),
         ({"k": 2, "pinned": {2: ITEMS[0]}}, "pinned: a position must be at most 1, got 2"),
-        ({"pinned": {0: "x"}}, "pinned: item 'x' is not in the catalog, or withdrawn"),
+        ({"pinned": {0: "x"}}, "pinned: item 'x' is not in the catalog; add it first, or leave it out"),
         ({"pinned": {0: ITEMS[0], 1: ITEMS[0]}}, "pinned: item 'item 0' has two positions; give it one"),
         ({"pinned": ["item 0"]}, "pinned must say the item for each position, as in {0: 'tea'}"),
     ],
@@ -267,6 +268,113 @@ def test_pinned_items_and_a_k_that_cannot_be_are_refused(asked, sentence):
     before = bytes_of(ranker)
     assert refusal(ranker.recommend, **asked).startswith(sentence)
     assert bytes_of(ranker) == before
+
+
+@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ucb1"])
+def test_a_pin_that_is_excluded_or_withdrawn_is_skipped_and_the_policy_fills_its_place(policy):
+    ranker, plain = taught(new_ranker(policy)), taught(new_ranker(policy))
+    for one in (ranker, plain):
+        one.withdraw_items([ITEMS[3]])
+    for pinned, exclude, skipped in (
+        ({0: ITEMS[7], 2: ITEMS[5]}, [ITEMS[7]], (ITEMS[7],)),
+        ({0: ITEMS[3], 2: ITEMS[5]}, [], (ITEMS[3],)),
+        ({2: ITEMS[5], 1: ITEMS[3], 0: ITEMS[7]}, [ITEMS[7], "never heard of"], (ITEMS[7], ITEMS[3])),
+        ({0: ITEMS[7], 2: ITEMS[5]}, ranker.catalog.subset([ITEMS[7]]), (ITEMS[7],)),
+    ):
+        slate = ranker.recommend(pinned=pinned, exclude=exclude)
+        same = plain.recommend(pinned={2: ITEMS[5]}, exclude=list(exclude))
+        assert slate.items == same.items
+        assert (len(slate), slate.items[2]) == (K, ITEMS[5])
+        assert not set(skipped) & set(slate.items)
+        assert (slate.skipped_pins, same.skipped_pins) == (skipped, ())
+        ranker.learn(slate, click=0)
+        plain.learn(same, click=0)
+    assert bytes_of(ranker)[0] == bytes_of(plain)[0]
+    everything = ranker.recommend(pinned={position: ITEMS[position] for position in range(K)}, exclude=ITEMS)
+    assert (everything.items, everything.skipped_pins) == ((), tuple(ITEMS[:K]))
+    # A pin outside the candidates stays.
+    slate = ranker.recommend(candidates=ITEMS[:2], pinned={0: ITEMS[9]})
+    assert (slate.items[0], set(slate.items[1:]), slate.skipped_pins) == (ITEMS[9], set(ITEMS[:2]), ())
+    # An item that is back is shown again.
+    ranker.catalog.show_again([ITEMS[3]])
+    slate = ranker.recommend(pinned={1: ITEMS[3]})
+    assert (slate.items[1], slate.skipped_pins) == (ITEMS[3], ())
+
+
+def test_a_skipped_pin_does_not_use_up_the_cap_of_its_group():
+    ranker = new_ranker(groups=GROUPS)
+    coffees = [item for item, group in zip(ITEMS, GROUPS, strict=True) if group == "coffee"]
+    for asked in ({"exclude": coffees[:1]}, {}):
+        slate = ranker.recommend(candidates=coffees, at_most={"coffee": 1}, pinned={0: coffees[0]}, **asked)
+        assert len(slate) == 1
+        assert (slate.items[0] == coffees[0]) == (slate.skipped_pins == ())
+
+
+# A set of candidates that is used again
+
+
+@pytest.mark.parametrize("policy", policies(["cascade-mixed", "cascade-lin-ts", "cascade-ucb1", "random"]))
+def test_a_subset_gives_the_slates_that_its_ids_give_while_items_come_and_go(policy):
+    by_subset, by_ids = new_ranker(policy), new_ranker(policy)
+    ids = [ITEMS[row] for row in (7, 2, 2, 5, 0, 9, 11, 7)]
+    subset, other = by_subset.catalog.subset(ids), by_subset.catalog.subset(ITEMS[1:3])
+    assert (len(subset), list(subset), repr(subset)) == (6, list(dict.fromkeys(ids)), "Subset(6 items)")
+    own = stream(4, "own").random((6, N_FEATURES))
+    takes = by_subset.policy.takes_features
+    for step in range(40):
+        for ranker in (by_subset, by_ids):
+            if step == 10:
+                ranker.withdraw_items([ITEMS[2], ITEMS[7], ITEMS[3]])
+            if step == 15:
+                ranker.add_items([ITEMS[2], "new"], [[0.3] * 3, [0.4] * 3])  # in another row
+            if step == 20:
+                ranker.catalog.show_again([ITEMS[7]])
+            if step == 25:  # As a rollback does.
+                ranker.catalog.show_as(np.zeros(N_ITEMS, np.uint8))
+            if step == 30:  # Its older row stood for it.
+                ranker.withdraw_items([ITEMS[2]])
+            if step == 35:
+                ranker.withdraw_items([ITEMS[row] for row in (7, 5, 0, 9, 11)])
+        features = {"features": own} if takes and step % 3 == 2 else {}
+        slate = by_subset.recommend(candidates=subset, exclude=other if step % 2 else (), **features)
+        same = by_ids.recommend(
+            candidates=subset.items if features else ids, exclude=other.items if step % 2 else (), **features
+        )
+        assert slate.items == same.items, step
+        assert set(slate.items) <= set(ids)
+        for ranker, one in ((by_subset, slate), (by_ids, same)):
+            ranker.learn(one, click=0 if len(one) and step % 2 else None)
+    assert bytes_of(by_subset)[0] == bytes_of(by_ids)[0]
+    assert slate.items == ()
+    empty = by_subset.catalog.subset([])
+    assert by_subset.recommend(candidates=empty).items == ()
+    assert len(by_subset.recommend(exclude=empty)) == K
+
+
+def test_a_subset_is_of_one_catalog_and_of_items_that_it_has(tmp_path):
+    ranker = new_ranker()
+    subset = ranker.catalog.subset(ITEMS[:5])
+    sentence = "candidates is a subset of another catalog; make one with `subset` of the catalog that is used"
+    ranker.save(tmp_path / "r.npz")
+    for other in (new_ranker(), Ranker.load(tmp_path / "r.npz"), ranker.merge(new_ranker(seed=2))):
+        before = bytes_of(other)
+        assert refusal(other.recommend, candidates=subset).startswith(sentence)
+        assert refusal(other.recommend, exclude=subset).startswith(sentence.replace("candidates", "exclude"))
+        assert bytes_of(other) == before
+        assert set(other.recommend(candidates=subset.items).items) <= set(subset)
+    assert refusal(ranker.catalog.subset, ["x"], error=UnknownName) == "no item 'x' in the catalog"
+    assert "got the text 'item 1'" in refusal(ranker.catalog.subset, "item 1")
+    rows = FEATURES[:4]
+    assert "one row for each of the 5 items, got 4" in refusal(
+        ranker.recommend, candidates=subset, features=rows
+    )
+    # Two rankers may share a catalog, and a copy of both goes together.
+    twin = Ranker(ranker.catalog, k=K, seed=9)
+    assert set(twin.recommend(candidates=subset).items) <= set(subset)
+    copied, its_subset = copy.deepcopy((ranker, subset))
+    copied.withdraw_items(ITEMS[:4])
+    assert copied.recommend(candidates=its_subset).items == (ITEMS[4],)
+    assert len(ranker.recommend(candidates=subset)) == K
 
 
 # Caps
@@ -295,7 +403,7 @@ def test_caps_give_what_picking_one_by_one_from_the_whole_ranking_gives(policy, 
         ranker.state.hits[:] = draw.integers(0, 2, N_ITEMS)
         ranker.state.time[:] = 9
     ranker.withdraw_items([ITEMS[int(draw.integers(N_ITEMS))]])
-    request, free, _ = read_request(ranker._engine, candidates=asked, exclude=excluded)
+    request, free, _, _ = read_request(ranker._engine, candidates=asked, exclude=excluded)
     ranking = []
     if free:
         ((ranking, _),) = ranker._engine.recommend_many(

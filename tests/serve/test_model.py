@@ -180,6 +180,20 @@ def test_pinned_items_stand_where_they_were_asked_for() -> None:
     assert model.recommend(0, candidates=["i1"], pinned={2: "i9"}).items == ["i1", "i9"]
 
 
+def test_a_pin_that_is_excluded_or_withdrawn_is_skipped_and_named() -> None:
+    log = Log().eventful()
+    model = log.model
+    slate = model.recommend(3, pinned={0: "i9", 1: "i1"}, exclude=["i9"])
+    assert (slate.items[1], slate.skipped_pins, len(slate.items)) == ("i1", ("i9",), K)
+    assert slate.items == model.recommend(3, pinned={1: "i1"}, exclude=["i9"]).items
+    log.withdraw("i9")
+    again = model.recommend(3, pinned={0: "i9", 1: "i1"})
+    assert (again.items, again.skipped_pins) == (slate.items, ("i9",))
+    assert len(again.scores) == K
+    hot = model.catalog.subset(["i1", "i9", "i0"])
+    assert set(model.recommend(3, candidates=hot).items) == {"i1", "i0"}
+
+
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [

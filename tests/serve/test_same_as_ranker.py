@@ -36,6 +36,8 @@ def requests(policy: str, step: int, *, features: bool = True) -> dict[str, Any]
         asked |= {"pinned": {1: "i6"}, "k": 2}
     if step % 5 == 3:
         asked |= {"at_most": {"odd": 1}}
+    if step % 5 == 4:  # i2 is withdrawn later.
+        asked |= {"pinned": {0: "i2", 1: "i3", 2: "i4"}, "exclude": ["i3"], "at_most": {"odd": 1}}
     return asked
 
 
@@ -73,6 +75,10 @@ def play_both(folder: Path, policy: str, table: NDArray[np.float64] | None) -> N
             ranker.requests = number_in(nonce_of_request(name))
             same = ranker.recommend(**asked)
             assert list(same.items) == slate.items, step
+            assert same.skipped_pins == slate.skipped_pins, step
+            if step % 5 == 4:
+                assert same.skipped_pins == (("i2", "i3") if saved else ("i3",))
+                assert same.items[2] == "i4"
             said: dict[str, Any] = (
                 {"clicks": [0, len(slate.items) - 1], "examined": len(slate.items)}
                 if step % 4 == 3

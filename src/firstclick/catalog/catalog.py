@@ -1,6 +1,6 @@
 """The catalog: item ids, their features and groups, and which of them can be shown."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -11,7 +11,7 @@ from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.feature_scale import FeatureScale, listed
 from firstclick.catalog.features import split_off_cold, typical_row
 from firstclick.catalog.groups import Group, checked_groups
-from firstclick.catalog.ids import ItemId, item_id, item_ids, new_ids
+from firstclick.catalog.ids import ItemId, ids_to_find, item_id, item_ids, new_ids
 from firstclick.catalog.kernel_rows import KernelRows
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.kernels.arrays import CatalogArrays
@@ -110,6 +110,7 @@ class Catalog:
 
     def _find_rows(self) -> None:
         """Which row stands for each item: the one that is not withdrawn, or else the newest."""
+        self._moves = object()  # another one whenever a known item gets another row
         self._row_of = {item: row for row, item in enumerate(self.items)}
         # The newest row of items that an older one stands for, until that is withdrawn.
         self._newest: dict[ItemId, int] = {}
@@ -220,6 +221,8 @@ class Catalog:
         self.table = self._table[:n_rows]
         self.hidden, self.withdrawn = self._hidden[:n_rows], self._withdrawn[:n_rows]
         self.cold_rows += [held + place for place in cold]
+        if not self._row_of.keys().isdisjoint(ids):
+            self._moves = object()
         self._row_of.update(zip(ids, range(held, n_rows), strict=True))
         self.items += ids
         self._hide_or_show(self.unavailable.intersection(ids))
@@ -250,6 +253,7 @@ class Catalog:
         self._hide_or_show(ids)
         for item in self._newest.keys() & set(ids):
             self._row_of[item] = self._newest.pop(item)
+            self._moves = object()
 
     def show_again(self, items: Iterable[ItemId]) -> None:
         """Put withdrawn items back, in the row they had; all of them, or none and an error.
@@ -298,17 +302,38 @@ class Catalog:
         """Whether there is such a row and it is not hidden."""
         return 0 <= row < len(self.items) and not self.hidden[row]
 
-    def rows(self, items: Iterable[ItemId], name: str = "items") -> NDArray[np.int64]:
+    def subset(self, items: Iterable[ItemId]) -> "Subset":
+        """These items, looked up once, for requests that name them again and again; unknown ones are refused.
+
+        >>> catalog = Catalog(["tea", "coffee", "cocoa"])
+        >>> hot = catalog.subset(["tea", "cocoa"])
+        >>> catalog.withdraw(["cocoa"])
+        >>> hot, catalog.rows(hot)
+        (Subset(2 items), array([0]))
+
+        `recommend` takes it as `candidates` and as `exclude`.
+        """
+        return Subset(self, items)
+
+    def rows(self, items: "Iterable[ItemId] | Subset", name: str = "items") -> NDArray[np.int64]:
         """The rows of the given items, each once; withdrawn ones are left out, unknown ones refused.
 
         `name` is what an error calls the items.
         """
-        different = dict.fromkeys(self.rows_of(item_ids(items, name)))
-        rows = np.fromiter(different, np.int64, len(different))
+        if isinstance(items, Subset):
+            rows = items.rows_in(self, name)
+        else:
+            found = self.rows_of(ids_to_find(items, name))
+            rows = np.array(found, np.int64)
+            in_order = np.sort(rows)
+            if (in_order[1:] == in_order[:-1]).any():
+                rows = np.array(list(dict.fromkeys(found)), np.int64)
         return rows[self.hidden[rows] == 0] if self.n_hidden else rows
 
-    def known_rows(self, items: Iterable[ItemId], name: str = "items") -> list[int]:
+    def known_rows(self, items: "Iterable[ItemId] | Subset", name: str = "items") -> list[int]:
         """The rows of those of the given items that the catalog has; 5 for '5' is a mistake and refused."""
+        if isinstance(items, Subset):
+            return items.rows_in(self, name).tolist()
         rows = []
         for item in item_ids(items, name):
             row = self._row_of.get(item)
@@ -329,9 +354,9 @@ class Catalog:
     def rows_of(self, items: list[ItemId]) -> list[int]:
         """The row that stands for each of the given items, hidden or not; unknown ones are refused."""
         try:
-            return [self._row_of[item] for item in items]
+            return list(map(self._row_of.__getitem__, items))
         except KeyError as error:
-            raise self._unknown(error.args[0]) from None
+            raise self._unknown(item_id(error.args[0])) from None
 
     def values_with(self, items: Sequence[ItemId], features: Any) -> list[list[Any]]:
         """What a table says of each item, with what is given now in its place: by column name, what is not
@@ -397,3 +422,40 @@ class Catalog:
         rows = None if features is None else np.require(features, np.float64, ("C", "W"))
         catalog._start(item_ids(items), rows, withdrawn.copy(), list(cold_rows), groups, unavailable)
         return catalog
+
+
+class Subset:
+    """Some items of a catalog that remember their rows: `Catalog.subset`.
+
+    It follows the catalog. A withdrawn item is not shown until it comes back, in its old row or a new one.
+    """
+
+    def __init__(self, catalog: Catalog, items: Iterable[ItemId]) -> None:
+        self._catalog = catalog
+        self.items: tuple[ItemId, ...] = tuple(dict.fromkeys(item_ids(items)))  # each once
+        self._found: tuple[object, NDArray[np.int64]] = None, np.empty(0, np.int64)
+        self.rows_in(catalog)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[ItemId]:
+        return iter(self.items)
+
+    def __repr__(self) -> str:
+        return f"Subset({len(self)} items)"
+
+    def rows_in(self, catalog: Catalog, name: str = "items") -> NDArray[np.int64]:
+        """The row that stands for each item, hidden or not; InvalidInput in another catalog."""
+        if catalog is not self._catalog:
+            raise InvalidInput(
+                "is a subset of another catalog; make one with `subset` of the catalog that is used here "
+                "(after `Ranker.load` or `merge` it is that of the new ranker), or give its ids, "
+                "`subset.items`",
+                name,
+            )
+        moves, rows = self._found
+        if moves is not catalog._moves:
+            moves, rows = catalog._moves, np.array(catalog.rows_of(list(self.items)), np.int64)
+            self._found = moves, rows
+        return rows

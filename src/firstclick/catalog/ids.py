@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from operator import countOf
 
 import numpy as np
 
@@ -29,25 +30,33 @@ def item_id(item: object, what: str = "an item id", otherwise: str = "") -> Item
     return number
 
 
-def _are_plain(ids: list[ItemId]) -> bool:
-    """Whether all of them can be taken as they are; others are looked at one by one."""
-    types = set(map(type, ids))
-    if types == {int}:
-        return min(ids) >= -LARGEST_ID and max(ids) <= LARGEST_ID  # type: ignore[operator]
-    return types <= {str}
-
-
 def item_ids(items: Iterable[ItemId], name: str = "items") -> list[ItemId]:
     """The ids as a list, or InvalidInput."""
-    # A text is iterable too: 'b12' would quietly mean the items 'b', '1' and '2'.
+    ids = ids_to_find(items, name)
+    numbers = [item for item in ids if isinstance(item, int)]
+    if numbers:
+        item_id(min(numbers))
+        item_id(max(numbers))
+    return ids
+
+
+def ids_to_find(items: Iterable[ItemId], name: str = "items") -> list[ItemId]:
+    """As `item_ids`, for a lookup: numbers that are too large for an id may be among them. None is found."""
+    # A text is iterable too: 'b12' would quietly mean the items 'b', '1' and '2', and bytes mean numbers.
     if isinstance(items, str):
         text = quoted(items)
         raise InvalidInput(f"must be a list of ids, got the text {text}; say [{text}]", name)
+    if isinstance(items, bytes | bytearray | memoryview):
+        raise InvalidInput(f"must be a list of ids, got bytes, {quoted(items)}; decode them to texts", name)
     try:
         given = list(items)
     except TypeError:
         raise InvalidInput(f"must be a list of ids, got {quoted(items)}", name) from None
-    return given if not given or _are_plain(given) else [item_id(item) for item in given]
+    # Ids of one plain type are taken as they are; others are looked at one by one.
+    kind = type(given[0]) if given else str
+    if kind in (str, int) and countOf(map(type, given), kind) == len(given):
+        return given
+    return [item_id(item) for item in given]
 
 
 def new_ids(items: Iterable[ItemId]) -> list[ItemId]:

@@ -131,7 +131,7 @@ class Flow:
         }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
         told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
-        return ServedSlate(told.items, told.scores, told.token, told.seq)
+        return ServedSlate(told.items, told.scores, told.token, told.seq, told.skipped_pins)
 
     def feedback(
         self,

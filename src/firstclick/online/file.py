@@ -13,6 +13,7 @@ from firstclick.catalog.features import check_features
 from firstclick.errors import WorkFailed
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.random_key import LARGEST_KEY, key_of_old
+from firstclick.online.slate_record import SlateRecord, parts_of
 from firstclick.policies.base import PlainParameters, Policy
 from firstclick.registry import policy_class
 from firstclick.validation.whole_number import seed_number, whole_number
@@ -42,7 +43,7 @@ class Saved(NamedTuple):
     origins: frozenset[int]  # the keys of all rankers whose clicks it knows, its own included
     max_pending: int
     pending: dict[str, PendingSlate]
-    runs: Mapping[str, int] = {}  # the last runs of this ranker, and how far each counted its requests
+    records: Mapping[int, SlateRecord]  # by key: what became of the slates of these rankers
     warm_starts: int = 0
     requests: int = 0
 
@@ -54,6 +55,7 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     slates = saved.pending
     contexts = [slate.context for slate in slates.values()]
     given = [slate.features for slate in slates.values() if len(slate.features)]
+    records, own = saved.records, int(saved.key)
     page = {
         "format": FORMAT,
         "policy": {"name": policy.name, "settings": policy.settings, "version": policy.version},
@@ -63,7 +65,12 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "seed": saved.seed,
         "key": int(saved.key),
         "origins": sorted(saved.origins),
-        "runs": saved.runs,
+        "runs": records[own].runs,
+        # Files of older versions have no records.
+        "records": [
+            [key, {} if key == own else record.runs, record.first, len(record.forgotten)]
+            for key, record in records.items()
+        ],
         "warm_starts": saved.warm_starts,
         "max_pending": saved.max_pending,
         "requests": saved.requests,
@@ -79,6 +86,7 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         **{f"state.{name}": array for name, array in engine.state._asdict().items()},
         "pending.contexts": np.array(contexts).reshape(len(slates), policy.n_context),
         "pending.features": np.concatenate(given) if given else np.empty((0, engine.features.shape[1])),
+        "forgotten": np.frombuffer(b"".join(one.forgotten for one in records.values()), np.uint8),
     }
 
 
@@ -127,20 +135,55 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
         numbers=_numbers(policy, page["numbers"], k, scaled.arrays.features),
         state={name.removeprefix("state."): array for name, array in arrays.items()},
     )
+    pending = _pending(engine, page["pending"], arrays["pending.contexts"], arrays["pending.features"])
     return Saved(
         engine,
         seed=seed_number(page["seed"]),
         key=np.uint64(_key(page["key"])),
         origins=frozenset(map(_key, page["origins"])),
         max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
-        pending=_pending(engine, page["pending"], arrays["pending.contexts"], arrays["pending.features"]),
-        runs={
-            str(run): whole_number("a request", last, at_least=0, at_most=MOST_REQUESTS)
-            for run, last in page["runs"].items()
-        },
+        pending=pending,
+        records=_records(page, arrays["forgotten"]) if "forgotten" in arrays else _old_records(page, pending),
         warm_starts=whole_number("warm_starts", page["warm_starts"], at_least=0),
         requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
     )
+
+
+def _records(page: Mapping[str, Any], forgotten: NDArray[np.uint8]) -> dict[int, SlateRecord]:
+    """What became of the slates of each ranker; ValueError when the parts do not fit."""
+    if forgotten.ndim != 1 or forgotten.dtype != np.uint8:
+        raise ValueError("forgotten")
+    records, start, own = {}, 0, _key(page["key"])
+    for key, runs, first, size in page["records"]:
+        stop = start + whole_number("a size", size, at_least=0, at_most=len(forgotten) - start)
+        first = whole_number("a number", first, at_least=0, at_most=MOST_REQUESTS)
+        counted = _runs(page["runs"] if key == own else runs)
+        records[_key(key)] = SlateRecord(counted, first, forgotten[start:stop].tobytes())
+        start = stop
+    if start != len(forgotten) or own not in records:
+        raise ValueError("forgotten")
+    return records
+
+
+def _old_records(page: Mapping[str, Any], pending: Mapping[str, PendingSlate]) -> dict[int, SlateRecord]:
+    """The record of a ranker whose file has none.
+
+    The oldest slate is forgotten first: whatever is newer than one that waits was learned.
+    """
+    if "records" in page:
+        raise ValueError("forgotten")
+    key = _key(page["key"])
+    waiting = [parts[2] for parts in map(parts_of, pending) if parts is not None and parts[0] == key]
+    requests = whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS)
+    all_known = requests <= page["max_pending"]
+    return {key: SlateRecord(_runs(page["runs"]), 0 if all_known else min(waiting, default=requests))}
+
+
+def _runs(runs: Mapping[str, Any]) -> dict[str, int]:
+    return {
+        str(run): whole_number("a request", last, at_least=0, at_most=MOST_REQUESTS)
+        for run, last in runs.items()
+    }
 
 
 def _pending(

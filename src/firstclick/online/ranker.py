@@ -12,10 +12,16 @@ from typing import Any, SupportsIndex
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.catalog.catalog import Catalog
+from firstclick.catalog.catalog import Catalog, Subset
 from firstclick.catalog.groups import Group
 from firstclick.catalog.ids import ItemId, item_ids
-from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.errors import (
+    DuplicateFeedback,
+    FirstclickError,
+    ForgottenSlate,
+    InvalidInput,
+    UnknownSlate,
+)
 from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.not_given import NOT_GIVEN
 from firstclick.online.engine import PolicyEngine, merged_engine, scale_for
@@ -23,15 +29,13 @@ from firstclick.online.feedback import Click, click_bits
 from firstclick.online.file import FORMATS, PendingSlate, Saved, from_file, to_file
 from firstclick.online.random_key import new_key
 from firstclick.online.request import AtMost, answered, read_context, read_request
+from firstclick.online.slate_record import Fate, SlateRecord, parts_of
 from firstclick.online.warm_start import learn_log
 from firstclick.policies.base import Policy, State
 from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.streams import stream, stream_key
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import seed_number, whole_number
-
-# A file remembers so many runs: then a late click is told why it comes too late, and no more than that.
-MOST_RUNS = 50
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Slate:
 
     id: str
     items: tuple[ItemId, ...]
+    skipped_pins: tuple[ItemId, ...] = ()  # pinned, but excluded or withdrawn: others are in their places
 
     def __len__(self) -> int:
         return len(self.items)
@@ -92,11 +97,14 @@ class Ranker:
         seed = secrets.randbits(32) if seed is None else seed_number(seed)
         max_pending = whole_number("max_pending", max_pending, at_least=1)
         key = new_key("ranker", seed, chosen, k)
-        self._go_on_from(Saved(engine, seed, key, frozenset({int(key)}), max_pending, {}))
+        self._go_on_from(Saved(engine, seed, key, frozenset({int(key)}), max_pending, {}, {}))
 
     def _go_on_from(self, saved: Saved) -> None:
         self._engine, self.seed, self._key, self._origins = saved[:4]
-        self.max_pending, self.pending, self._runs = saved.max_pending, saved.pending, saved.runs
+        self.max_pending, self.pending = saved.max_pending, saved.pending
+        # Of this ranker and of those that it was merged from.
+        self._records = {**saved.records}
+        self._records.setdefault(int(self._key), SlateRecord())
         self._warm_starts, self.requests = saved.warm_starts, saved.requests
         self._lock = threading.RLock()
         self._begin_run()
@@ -132,12 +140,13 @@ class Ranker:
             self._end_run()
         return self._run
 
-    def _runs_until_now(self) -> dict[str, int]:
-        runs = {**self._runs, self._run: self.requests}
-        return dict(list(runs.items())[-MOST_RUNS:])
+    def _records_until_now(self) -> dict[int, SlateRecord]:
+        records = {key: record.copy() for key, record in self._records.items()}
+        records.setdefault(int(self._key), SlateRecord()).count(self._run, self.requests)
+        return records
 
     def _end_run(self) -> None:
-        self._runs = self._runs_until_now()
+        self._records = self._records_until_now()
         self._begin_run()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -152,8 +161,8 @@ class Ranker:
         self,
         *,
         k: int | None = None,
-        candidates: Iterable[ItemId] | None = None,
-        exclude: Iterable[ItemId] = (),
+        candidates: Iterable[ItemId] | Subset | None = None,
+        exclude: Iterable[ItemId] | Subset = (),
         pinned: Mapping[int, ItemId] | None = None,
         context: ArrayLike | None = None,
         features: ArrayLike | None = None,
@@ -162,9 +171,11 @@ class Ranker:
         """The slate to show now: the best k of the catalog, or of `candidates`, and none of `exclude`.
 
         It is shorter than k when fewer items are left, and may be empty. Excluding an item that the catalog
-        does not have is no error; a candidate that it never had is.
+        does not have is no error; a candidate that it never had is. `catalog.subset(ids)` saves looking up
+        the same ids with every request.
 
-        `k` may be less than that of the ranker. `pinned` gives the item at a position: {0: "tea"}. `context`
+        `k` may be less than that of the ranker. `pinned` gives the item at a position: {0: "tea"}. An item
+        that is excluded or withdrawn is not shown, pinned or not: `slate.skipped_pins` names it. `context`
         describes the user, for policies that want it. `features`, one row for each candidate, replace those
         of the catalog, now and when the slate is learned. `at_most` is how many items of a group the slate
         may have: one number for every group, or {group: number}.
@@ -175,14 +186,19 @@ class Ranker:
                 at_most=at_most, features=features,
             )  # fmt: skip
             rows, _, own = answered(self._engine, self._key, self.requests, asked, scored=False)
-            slate = Slate(
-                id=f"{int(self._key):016x}-{self._current_run()}-{self.requests}", items=self._items(rows)
-            )
+            slate_id = f"{int(self._key):016x}-{self._current_run()}-{self.requests}"
+            slate = Slate(slate_id, self._items(rows), asked.skipped_pins)
             self.requests += 1
             self.pending[slate.id] = PendingSlate(rows, asked.kernel.context, own)
             if len(self.pending) > self.max_pending:
-                del self.pending[next(iter(self.pending))]
+                self._forget(next(iter(self.pending)))
             return slate
+
+    def _forget(self, slate_id: str) -> None:
+        del self.pending[slate_id]
+        parts = parts_of(slate_id)
+        if parts is not None and parts[0] in self._records:
+            self._records[parts[0]].forget(parts[2])
 
     def _items(self, rows: NDArray[np.int64]) -> tuple[ItemId, ...]:
         items = self._engine.catalog.items
@@ -203,7 +219,9 @@ class Ranker:
         policy's click model decides: one of a cascade takes nothing but the first click, a dependent-click
         one all up to the last, one of clicks by position all, or of the first click alone all up to that.
 
-        A slate is learned once: a second time, or feedback that cannot be, is refused and changes nothing.
+        A slate is learned once: a second time is a `DuplicateFeedback`. A slate that had to make room for
+        others is a `ForgottenSlate`, one that this ranker has not shown an `UnknownSlate`. What is refused
+        changes nothing.
         """
         slate_id = slate.id if isinstance(slate, Slate) else slate
         if not isinstance(slate_id, str):
@@ -211,11 +229,10 @@ class Ranker:
         with self._lock:
             waiting = self.pending.get(slate_id)
             if waiting is None:
-                why = self._why_not(slate_id)
-                raise InvalidInput(f"slate {quoted(slate_id)} is not waiting for feedback: {why}")
+                raise self._not_waiting(slate_id)
             rows, context, features = waiting
             if isinstance(slate, Slate) and slate.items != self._items(rows):
-                raise InvalidInput(
+                raise UnknownSlate(
                     f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}"
                 )
             wants_all = self.policy.wants_all_clicks
@@ -223,21 +240,41 @@ class Ranker:
             del self.pending[slate_id]
             self._engine.learn_rows(rows, clicked, seen, context=context, features=features)
 
-    def _why_not(self, slate_id: str) -> str:
-        """Why a slate that is not waiting is not."""
-        key, _, rest = slate_id.partition("-")
-        run, _, number = rest.rpartition("-")  # Older versions gave no run.
-        gone = f"it was learned already, or was forgotten (the last {self.max_pending} are kept)"
-        if key not in {f"{origin:016x}" for origin in self._origins} or not number.isdecimal():
-            return "it is not of this ranker"
-        if key != f"{int(self._key):016x}":
-            return f"of a ranker that this one was merged from, {gone}, or was shown after the merge"
-        known = {**self._runs, self._current_run(): self.requests}
-        if int(number[:20]) < known.get(run, 0):
-            return gone
-        return (
-            "it was shown after the file was saved that this ranker was loaded from, or by a copy of this "
-            "ranker; what it showed is not known here, and its click cannot be learned"
+    def _not_waiting(self, slate_id: str) -> InvalidInput:
+        """The error for a slate that is not waiting."""
+        said = f"slate {quoted(slate_id)} is not waiting for feedback: "
+        parts = parts_of(slate_id)
+        if parts is None or parts[0] not in self._origins:
+            return UnknownSlate(f"{said}it is not of this ranker")
+        key, run, number = parts
+        self._current_run()
+        record = self._records_until_now().get(key)
+        if record is None:
+            return UnknownSlate(
+                f"{said}it is of a ranker that this one was merged from, by a version of firstclick that did "
+                "not record what became of its slates"
+            )
+        fate = record.fate(run, number)
+        if fate is Fate.LEARNED:
+            return DuplicateFeedback(f"{said}it was learned already")
+        if fate is Fate.FORGOTTEN:
+            return ForgottenSlate(
+                f"{said}it was forgotten (the last {self.max_pending} are kept); to keep more, set "
+                "`max_pending`"
+            )
+        if fate is Fate.TOO_OLD:
+            return ForgottenSlate(
+                f"{said}it was learned already, or was forgotten (the last {self.max_pending} are kept); it "
+                "is too old to know which"
+            )
+        if key != int(self._key):
+            return UnknownSlate(
+                f"{said}it was shown after the merge, by a ranker that this one was merged from; give its "
+                "click to that one"
+            )
+        return UnknownSlate(
+            f"{said}it was shown after the file was saved that this ranker was loaded from, or by a copy of "
+            "this ranker; what it showed is not known here, and its click cannot be learned"
         )
 
     def warm_start(self, log: Iterable[Mapping[str, Any]], *, weight: float = 1.0) -> int:
@@ -358,7 +395,8 @@ class Ranker:
             )
         origins = self._origins | other._origins | {int(key)}
         most = max(self.max_pending, other.max_pending, len(pending))
-        return Ranker._restored(Saved(engine, new_seed, key, origins, most, pending))
+        records = self._records_until_now() | other._records_until_now()
+        return Ranker._restored(Saved(engine, new_seed, key, origins, most, pending, records))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, slates that wait included; an older file is replaced whole.
@@ -370,7 +408,7 @@ class Ranker:
             self._current_run()
             saved = Saved(
                 self._engine, self.seed, self._key, self._origins, self.max_pending, self.pending,
-                runs=self._runs_until_now(), warm_starts=self._warm_starts, requests=self.requests,
+                self._records_until_now(), warm_starts=self._warm_starts, requests=self.requests,
             )  # fmt: skip
             write_arrays(path, *to_file(saved))
 

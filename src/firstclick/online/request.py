@@ -1,12 +1,12 @@
 """A request for a slate, from ids and words to rows and arrays: for the `Ranker` and the service alike."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from firstclick.catalog.catalog import Catalog
+from firstclick.catalog.catalog import Catalog, Subset
 from firstclick.catalog.features import LARGEST_CONTEXT
 from firstclick.catalog.groups import caps_by_group
 from firstclick.catalog.ids import ItemId, item_ids
@@ -22,19 +22,21 @@ AtMost = int | Mapping[Any, int]
 
 
 class SlateRequest(NamedTuple):
-    """A request as kernels take it, how many places are left to fill, and the row at each pinned place."""
+    """A request as kernels take it, how many places are left to fill, the row at each pinned place, and the
+    pinned items that may not be shown."""
 
     kernel: Request
     free: int
     pinned: dict[int, int]
+    skipped_pins: tuple[ItemId, ...] = ()
 
 
 def read_request(
     engine: PolicyEngine,
     *,
     k: int | None = None,
-    candidates: Iterable[ItemId] | None = None,
-    exclude: Iterable[ItemId] = (),
+    candidates: Iterable[ItemId] | Subset | None = None,
+    exclude: Iterable[ItemId] | Subset = (),
     pinned: Mapping[int, ItemId] | None = None,
     context: ArrayLike | None = None,
     at_most: AtMost | None = None,
@@ -43,9 +45,9 @@ def read_request(
     """A request for a slate of `k` items, or an error.
 
     The slate has items of `candidates` (None: all that are shown) and none of `exclude`. `pinned` gives the
-    item at a position. `at_most` is how many items of a group it may have: one number for every group, or
-    {group: number}. `context` describes the user. `features`, one row for each candidate, replace those of
-    the catalog.
+    item at a position. One that is excluded or withdrawn is skipped: its place is free. `at_most` is how many
+    items of a group the slate may have: one number for every group, or {group: number}. `context` describes
+    the user. `features`, one row for each candidate, replace those of the catalog.
     """
     catalog, n = engine.catalog, engine.k
     if k is not None:
@@ -56,10 +58,11 @@ def read_request(
             raise InvalidInput("features are those of candidates, a row for each; give candidates too")
         if not engine.policy.takes_features:
             raise InvalidInput(f"{engine.policy.label} takes no features with a request; leave them out")
-        candidates = item_ids(candidates, "candidates")
+        if not isinstance(candidates, Subset):
+            candidates = item_ids(candidates, "candidates")
     rows = None if candidates is None else catalog.rows(candidates, "candidates")
     hidden = catalog.known_rows(exclude, "exclude")
-    held = _pinned_rows(catalog, pinned, n) if pinned else {}
+    held, skipped = _pinned_rows(catalog, pinned, n, hidden) if pinned else ({}, ())
     hidden += held.values()
     if features is not None and candidates:
         own = _own_features(engine, candidates, features)  # type: ignore[arg-type]
@@ -71,7 +74,7 @@ def read_request(
         *(_caps(catalog, at_most, held) if at_most is not None else (NO_LIMITS.groups, NO_LIMITS.caps)),
     )
     # To a kernel no candidates are all of them.
-    return SlateRequest(request, n - len(held) if rows is None or len(rows) else 0, held)
+    return SlateRequest(request, n - len(held) if rows is None or len(rows) else 0, held, skipped)
 
 
 def answered(
@@ -128,10 +131,14 @@ def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float6
     return given
 
 
-def _own_features(engine: PolicyEngine, ids: list[ItemId], features: ArrayLike) -> NDArray[np.float64]:
+def _own_features(
+    engine: PolicyEngine, ids: list[ItemId] | Subset, features: ArrayLike
+) -> NDArray[np.float64]:
     """The features of those candidates that are shown, for kernels."""
     table = engine.encoded(features, ids)
     catalog = engine.catalog
+    if isinstance(ids, Subset):
+        return np.ascontiguousarray(table[catalog.hidden[ids.rows_in(catalog)] == 0])
     rows = catalog.rows_of(ids)
     if len(set(rows)) < len(rows):
         twice = next(item for place, item in enumerate(ids) if rows.index(rows[place]) < place)
@@ -139,23 +146,33 @@ def _own_features(engine: PolicyEngine, ids: list[ItemId], features: ArrayLike) 
     return np.ascontiguousarray(table[catalog.hidden[rows] == 0])
 
 
-def _pinned_rows(catalog: Catalog, pinned: Mapping[int, ItemId], n: int) -> dict[int, int]:
-    """The row at each pinned position of a slate of n."""
+def _pinned_rows(
+    catalog: Catalog, pinned: Mapping[int, ItemId], n: int, excluded: Collection[int]
+) -> tuple[dict[int, int], tuple[ItemId, ...]]:
+    """The row at each pinned position of a slate of n, and the items that are excluded or withdrawn."""
     if not isinstance(pinned, Mapping):
         raise InvalidInput(
             f"pinned must say the item for each position, as in {{0: 'tea'}}, got {quoted(pinned)}"
         )
     for position in pinned:
         whole_number("a position", position, at_least=0, at_most=n - 1, owner="pinned")
-    held: dict[int, int] = {}
+    asked: dict[int, int] = {}
     for position, item in sorted(pinned.items()):
         row = catalog.row_of(item)
-        if row is None or not catalog.is_shown(row):
-            raise InvalidInput(f"item {quoted(item)} is not in the catalog, or withdrawn", owner="pinned")
-        if row in held.values():
+        if row is None:
+            raise InvalidInput(
+                f"item {quoted(item)} is not in the catalog; add it first, or leave it out", owner="pinned"
+            )
+        if row in asked.values():
             raise InvalidInput(f"item {quoted(item)} has two positions; give it one", owner="pinned")
-        held[position] = row
-    return held
+        asked[position] = row
+    not_shown = set(excluded)
+    held = {
+        position: row for position, row in asked.items() if row not in not_shown and catalog.is_shown(row)
+    }
+    if len(held) == len(asked):
+        return held, ()
+    return held, tuple(catalog.items[row] for position, row in asked.items() if position not in held)
 
 
 def with_pinned(free: NDArray[np.int64], pinned: Mapping[int, int]) -> NDArray[np.int64]:

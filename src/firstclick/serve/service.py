@@ -17,6 +17,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from firstclick.catalog.catalog import Subset
 from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
@@ -156,8 +157,8 @@ class Service:
         name: str,
         *,
         k: int | None = None,
-        candidates: Iterable[ItemId] | None = None,
-        exclude: Iterable[ItemId] = (),
+        candidates: Iterable[ItemId] | Subset | None = None,
+        exclude: Iterable[ItemId] | Subset = (),
         pinned: Mapping[int, ItemId] | None = None,
         request_id: str | None = None,
         context: ArrayLike | None = None,
@@ -167,12 +168,13 @@ class Service:
         """A slate and its token; nothing is written. The log so far and the request id decide the slate.
 
         `context` is the user, for a policy that wants to know; of each group, or of those it names, at most
-        `at_most` are shown; `features` stand in for those of the candidates, a row each.
+        `at_most` are shown; `features` stand in for those of the candidates, a row each. A pinned item that
+        is excluded or withdrawn is not shown: the answer names it in `skipped_pins`.
         """
         model = self.model(name)
         issued_ms = int(time.time() * 1000)
         excluded = (
-            exclude if isinstance(exclude, ItemId | None) else list(exclude)
+            exclude if isinstance(exclude, ItemId | Subset | None) else list(exclude)
         )  # `read_request` refuses those.
         plain = k is None and candidates is None and excluded == [] and not pinned
         plain = plain and context is None and at_most is None and features is None
@@ -190,7 +192,8 @@ class Service:
         self.recommended[name] += 1
         if plain:
             self.exploring[name].note(model, ranked.rows)
-        return ServedSlate(ranked.items, ranked.scores, self.keys.sign(token), ranked.seq)
+        signed = self.keys.sign(token)
+        return ServedSlate(ranked.items, ranked.scores, signed, ranked.seq, ranked.skipped_pins)
 
     # Feedback
 

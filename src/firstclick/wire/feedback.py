@@ -21,12 +21,14 @@ class Receipt(NamedTuple):
 
 
 class ServedSlate(NamedTuple):
-    """A slate, best first; what is held for each item's attraction; and what to send back with the click."""
+    """A slate, best first; what is held for each item's attraction; what to send back with the click; and the
+    pinned items that are not in it, because they are excluded or withdrawn."""
 
     items: list[ItemId]
     scores: list[float | None]
     token: str
     seq: int
+    skipped_pins: tuple[ItemId, ...] = ()
 
 
 class ClickReport(NamedTuple):

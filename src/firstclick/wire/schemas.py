@@ -24,7 +24,8 @@ Places = Annotated[
 Pinned = Annotated[
     dict[int, ItemId],
     Meta(
-        description="items that have their place: position, from 0, to item",
+        description="items that have their place: position, from 0, to item; excluded or withdrawn ones are "
+        "skipped",
         extra_json_schema={"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2})$"}},
     ),
 ]
@@ -66,13 +67,16 @@ class Recommend(Body):
     features: OwnFeatures | None = None
 
 
-class Recommended(Struct):
+class Recommended(Struct, omit_defaults=True):
     """A slate, best first."""
 
     items: list[ItemId]
     scores: Annotated[list[float | None], Meta(description="attraction that is held for each item, or null")]
     token: Annotated[str, Meta(description="send it back with the click")]
     seq: int
+    skipped_pins: Annotated[
+        tuple[ItemId, ...], Meta(description="pinned, but not shown, because excluded or withdrawn")
+    ] = ()
 
 
 class Feedback(Body):

@@ -45,6 +45,9 @@ def test_what_is_asked_of_a_slate_is_done(site: Site) -> None:
     assert pinned[1] == 7
     assert len(pinned) == 2
     assert pinned[0] in ("espresso", "cake")
+    answer = site.ask("POST", path, {"pinned": {"0": "tea", "1": 7}, "exclude": ["tea"]}).json()
+    assert (answer["items"][1], "tea" in answer["items"], answer["skipped_pins"]) == (7, False, ["tea"])
+    assert "skipped_pins" not in site.ask("POST", path, {"pinned": {"1": 7}}).json()
     among = site.ask("POST", path, {"candidates": ["tea", "cake"]}).json()["items"]
     assert sorted(among) == ["cake", "tea"]
     first = site.ask("POST", path, {"request_id": "visit"}).json()

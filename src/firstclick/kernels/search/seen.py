@@ -14,7 +14,7 @@ from firstclick.kernels.arrays import CatalogArrays, SeenArrays
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.hashing import luck, mix
 from firstclick.kernels.mixed import BETA2, DONE, P, columns_of, own_part, standardise, variance_at
-from firstclick.kernels.ranking import TILE, accumulate, features_at, place, product, rank, rows_of
+from firstclick.kernels.ranking import TILE, accumulate, features_at, place, product, products, rank, rows_of
 from firstclick.kernels.search.groups import N_GROUPS, follow, luckiest
 from firstclick.kernels.search.tree import rank_above
 
@@ -106,9 +106,10 @@ def rank_mixed(state, theta, u, catalog, request, key, slate):  # type: ignore[n
         level -= columns[0, j] * slope[j]
     beta = sqrt(state.scale[BETA2])
     seen = catalog.seen
+    if len(seen.place_of) > 0:
+        _follow_seen(seen, state, catalog.features)
     if len(seen.place_of) == 0 or len(request.candidates) > 0:
         return _scan(state, slope, level, beta, u, catalog, request, key, slate)
-    _follow_seen(seen, state, catalog.features)
     hidden, labels, rows = request.hidden, catalog.labels, seen.rows
     keep, rate, spread = seen.keep, seen.rate, seen.spread
     k, n, least = len(slate), 0, -inf
@@ -137,21 +138,27 @@ def rank_mixed(state, theta, u, catalog, request, key, slate):  # type: ignore[n
 @kernel
 def _scan(state, slope, level, beta, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """The same, looking at every row that is asked for."""
-    rows, features = rows_of(catalog, request), catalog.features
+    # Arrays are taken out of their tuples once: Numba counts references at every access.
+    rows, features, examined, seen = rows_of(catalog, request), catalog.features, state.examined, catalog.seen
+    place_of, keeps, rates, spreads = seen.place_of, seen.keep, seen.rate, seen.spread
+    kept, given = len(place_of) > 0, len(request.features) > 0
     scores, z = np.empty(len(rows)), np.empty(len(state.moment))
+    products(rows, catalog, request, slope, scores)
     for j in range(len(rows)):
         row = rows[j]
-        explained = product(features_at(catalog, request, row, j), slope)
-        if state.examined[row] > 0.0:
-            keep, rate, spread = own_part_of(state, state.columns, features, row, z)
-            own = (rate + (keep - 1.0) * level) + (spread - beta) * u
-            if len(request.features) > 0:
-                # Its own part was learned beside the features of the catalog.
-                explained += (keep - 1.0) * product(features[row], slope)
+        if examined[row] > 0.0:
+            at = place_of[row] if kept else -1
+            if at >= 0:
+                keep, rate, spread = keeps[at], rates[at], spreads[at]
             else:
-                explained *= keep
-            explained += own
-        scores[j] = explained
+                keep, rate, spread = own_part_of(state, state.columns, features, row, z)
+            own = (rate + (keep - 1.0) * level) + (spread - beta) * u
+            if given:
+                # Its own part was learned beside the features of the catalog.
+                scores[j] += (keep - 1.0) * product(features[row], slope)
+            else:
+                scores[j] *= keep
+            scores[j] += own
     return rank(rows, scores, catalog, request, key, slate)
 
 

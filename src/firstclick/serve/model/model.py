@@ -61,6 +61,7 @@ class Ranked(NamedTuple):
     seq: int
     context: bytes = b""
     features: bytes = b""
+    skipped_pins: tuple[ItemId, ...] = ()
 
 
 class Known(NamedTuple):
@@ -185,10 +186,16 @@ class Model:
         with self.lock, refusing:
             request = read_request(self.engine, **asked)
             rows, means, own = answered(self.engine, self._key, number, request, scored=True)
-            return self._ranked(rows, means, request.kernel.context, own)
+            of_request = _packed(request.kernel.context), _packed(own)
+            return self._ranked(rows, means, *of_request, request.skipped_pins)
 
     def _ranked(
-        self, rows: NDArray[np.int64], means: NDArray[np.float64], *of_request: NDArray[np.float64]
+        self,
+        rows: NDArray[np.int64],
+        means: NDArray[np.float64],
+        context: bytes = b"",
+        features: bytes = b"",
+        skipped_pins: tuple[ItemId, ...] = (),
     ) -> Ranked:
         items = self.catalog.items
         return Ranked(
@@ -196,7 +203,9 @@ class Model:
             [items[row] for row in rows.tolist()],
             [None if mean != mean else mean for mean in means.tolist()],
             self.seq,
-            *(array.astype("<f8").tobytes() for array in of_request),
+            context,
+            features,
+            skipped_pins,
         )
 
     def next_slate(self) -> tuple[int, Ranked]:
@@ -325,6 +334,10 @@ def policy_of(created: Created, name: str) -> Policy:
             f"--name NEW --store STORE`; `firstclick log {name} --store STORE` exports them"
         )
     return known(**created.settings)
+
+
+def _packed(numbers: NDArray[np.float64]) -> bytes:
+    return numbers.astype("<f8").tobytes()
 
 
 def _copied(state: State) -> State:
