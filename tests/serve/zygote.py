@@ -79,7 +79,7 @@ def live(life: Life, listening: socket.socket) -> int:
         **{"store": life.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
         | dict(life.settings)
     )
-    service, _ = open_for(settings)
+    service = open_for(settings).service
     make_models(service)
     try:
         return server.Server(service, settings).run()
@@ -92,7 +92,7 @@ def _warm_up() -> None:
     with suppress(ImportError):
         import firstclick.serve.store.postgresql  # noqa: F401
     with tempfile.TemporaryDirectory() as folder:
-        service, _ = open_for(Settings(store=str(Path(folder) / "warm.db")))
+        service, *_ = open_for(Settings(store=str(Path(folder) / "warm.db")))
         with service:
             make_models(service)
             for name in MODELS:

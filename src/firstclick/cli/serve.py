@@ -18,6 +18,7 @@ from firstclick.errors import InvalidInput
 from firstclick.extras import needed_by
 from firstclick.serve.config import (
     RENAMED,
+    Columns,
     Settings,
     as_toml,
     flag,
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from firstclick.serve.service import Service
 
 DEMO_MODEL = "cafe"
-METAVARS = {int: "N", float: "NUMBER", Path: "FILE", tuple: "ORIGIN"}
+METAVARS = {int: "N", float: "NUMBER", Path: "FILE"}
+OWN_METAVARS = {"allow_origin": "ORIGIN", "embedding": "PREFIX", "encoding": "NAME"}
 
 
 def serve(**flags: Any) -> None:
@@ -75,11 +77,11 @@ def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
     with progress_bar() as progress:
-        service, notes = open_for(settings, progress.doing("starting"), given)
+        service, catalog, notes = open_for(settings, progress.doing("starting"), given)
     stack.callback(service.close)
     server = Server(service, settings)
-    for note in notes:
-        talk.print(f"note: {note}")
+    for line in (*catalog, *(f"note: {note}" for note in notes)):
+        talk.print(line)
     _welcome(server.address, settings, service)
     if settings.demo:
         traffic = DemoTraffic(service, settings.name)
@@ -136,7 +138,9 @@ def _signature() -> inspect.Signature:
             continue
         known = "" if default in (None, ()) else f"  [default: {default}]"
         kind = list[str] | None if rule.kind is tuple else str | None
-        options[name] = kind, Option(flag(name), metavar=METAVARS.get(rule.kind, "TEXT"), help=told + known)
+        shown = "COLUMN" if name == "id" or isinstance(rule, Columns) else METAVARS.get(rule.kind, "TEXT")
+        shown = OWN_METAVARS.get(name, shown)
+        options[name] = kind, Option(flag(name), metavar=shown, help=told + known)
     for old in RENAMED:
         options[old] = str | None, Option(flag(old), hidden=True)
     options["config"] = (

@@ -135,7 +135,7 @@ def _own_features(
     engine: PolicyEngine, ids: list[ItemId] | Subset, features: ArrayLike
 ) -> NDArray[np.float64]:
     """The features of those candidates that are shown, for kernels."""
-    table = engine.encoded(features, ids)
+    table = engine.encoded(features, list(ids))
     catalog = engine.catalog
     if isinstance(ids, Subset):
         return np.ascontiguousarray(table[catalog.hidden[ids.rows_in(catalog)] == 0])

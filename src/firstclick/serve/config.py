@@ -53,6 +53,29 @@ class Origins(Rule):
         return text.replace(",", " ").split()
 
 
+@dataclass(frozen=True)
+class Columns(Rule):
+    """Columns of a catalog by name."""
+
+    def describe(self) -> str:
+        return "names of columns"
+
+    def check(self, owner: str, name: str, value: Any) -> tuple[str, ...]:
+        given = [value] if isinstance(value, str) or not hasattr(value, "__iter__") else list(value)
+        for column in given:
+            if not (isinstance(column, str) and column.strip()):
+                raise InvalidInput(f"must be {self.describe()}, got {quoted(column)}", name, owner)
+        return tuple(given)
+
+    def parse(self, text: str) -> list[str]:
+        return [name.strip() for name in text.split(",")]
+
+
+def columns(help: str) -> Any:
+    """A setting that names columns of the catalog."""
+    return field(default=(), metadata={"rule": Columns(help, tuple)})
+
+
 def _is_origin(text: str) -> bool:
     try:
         parts = urlsplit(text)
@@ -67,8 +90,14 @@ class Settings:
     """What a server is started with."""
 
     catalog: Path | None = param(  # noqa: RUF009
-        None, "items of the model that is made at the first start: CSV or Parquet", kind=Path
+        None, "items of the model that is made at the first start: CSV, TSV, Parquet or JSON lines", kind=Path
     )
+    id: str | None = param(None, "column of ids in the catalog, if none is called id", kind=str)
+    ignore: tuple[str, ...] = columns("column of the catalog that is no feature; again for more")
+    category: tuple[str, ...] = columns("column to take as a category, such as a year")
+    number: tuple[str, ...] = columns("column to take as a number; cells that are none are missing")
+    embedding: tuple[str, ...] = columns("PREFIX0, PREFIX1, ... are one embedding, scaled by one number")
+    encoding: str | None = param(None, "of the catalog, such as latin-1; else UTF-8", kind=str)
     policy: str = param(DEFAULT_POLICY, "policy of that model, NAME[:param=value,...]")
     k: int = param(6, "items in a slate of that model", at_least=1, at_most=255)
     seed: int | None = param(None, "seed of that model; drawn if absent", kind=int, at_least=0)

@@ -1,16 +1,17 @@
 """What a server does before its first request: open the store, make the model or bring it up to date."""
 
 from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from firstclick.catalog.feature_scale import note_of_small_columns
+from firstclick.catalog.describe import short_description
 from firstclick.catalog.file import CatalogFile, read_catalog
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
+from firstclick.not_given import NOT_GIVEN
 from firstclick.parameters import split_spec
-from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
 from firstclick.serve.demo import demo_catalog
@@ -18,12 +19,21 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
 from firstclick.serve.service import Service
 from firstclick.serve.store import open_store
+from firstclick.wire.errors import Conflict
+
+
+class Opened(NamedTuple):
+    """A service, what became of its catalog, and what its owner should know."""
+
+    service: Service
+    catalog: list[str]
+    notes: list[str]
 
 
 def open_for(
     settings: Settings, progress: Progress = silent, given: Collection[str] = ("policy", "k")
-) -> tuple[Service, list[str]]:
-    """The service that the settings ask for, and what its owner should know.
+) -> Opened:
+    """The service that the settings ask for.
 
     `given` names the settings that somebody chose. A model in the store keeps what nobody did.
     """
@@ -43,43 +53,57 @@ def open_for(
         store.close()
         raise
     try:
+        catalog: list[str] = []
         notes = list(store.notes)
         notes += [f"model {name!r} is not served: {why}" for name, why in service.models.broken.items()]
         if settings.demo:
-            notes += _follow(service, settings, demo_catalog(), given)
+            catalog = _follow(service, settings, demo_catalog(), given, notes)
         elif settings.catalog is not None:
-            notes += _follow(service, settings, read_catalog(settings.catalog), given)
+            file = read_catalog(
+                settings.catalog, id=settings.id, ignore=settings.ignore, category=settings.category,
+                number=settings.number, embedding=settings.embedding, encoding=settings.encoding,
+            )  # fmt: skip
+            catalog = _follow(service, settings, file, given, notes)
     except BaseException:
         service.close()
         raise
-    return service, notes
+    return Opened(service, catalog, notes)
 
 
-def _follow(service: Service, settings: Settings, file: CatalogFile, given: Collection[str]) -> list[str]:
-    """Make the model of this catalog, or bring its items to what the file says now."""
+def _follow(
+    service: Service, settings: Settings, file: CatalogFile, given: Collection[str], notes: list[str]
+) -> list[str]:
+    """Make the model of this catalog, or bring its items to what the file says now. Adds to the notes, and
+    tells what became of the catalog."""
     if settings.name in service.models.broken:
         return []  # Told already; other models are served.
+    notes += file.notes
     if settings.name not in service.names():
-        service.create(
-            settings.name,
-            policy=settings.policy,
-            k=settings.k,
-            items=file.items,
-            seed=settings.seed,
-            feature_names=file.feature_names,
-        )
-        return _notes_of_size(file, make_policy(settings.policy))
+        try:
+            return _create(service, settings, file)
+        except Conflict:
+            # Another process was quicker, with this file or with another.
+            stored = next(one for one in service.store.models() if one.name == settings.name)
+            service.models.take_up(stored)
+            model = service.model(settings.name)
+            _check_same(model, settings, given)
+            if changed := _changed(model, file):
+                notes.append(
+                    f"another process has just made model {settings.name!r} of another catalog, "
+                    f"{len(changed)} of {len(file.ids)} items differ; the stored one is served"
+                )
+            return []
     model = service.model(settings.name)
     _check_same(model, settings, given)
-    listed = {item.id: item for item in file.items}
     # What was withdrawn while the server ran stays withdrawn: it may be a product that was recalled.
-    withdrawn = {item for item in listed if item in model.items.names and not model.items.is_shown(item)}
-    changed = [item for item in file.items if item.id not in withdrawn and _differs(model, item)]
-    others = [item for item in model.items.names if item not in listed and model.items.is_shown(item)]
-    notes = []
+    known, listed = model.items.names, set(file.ids)
+    withdrawn = {item for item in listed if item in known and not model.catalog.has(item)}
+    changed = [item for item in _changed(model, file) if item.id not in withdrawn]
+    others = [item for item in known if item not in listed and model.catalog.has(item)]
     if changed:
         service.put_items(settings.name, changed)
         notes.append(f"{len(changed)} of {len(listed)} items of the catalog are new or changed, and were put")
+    notes += model.items.oddities.sentences()
     if withdrawn:
         notes.append(
             f"{len(withdrawn)} items of the catalog were withdrawn and stay so; put what you want back by "
@@ -91,15 +115,70 @@ def _follow(service: Service, settings: Settings, file: CatalogFile, given: Coll
             f"{others[0]!r} for one; withdraw what you do not want by DELETE "
             f"/v1/models/{settings.name}/items/ID"
         )
-    return notes
+    return []
 
 
-def _notes_of_size(file: CatalogFile, policy: Policy) -> list[str]:
-    """What to say of features whose units are of very different size, if the policy minds units."""
-    if not file.feature_names or policy.scales_features:
-        return []
-    small = note_of_small_columns(file.feature_names, np.array([item.features for item in file.items]))
-    return [small] if small else []
+def _create(service: Service, settings: Settings, file: CatalogFile) -> list[str]:
+    encoder = file.encoder(unscaled=make_policy(settings.policy).unit_features)
+    service.create(
+        settings.name,
+        policy=settings.policy,
+        k=settings.k,
+        items=_items(file, encoder.inputs),
+        seed=settings.seed,
+        encoder=encoder,
+    )
+    return short_description(encoder, file, "" if settings.demo else str(settings.catalog))
+
+
+def _items(file: CatalogFile, inputs: Collection[str]) -> list[Item]:
+    """The items of the file with the columns that a model takes; nothing is said of what it does not have."""
+    said = {decision.kind for decision in file.chosen}
+    there = [name for name in inputs if name in file.columns]
+    cells = zip(*(file.columns[name] for name in there), strict=True) if there else ((),) * len(file.ids)
+    return [
+        Item(
+            item,
+            name if "name" in said else NOT_GIVEN,
+            group if "group" in said else NOT_GIVEN,
+            dict(zip(there, values, strict=True)),
+            NOT_GIVEN if available is None else available,
+        )
+        for item, name, group, available, values in zip(
+            file.ids, file.names, file.groups, file.available, cells, strict=True
+        )
+    ]
+
+
+def _changed(model: Model, file: CatalogFile) -> list[Item]:
+    """The items of the file that the model does not have so."""
+    encoder = model.catalog.encoder
+    items = file.items if encoder is None else _items(file, encoder.inputs)
+    return [item for item in items if _differs(model, item)]
+
+
+def _differs(model: Model, item: Item) -> bool:
+    catalog = model.catalog
+    row = catalog.row_of(item.id)
+    if row is None:
+        return True
+    held: dict[str, Any] = {
+        "name": model.items.names[item.id],
+        "group": model.items.group(item.id),
+        "available": item.id not in catalog.unavailable,
+    }
+    if any(getattr(item, word) not in (NOT_GIVEN, value) for word, value in held.items()):
+        return True
+    if catalog.encoder is None:
+        learned = items_changed(model, [item]).table()
+        return learned is not None and not np.array_equal(learned[0], catalog.table[row])
+    own = dict(zip(catalog.encoder.inputs, catalog.values[item.id], strict=True))
+    # As they are stored, for 3.0 in a file may be 3 there.
+    ((now,), (then,)) = (
+        catalog.encoder.values_of({name: [value] for name, value in values.items()}, 1)
+        for values in ({**own, **item.features}, own)  # type: ignore[dict-item]
+    )
+    return now != then
 
 
 def _check_same(model: Model, settings: Settings, given: Collection[str]) -> None:
@@ -114,14 +193,3 @@ def _check_same(model: Model, settings: Settings, given: Collection[str]) -> Non
                 f"model {model.name!r} is in the store with {word} {then}, and {word} {now} is asked for; "
                 f"say --{word} {then}, or --name for another model"
             )
-
-
-def _differs(model: Model, item: Item) -> bool:
-    if item.id not in model.items.names:
-        return True
-    if (item.name, item.group) != (model.items.names[item.id], model.items.group(item.id)):
-        return True
-    row = model.catalog.row_of(item.id)
-    features = model.catalog.features
-    learned = items_changed(model, [item]).table()
-    return learned is not None and not np.array_equal(learned[0], features[row])  # type: ignore[index]

@@ -359,7 +359,7 @@ def test_a_model_of_another_version_is_told_and_the_others_are_served(
     monkeypatch.setattr(CascadeTS, "version", 2)
     catalog.write_text("id\na\nb\nc\n")
     settings = Settings(store=store, name="counts", policy="cascade-ts", k=2, catalog=catalog)
-    service, notes = open_for(settings)
+    service, _, notes = open_for(settings)
     service.close()
     assert "model 'counts' is not served: it was learned by version 1 of cascade-ts" in notes[0]
     with open_service(store) as service:

@@ -101,7 +101,7 @@ def test_a_model_keeps_its_policy_when_a_server_is_started_that_is_told_none(
         flags |= {"catalog": str(tmp_path / "items.csv"), "name": "linear"}
     settings, origins = load_settings(flags, {})
     assert settings.policy == DEFAULT_POLICY != "cascade-lin-ts"
-    service, notes = open_for(settings, given={name for name, of in origins.items() if of != "default"})
+    service, _, notes = open_for(settings, given={name for name, of in origins.items() if of != "default"})
     with service:
         assert not service.models.broken
         found = {name: service.model(name).policy for name in service.names()}
