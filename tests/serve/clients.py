@@ -15,9 +15,6 @@ import numpy as np
 from made_log import N_FEATURES, K
 from oracle import Change, Ledger, put, rolled_back, withdrawn
 
-from firstclick.catalog.item import Item
-from firstclick.serve.log.events import ItemsPut
-
 # How often each is asked for. The last one is of the default policy.
 MODELS = {"shop": 6, "bar": 1, "cafe": 3}
 GIVE_UP_AFTER = 30.0
@@ -184,12 +181,15 @@ class Crowd:
         if draw.random() < 0.6:
             few = [round(draw.uniform(-0.5, 0.5), 1) for _ in range(N_FEATURES)]
             features = None if model == "bar" else few
-            items = [
-                Item(id, f"name {draw.random()}", "", None if features is None else np.array(features))
-                for id in ids[:2]
+            items = [(id, f"name {draw.random()}", draw.choice([None, None, True, False])) for id in ids[:2]]
+            ids_put, names, available = zip(*items, strict=True)
+            as_bytes = b"" if features is None else np.array([features, features], "<f8").tobytes()
+            changes.append(Change(model, put(ids_put, names, available, as_bytes)))
+            body["put"] = [
+                {"id": id, "name": name, "features": features}
+                | ({} if there is None else {"available": there})
+                for id, name, there in items
             ]
-            changes.append(Change(model, put(ItemsPut.of(items))))
-            body["put"] = [{"id": item.id, "name": item.name, "features": features} for item in items]
         if not changes or draw.random() < 0.3:
             changes.append(Change(model, withdrawn(ids[2:])))
             body["withdraw"] = ids[2:]

@@ -15,7 +15,7 @@ from firstclick.errors import FirstclickError
 from firstclick.serve.log.events import (
     BODY_OF,
     Event,
-    ItemsPut,
+    ItemsChanged,
     ItemsWithdrawn,
     Kind,
     feedback_payload,
@@ -205,15 +205,16 @@ def _judge_changes(stored: StoredModel, events: list[Event], ledger: Ledger) -> 
 def _said(event: Event) -> tuple[Any, ...]:
     """A change as `put`, `withdrawn` and `rolled_back` below tell it."""
     body = unpacked(event, BODY_OF[event.kind])
-    if isinstance(body, ItemsPut):
-        return put(body)
+    if isinstance(body, ItemsChanged):
+        return put(body.ids, body.names, body.available, body.features)
     if isinstance(body, ItemsWithdrawn):
         return withdrawn(body.ids)
     return rolled_back(body.to)  # type: ignore[union-attr]
 
 
-def put(body: ItemsPut) -> tuple[Any, ...]:
-    return "put", tuple(body.ids), tuple(body.names), tuple(body.groups), body.features
+def put(*sent: Any) -> tuple[Any, ...]:
+    """Ids, names, what is available, and the features as bytes."""
+    return "put", *(part if isinstance(part, bytes) else tuple(part) for part in sent)
 
 
 def withdrawn(ids: Iterable[Any]) -> tuple[Any, ...]:

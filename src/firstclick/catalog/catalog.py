@@ -1,5 +1,6 @@
 """The catalog: item ids, their features and groups, and which of them can be shown."""
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.feature_scale import FeatureScale, listed
 from firstclick.catalog.features import split_off_cold, typical_row
+from firstclick.catalog.file import CatalogFile, catalog_from_frame, read_catalog
 from firstclick.catalog.groups import Group, checked_groups
 from firstclick.catalog.ids import ItemId, ids_to_find, item_id, item_ids, new_ids
 from firstclick.catalog.kernel_rows import KernelRows
@@ -85,6 +87,66 @@ class Catalog:
         self.table = self._table = np.empty((len(items), 0)) if features is None else features
         self._plain: KernelRows | None = None
         self._scaled: WeakValueDictionary[FeatureScale, KernelRows] = WeakValueDictionary()
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        id: str | None = None,
+        ignore: Sequence[str] = (),
+        category: Sequence[str] = (),
+        number: Sequence[str] = (),
+        embedding: Sequence[str] = (),
+        encoding: str | None = None,
+        unscaled: bool = False,
+    ) -> "Catalog":
+        """The catalog in a CSV, TSV, Parquet or JSON lines file; its columns become features.
+
+        What is decided of each column is in `catalog.encoder.decisions`, and printed by `firstclick catalog
+        describe`. `ignore`, `category`, `number` and `embedding` overrule it, and `id` names the column of
+        ids. `unscaled` leaves numbers as they are, for policies with topics.
+        """
+        file = read_catalog(
+            path, id=id, ignore=ignore, category=category, number=number, embedding=embedding,
+            encoding=encoding,
+        )  # fmt: skip
+        return cls._of_table(file, unscaled=unscaled)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        id: str | None = None,
+        ignore: Sequence[str] = (),
+        category: Sequence[str] = (),
+        number: Sequence[str] = (),
+        embedding: Sequence[str] = (),
+        unscaled: bool = False,
+    ) -> "Catalog":
+        """The catalog in a frame of pandas or polars, or in a dict of columns: see `read`.
+
+        >>> drinks = {"id": ["e1", "t1", "t2"], "price": [2.2, 1.9, 3.1], "kind": ["coffee", "tea", "tea"]}
+        >>> Catalog.from_frame(drinks)
+        Catalog(3 items, 4 features)
+        """
+        file = catalog_from_frame(
+            frame, id=id, ignore=ignore, category=category, number=number, embedding=embedding
+        )
+        return cls._of_table(file, unscaled=unscaled)
+
+    @classmethod
+    def _of_table(cls, file: CatalogFile, *, unscaled: bool) -> "Catalog":
+        encoder = file.encoder(unscaled=unscaled)
+        values = [list(line) for line in encoder.values_of(file.columns, len(file.ids))]
+        features = encoder.encode(values)[0] if encoder.n_features else None
+        known = dict(zip(file.ids, values, strict=True))
+        catalog = cls(file.ids, features, groups=file.groups, encoder=encoder, values=known)
+        catalog.set_available(
+            [item for item, there in zip(file.ids, file.available, strict=True) if there is False], False
+        )
+        return catalog
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_scaled": dict(self._scaled)}
@@ -206,6 +268,10 @@ class Catalog:
         for item in ids:
             if self.has(item):
                 raise InvalidInput(f"item {quoted(item)} is in the catalog already")
+        values: list[list[Any]] = []
+        if features is not None and self.encoder is not None:
+            values = self.values_with(ids, features)
+            features, _ = self.encoder.encode(values)
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
         self.regroup(ids, groups)
         held, n_rows = len(self.items), len(self.items) + len(ids)
@@ -225,6 +291,7 @@ class Catalog:
             self._moves = object()
         self._row_of.update(zip(ids, range(held, n_rows), strict=True))
         self.items += ids
+        self.values.update(zip(ids, values, strict=False))
         self._hide_or_show(self.unavailable.intersection(ids))
 
     def change(self, items: Sequence[ItemId], features: NDArray[np.float64]) -> None:
@@ -377,7 +444,9 @@ class Catalog:
                 for name in row:
                     if name not in own and not encoder.leaves_out(name):
                         hint = did_you_mean(str(name), encoder.inputs)
-                        raise InvalidInput(f"the catalog has no column {quoted(name)}{hint}", "features")
+                        raise InvalidInput(
+                            f"names a column that the catalog does not have, {quoted(name)}{hint}", "features"
+                        )
                 lines.append({**own, **row})
             elif hasattr(row, "__len__") and not isinstance(row, str) and len(row) == n_inputs:
                 lines.append(dict(zip(encoder.inputs, row, strict=True)))

@@ -264,7 +264,8 @@ def merged_engine(one: PolicyEngine, other: PolicyEngine) -> PolicyEngine:
             f"and {other.policy.label} with k={other.k}"
         )
     mine, its = one.catalog, other.catalog
-    if mine.items != its.items or mine.groups != its.groups or not np.array_equal(mine.table, its.table):
+    same = mine.items == its.items and mine.groups == its.groups and mine.encoder == its.encoder
+    if not same or not np.array_equal(mine.table, its.table):
         raise InvalidInput(
             "only rankers of one catalog can be merged: the same items, features and groups, in the same "
             "order"
@@ -276,8 +277,10 @@ def merged_engine(one: PolicyEngine, other: PolicyEngine) -> PolicyEngine:
                 f"differently, got {first} and {second}; start both with the same items"
             )
     catalog = Catalog.restored(
-        mine.items, mine.features, mine.hidden | its.hidden, cold_rows=mine.cold_rows, groups=mine.groups
-    )
+        mine.items, mine.features, mine.withdrawn | its.withdrawn, cold_rows=mine.cold_rows,
+        groups=mine.groups, unavailable=mine.unavailable | its.unavailable, encoder=mine.encoder,
+        values=dict(mine.values),
+    )  # fmt: skip
     state = policy.merge(one.state, other.state)._asdict()
     engine = PolicyEngine(policy, catalog, k=one.k, scale=one.scale, numbers=one.numbers, state=state)
     engine.refit()

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.catalog.catalog import Catalog
+from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.features import check_features
+from firstclick.catalog.ids import item_id
 from firstclick.errors import WorkFailed
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.random_key import LARGEST_KEY, key_of_old
@@ -18,12 +20,13 @@ from firstclick.policies.base import PlainParameters, Policy
 from firstclick.registry import policy_class
 from firstclick.validation.whole_number import seed_number, whole_number
 
-FORMAT = "firstclick ranker 4"
+FORMAT = "firstclick ranker 5"
+FOURTH_FORMAT = "firstclick ranker 4"  # Without an encoder, and what is not available.
 THIRD_FORMAT = "firstclick ranker 3"  # Without a scale: features are seen as they are given.
 SECOND_FORMAT = "firstclick ranker 2"  # Without a key, a version, and what was merged.
 FIRST_FORMAT = "firstclick ranker 1"  # Without contexts, features of a request, groups and cold items.
 MOST_REQUESTS = 2**62  # Kernels count them in 64 bits.
-FORMATS = (FORMAT, THIRD_FORMAT, SECOND_FORMAT, FIRST_FORMAT)
+FORMATS = (FORMAT, FOURTH_FORMAT, THIRD_FORMAT, SECOND_FORMAT, FIRST_FORMAT)
 
 
 class PendingSlate(NamedTuple):
@@ -78,11 +81,14 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "groups": catalog.groups,
         "cold": catalog.cold_rows,
         "has_features": catalog.n_features is not None,
+        "unavailable": sorted(catalog.unavailable, key=str),
+        "encoder": catalog.encoder and catalog.encoder.as_json(),
+        "values": list(catalog.values.items()),
         "pending": [[id, slate.rows.tolist(), bool(len(slate.features))] for id, slate in slates.items()],
     }
     return page, {
         "features": catalog.table,
-        "hidden": catalog.hidden,
+        "withdrawn": catalog.withdrawn,
         **{f"state.{name}": array for name, array in engine.state._asdict().items()},
         "pending.contexts": np.array(contexts).reshape(len(slates), policy.n_context),
         "pending.features": np.concatenate(given) if given else np.empty((0, engine.features.shape[1])),
@@ -105,24 +111,38 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     policy = known(**page["policy"]["settings"])
     if page["format"] in (FIRST_FORMAT, SECOND_FORMAT):
         page = _in_third_format(page, policy)
-    if page["format"] != FORMAT:
+    if page["format"] not in (FORMAT, FOURTH_FORMAT):
         page = page | {"scale": None}
+    if page["format"] != FORMAT:
+        page = page | {"unavailable": [], "encoder": None, "values": []}
+        arrays = arrays | {"withdrawn": arrays["hidden"]}
     n_rows = len(page["items"])
-    features, hidden = arrays["features"], arrays["hidden"]
+    features, withdrawn = arrays["features"], arrays["withdrawn"]
     for array, shape, dtype in (
         (features, (n_rows, features.shape[-1]), np.float64),
-        (hidden, (n_rows,), np.uint8),
+        (withdrawn, (n_rows,), np.uint8),
     ):
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
             raise ValueError
     if page["has_features"]:
         check_features(features, n_rows)
+    encoder = None if page["encoder"] is None else Encoder.from_json(page["encoder"])
+    values = {item_id(item): list(line) for item, line in page["values"]}
+    if encoder is not None and (
+        encoder.n_features != features.shape[1]
+        or values.keys() != set(page["items"])
+        or any(len(line) != len(encoder.inputs) for line in values.values())
+    ):
+        raise ValueError("encoder")
     catalog = Catalog.restored(
         page["items"],
         features if page["has_features"] else None,
-        hidden,
+        withdrawn,
         cold_rows=[whole_number("a row", row, at_least=0, at_most=n_rows - 1) for row in page["cold"]],
         groups=page["groups"],
+        unavailable=map(item_id, page["unavailable"]),
+        encoder=encoder,
+        values=values if encoder is not None else None,
     )
     k = whole_number("k", page["k"], at_least=1, at_most=n_rows)
     scale = None if page["scale"] is None else _scale(page["scale"], catalog.n_features)

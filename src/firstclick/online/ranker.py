@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.catalog import Catalog, Subset
+from firstclick.catalog.features import check_features
 from firstclick.catalog.groups import Group
-from firstclick.catalog.ids import ItemId, item_ids
+from firstclick.catalog.ids import ItemId, item_ids, new_ids
 from firstclick.errors import (
     DuplicateFeedback,
     FirstclickError,
@@ -346,18 +347,60 @@ class Ranker:
         Items without features among others that have some are cold: see `Catalog`.
         """
         with self._lock:
-            engine = self._engine
+            engine, catalog = self._engine, self.catalog
             engine.check_growable()
-            if features is not None and self.catalog.n_features is not None:
-                rows, _ = self.catalog.completed(features)
+            if features is not None and catalog.encoder is not None:
+                engine.encoded(features, new_ids(items := list(items)))
+            elif features is not None and catalog.n_features is not None:
+                rows, _ = catalog.completed(features)
                 engine.in_scale(rows, len(rows))
-            self.catalog.add(items, features, groups=groups)
+            catalog.add(items, features, groups=groups)
             engine.follow_catalog()
 
+    def change_items(
+        self,
+        items: Iterable[ItemId],
+        features: Any = None,
+        *,
+        groups: Iterable[Group | None] | None = None,
+    ) -> None:
+        """Give items of the catalog other features, other groups, or both; withdrawn ones come back.
+
+        `features` has a row for each item. In a catalog that was read from a table, a row may be an object of
+        some columns: {"price": 9.5}. What was learned of the items stays theirs.
+        """
+        with self._lock:
+            engine, catalog = self._engine, self.catalog
+            ids = new_ids(items)
+            catalog.rows_of(ids)  # Refuses those that it never had.
+            if features is not None:
+                if catalog.n_features is None:
+                    raise InvalidInput("the catalog has no features to change")
+                if not self.policy.growable:
+                    raise InvalidInput(
+                        f"{self.policy.label} takes no other features for the items it has; start a new one"
+                    )
+                engine.encoded(features, ids)  # Refuses what the policy does not take.
+                if catalog.encoder is None:
+                    rows = check_features(features, len(ids))
+                else:
+                    values = catalog.values_with(ids, features)
+                    rows, _ = catalog.encoder.encode(values)
+                    catalog.values.update(zip(ids, values, strict=True))
+                engine.change_features(ids, rows)
+            if groups is not None:
+                catalog.regroup(ids, groups)
+            catalog.show_again(ids)
+
     def withdraw_items(self, items: Iterable[ItemId]) -> None:
-        """Never recommend these items again. Slates that show them can still be learned."""
+        """Take these items out of the catalog. Slates that show them can still be learned."""
         with self._lock:
             self.catalog.withdraw(items)
+
+    def set_available(self, items: Iterable[ItemId], available: bool) -> None:
+        """Whether these items may be shown, until it is set again: in stock, or sold out."""
+        with self._lock:
+            self.catalog.set_available(items, available)
 
     def merge(self, other: "Ranker", *, seed: int | None = None) -> "Ranker":
         """A new ranker that knows what both have learned from their different logs.

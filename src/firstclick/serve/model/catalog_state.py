@@ -137,7 +137,7 @@ class CatalogState:
                 available,
             )
         self._touched.update(items.ids)
-        self.oddities += self._odd(len(items.ids), items.unknown, items.unreadable)
+        self.oddities += self._odd(sum(map(bool, items.sent)), items.unknown, items.unreadable)
 
     def _odd(self, *counts: Any) -> Oddities:
         encoder = self.catalog.encoder

@@ -300,6 +300,10 @@ class Model:
         self.best_rows(1)
         with self.lock:
             blank = self.engine.with_state(_copied(self.engine.state)._asdict())
+            no_rows = np.empty(0, np.int64)
+            blank.policy.with_changed_features(
+                blank.state, blank.arrays_to_learn(), no_rows, blank.features[no_rows]
+            )
         fold(blank, [feedback_payload(None, 0, b"")])
 
     def describe(self) -> dict[str, Any]:
