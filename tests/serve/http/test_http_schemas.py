@@ -115,11 +115,11 @@ def test_wrong_recommendations_are_refused_with_a_sentence(
     [
         ({"features": [1.0]}, "must have 2 features, got 1"),
         ({"features": []}, "must have 2 features, got 0"),
-        ({"features": [1.0, "a"]}, 'features[1] must be a number, got "a"'),
+        ({"features": [1.0, "a"]}, "features must be numbers, one row per item, got [[1.0, 'a']]"),
         ({"features": [0.0] * 2000}, "features must be a list of at most 1024, got a list of 2000"),
         ({"features": [1e300, 1e300]}, "features"),
         ({"features": [1, 1], "name": "x" * 2000}, "name must be a text of at most 1000 characters"),
-        ({"features": [1, 1], "name": 5}, "name must be a text, got 5"),
+        ({"features": [1, 1], "name": 5}, "name must be a text or null, got 5"),
     ],
 )
 def test_wrong_items_are_refused_with_a_sentence(site: Site, body: dict[str, Any], sentence: str) -> None:

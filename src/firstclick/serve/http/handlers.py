@@ -103,6 +103,10 @@ def put_item(asked: Asked) -> schemas.Changed:
     return schemas.Changed(asked.service.put_items(name, [item]))
 
 
+def patch_item(asked: Asked) -> schemas.Changed:
+    return put_item(asked)
+
+
 def withdraw_item(asked: Asked) -> schemas.Changed:
     name, text = asked.path
     item = _item_meant(asked.service.model(name), text)

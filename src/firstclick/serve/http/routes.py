@@ -106,17 +106,17 @@ ROUTES: list[Route] = [
     ),
     *(
         Route(
-            method, f"{MODEL}/items/{{id}}", WRITE, handlers.put_item, summary,
+            method, f"{MODEL}/items/{{id}}", WRITE, handler, summary,
             body=schemas.ItemFacts, answer=schemas.Changed, refused=(404, 503), in_pool=True,
             example={"name": "Espresso", "group": "coffee", "features": [0.5, 0.1]},
         )
-        for method, summary in (
+        for method, handler, summary in (
             (
-                "PUT",
+                "PUT", handlers.put_item,
                 "Add an item, change it, or put it back into the catalog. What is left out stays as it is, "
                 "null clears. An item keeps what was learned of it.",
             ),
-            ("PATCH", "The same as PUT."),
+            ("PATCH", handlers.patch_item, "The same as PUT."),
         )
     ),
     Route(

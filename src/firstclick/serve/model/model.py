@@ -317,7 +317,7 @@ class Model:
                 "seed": self.created.seed,
                 "n_features": self.n_given_features,
                 "items": len(catalog),
-                "withdrawn": sum(not catalog.has(item) for item in self.items.names),
+                "withdrawn": len(self.items.names) - int((catalog.withdrawn == 0).sum()),
                 "unavailable": sum(catalog.has(item) for item in catalog.unavailable),
                 "seq": self.seq,
                 "slates": self.click_stats.slates,
