@@ -395,8 +395,8 @@ def _number(look: Look, hint: bool, unscaled: bool, reason: str) -> Found:
     words = [f"{scale} scale"] if scale else []
     words += ["decimal comma"] if comma and _has_comma(look) else []
     words += ["you said so"] if "you said" in reason else []
-    told = f"{_number_shown(there.min())} to {_number_shown(there.max())}, median {_number_shown(np.median(there))}"
-    told += f"; {', '.join(words)}" if words else ""
+    low, middle, high = map(_number_shown, (there.min(), np.median(there), there.max()))
+    told = f"{low} to {high}, median {middle}" + (f"; {', '.join(words)}" if words else "")
     decision = look.decided(
         "number", told, missing=n_missing, n_columns=1 + indicator, problems=tuple(problems)
     )
@@ -585,8 +585,8 @@ def _embeddings(looks: Sequence[Look], said: Overrules, hint: bool) -> dict[str,
         if key not in lists or not lists[key].are(_is_vector):
             names = sorted(by_prefix) or [look.name for look in looks]
             raise InvalidInput(
-                f"names {prefix!r}, but there are no columns {prefix}0, {prefix}1, ..., and no column of lists of "
-                f"numbers is called so{did_you_mean(prefix, names)}",
+                f"names {prefix!r}, but there are no columns {prefix}0, {prefix}1, ..., and no column of "
+                f"lists of numbers is called so{did_you_mean(prefix, names)}",
                 "embedding",
             )
     return found

@@ -21,8 +21,7 @@ SECONDS_BETWEEN_REPORTS = 0.1
 # More wrong rows than these are not counted: such a file is refused.
 MOST_REJECTED = 1_000_000
 
-# What Python's strip() takes for blanks, and what bytes.strip() does.
-BLANKS = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())
+# What bytes.strip() takes for blanks.
 _ASCII_BLANKS = r"E' \t\n\r\x0b\x0c'"
 
 # The kinds of wrong rows that can be passed over; after others nobody knows where a row ends.

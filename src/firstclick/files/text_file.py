@@ -91,7 +91,7 @@ class TextFile:
         """
         of_rows, of_rejected = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         first = -1 if header else 0
-        for records in self.records():
+        for records in self.records() if len(rows) or len(rejected) else ():
             here = rejected[: np.searchsorted(rejected, records.starts[-1], "right")]
             rejected = rejected[len(here) :]
             out = np.searchsorted(records.starts, here)
