@@ -1,6 +1,7 @@
 """The catalog: item ids, their features and groups, and which of them are withdrawn."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -260,7 +261,7 @@ class Catalog:
             rows = items.rows_in(self, name)
         else:
             found = self.rows_of(ids_to_find(items, name))
-            rows = np.array(found, np.int64)
+            rows = np.fromiter(found, np.int64, len(found))
             in_order = np.sort(rows)
             if (in_order[1:] == in_order[:-1]).any():
                 rows = np.array(list(dict.fromkeys(found)), np.int64)
@@ -290,7 +291,12 @@ class Catalog:
     def rows_of(self, items: list[ItemId]) -> list[int]:
         """The row that stands for each of the given items, hidden or not; unknown ones are refused."""
         try:
-            return list(map(self._row_of.__getitem__, items))
+            # Of several, all in one call: half the time of asking for each.
+            return (
+                list(itemgetter(*items)(self._row_of))
+                if len(items) > 1
+                else [self._row_of[item] for item in items]
+            )
         except KeyError as error:
             raise self._unknown(item_id(error.args[0])) from None
 
