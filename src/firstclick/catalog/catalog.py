@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -255,8 +256,12 @@ class Catalog:
         features: ArrayLike | None = None,
         *,
         groups: Iterable[Group | None] | None = None,
+        encoded: bool = False,
     ) -> None:
-        """Add items that are not shown now, in new rows; all of them, or none and an error."""
+        """Add items that are not there now, in new rows; all of them, or none and an error.
+
+        Where there is an encoder, `features` are what the table would say of them, unless they are `encoded`.
+        """
         if (features is not None) != self._has_features:
             if self._has_features:
                 raise InvalidInput(
@@ -269,7 +274,7 @@ class Catalog:
             if self.has(item):
                 raise InvalidInput(f"item {quoted(item)} is in the catalog already")
         values: list[list[Any]] = []
-        if features is not None and self.encoder is not None:
+        if features is not None and self.encoder is not None and not encoded:
             values = self.values_with(ids, features)
             features, _ = self.encoder.encode(values)
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
@@ -391,7 +396,7 @@ class Catalog:
             rows = items.rows_in(self, name)
         else:
             found = self.rows_of(ids_to_find(items, name))
-            rows = np.array(found, np.int64)
+            rows = np.fromiter(found, np.int64, len(found))
             in_order = np.sort(rows)
             if (in_order[1:] == in_order[:-1]).any():
                 rows = np.array(list(dict.fromkeys(found)), np.int64)
@@ -421,7 +426,12 @@ class Catalog:
     def rows_of(self, items: list[ItemId]) -> list[int]:
         """The row that stands for each of the given items, hidden or not; unknown ones are refused."""
         try:
-            return list(map(self._row_of.__getitem__, items))
+            # Of several, all in one call: half the time of asking for each.
+            return (
+                list(itemgetter(*items)(self._row_of))
+                if len(items) > 1
+                else [self._row_of[item] for item in items]
+            )
         except KeyError as error:
             raise self._unknown(item_id(error.args[0])) from None
 
@@ -440,7 +450,9 @@ class Catalog:
         lines: list[Mapping[str, Any]] = []
         for item, row in zip(items, features, strict=True):
             own = dict(zip(encoder.inputs, self.values.get(item) or [None] * n_inputs, strict=True))
-            if isinstance(row, Mapping):
+            if row is None:
+                lines.append(own)
+            elif isinstance(row, Mapping):
                 for name in row:
                     if name not in own and not encoder.leaves_out(name):
                         hint = did_you_mean(str(name), encoder.inputs)
@@ -463,7 +475,8 @@ class Catalog:
         """The features of each of these rows as people gave them: values by column name, or numbers, which
         are as they were but for rounding; None if there are none."""
         if self.encoder is not None:
-            given = [self.values[self.items[row]] for row in rows.tolist()]
+            none = [None] * len(self.encoder.inputs)
+            given = [self.values.get(self.items[row], none) for row in rows.tolist()]
             return [dict(zip(self.encoder.inputs, values, strict=True)) for values in given]
         if not self._has_features:
             return [None] * len(rows)

@@ -328,6 +328,8 @@ class Ranker:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The estimated attraction of each item and its standard deviation; NaN if the policy has none.
 
+        `items` are ids: a list, a slate, a subset.
+
         Without the context that a policy wants, for a user of whom all numbers are 0.
         """
         with self._lock:
