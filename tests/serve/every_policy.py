@@ -54,6 +54,12 @@ def main() -> None:
         again.apply(log.events[17:], log.known_at)
         assert again.digest() == wanted, name
         print(name, wanted)
+        if policy.growable:
+            log.put_now([*made_log.made_items(seed=5)[4:7], *made_log.made_items(1, first=60)])
+            log.set_available(off=("i3",))
+            log.play(6, seed=3)
+            assert log.model_at(len(log.events)).digest() == log.model.digest(), name
+            assert "i3" not in log.model.recommend(0).items
 
 
 if __name__ == "__main__":

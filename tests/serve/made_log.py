@@ -3,9 +3,11 @@
 import numpy as np
 
 from firstclick.catalog.item import Item
+from firstclick.not_given import NOT_GIVEN
 from firstclick.registry import policy_class
 from firstclick.serve.log.events import (
     KIND_OF,
+    Availability,
     Body,
     Created,
     Event,
@@ -17,6 +19,7 @@ from firstclick.serve.log.events import (
     packed,
 )
 from firstclick.serve.model.model import Known, Model
+from firstclick.serve.model.new_events import items_changed
 
 N_ITEMS, N_FEATURES, K = 13, 4, 3
 
@@ -78,6 +81,15 @@ class Log:
     def put(self, items: list[Item]) -> None:
         self.change(ItemsPut.of(items if self.created.n_features else bare(items)))
 
+    def put_now(self, items: list[Item]) -> None:
+        """As this version puts items; `put` does as earlier ones did."""
+        if not self.created.n_features:
+            items = [item._replace(features=NOT_GIVEN) for item in items]
+        self.change(items_changed(self.model, items))
+
+    def set_available(self, *, on: tuple[str, ...] = (), off: tuple[str, ...] = ()) -> None:
+        self.change(Availability(list(on), list(off)))
+
     def withdraw(self, *ids: str) -> None:
         self.change(ItemsWithdrawn(list(ids)))
 
@@ -119,4 +131,11 @@ class Log:
         self.put(made_items(1, first=70))
         self.roll_back(len(self.events) - 3)
         self.play(10, seed=5)
+        other = made_items(seed=10)
+        self.put_now([other[5], Item("i6", "named"), *made_items(1, first=90), Item("i91", available=False)])
+        self.set_available(off=("i7", "i3"))
+        self.play(10, seed=6)
+        self.put_now([*other[7:9], Item("i3", available=True)])
+        self.roll_back(len(self.events) - 5)
+        self.play(5, seed=7)
         return self

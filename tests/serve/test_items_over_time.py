@@ -151,9 +151,7 @@ def test_features_by_column_name_and_what_is_not_named_stays(table: Service) -> 
         "brand: 25 % of new items have a level the model does not know; start a new model to learn them"
     ]
     for wrong in ([1, 2], "Acme", 7):
-        with pytest.raises(
-            Malformed, match=r"must be an object by column name, or a list of 3 values"
-        ):
+        with pytest.raises(Malformed, match=r"must be an object by column name, or a list of 3 values"):
             table.put_items("shop", [Item("t0", features=wrong)])  # type: ignore[arg-type]
 
 

@@ -91,6 +91,18 @@ def play_both(folder: Path, policy: str, table: NDArray[np.float64] | None) -> N
                 put = [Item(f"n{i}", group="odd", features=None if new is None else new[i]) for i in range(2)]
                 service.put_items("m", put)
                 ranker.add_items(["n0", "n1"], new, groups=["odd", "odd"])
+            if step == 16:
+                service.set_available("m", off=["i5", "n1"])
+                ranker.set_available(["i5", "n1"], False)
+                if table is None:
+                    service.put_items("m", [Item("i6", group="even")])
+                    ranker.change_items(["i6"], groups=["even"])
+                else:
+                    other = table[[3, 1]] * 0.8
+                    service.put_items("m", [Item(f"i{i}", features=other[i - 6]) for i in (6, 7)])
+                    ranker.change_items(["i6", "i7"], other)
+            if step > 16:
+                assert not {"i5", "n1"} & set(slate.items)
             # That of the default in the middle of a refit, which has most of its work before it.
             if (
                 step >= 20

@@ -94,7 +94,12 @@ class Ranker:
         chosen = make_policy(DEFAULT_POLICY if policy is None else policy)
         features = catalog.features
         scale = scale_for(chosen, features, k) if chosen.needs_features and features is not None else None
-        engine = PolicyEngine(chosen, catalog, k=k, scale=scale)
+        try:
+            engine = PolicyEngine(chosen, catalog, k=k, scale=scale)
+        except InvalidInput as error:
+            if chosen.unit_features and catalog.encoder is not None:
+                raise InvalidInput(f"{error}; read the catalog with unscaled=True") from None
+            raise
         seed = secrets.randbits(32) if seed is None else seed_number(seed)
         max_pending = whole_number("max_pending", max_pending, at_least=1)
         key = new_key("ranker", seed, chosen, k)

@@ -1,0 +1,145 @@
+"""A ranker of a catalog that was read from a table: its columns become features, and items change."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import firstclick
+from firstclick import Catalog, Ranker
+
+CSV = """sku;title;brand;price;added;online;available
+a1;Red shoe;Acme;9,50;01.03.2024;yes;yes
+a2;Blue shoe;Acme;12,00;31.12.2023;no;yes
+b1;Hat;Bolt;30,25;05.04.2024;yes;no
+b2;Cap;Bolt;-;06.07.2024;no;yes
+c1;Scarf;Crux;7,00;01.01.2022;yes;yes
+c2;Glove;Crux;80,00;15.02.2024;no;yes
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "products.csv"
+    path.write_text(CSV)
+    return path
+
+
+def shown(ranker: Ranker, n: int = 60) -> set[Any]:
+    return {item for _ in range(n) for item in ranker.recommend()}
+
+
+def test_a_file_and_frames_of_it_become_one_catalog(path: Path) -> None:
+    catalog = Catalog.read(path)
+    assert catalog.encoder is not None
+    assert catalog.encoder.inputs == ("brand", "price", "added", "online")
+    assert catalog.values["b2"] == ["Bolt", "-", "06.07.2024", "no"]
+    assert catalog.unavailable == {"b1"}
+    texts = pd.read_csv(path, sep=";", dtype=str, keep_default_na=False)
+    for frame in (texts, pl.DataFrame(texts.to_dict("list"))):
+        same = Catalog.from_frame(frame)
+        np.testing.assert_array_equal(same.features, catalog.features)
+        assert (same.items, same.unavailable) == (catalog.items, catalog.unavailable)
+
+
+def test_what_is_decided_can_be_overruled(path: Path) -> None:
+    catalog = Catalog.read(path, ignore=["brand"], category=["price"])
+    assert catalog.encoder is not None
+    assert catalog.encoder.inputs == ("price", "added", "online")
+    assert "price=other" in catalog.encoder.names
+    with pytest.raises(firstclick.InvalidInput, match=r"'brnd'.*did you mean 'brand'"):
+        Catalog.read(path, ignore=["brnd"])
+
+
+@pytest.mark.parametrize("policy", ["cascade-mixed", "cascade-lin-ucb"])
+def test_it_learns_changes_and_goes_on_from_its_file(path: Path, tmp_path: Path, policy: str) -> None:
+    ranker = Ranker(Catalog.read(path), k=3, policy=policy, seed=1)
+    for number in range(30):
+        ranker.learn(ranker.recommend(), click=number % 3)
+    assert "b1" not in shown(ranker)
+    ranker.set_available(["b1"], True)
+    ranker.set_available(["a1"], False)
+    ranker.change_items(["a2"], [{"price": "1,25"}])
+    ranker.add_items(["y", "z"], [{"brand": "Zeta", "price": 3}, ["Acme", 4, None, True]])
+    assert ranker.catalog.values["a2"] == ["Acme", "1,25", "31.12.2023", "no"]
+    assert set(ranker.recommend(k=3, candidates=["a1", "b1", "z"])) == {"b1", "z"}
+    ranker.save(tmp_path / "ranker.npz")
+    again = Ranker.load(tmp_path / "ranker.npz")
+    assert again.catalog.encoder == ranker.catalog.encoder
+    assert again.catalog.values == ranker.catalog.values
+    for _ in range(20):
+        mine, its = ranker.recommend(), again.recommend()
+        assert mine.items == its.items
+        assert "a1" not in mine.items
+        ranker.learn(mine, click=1)
+        again.learn(its, click=1)
+    again.change_items(["c1"], [{"brand": "Acme"}])
+    assert again.catalog.values["c1"][0] == "Acme"
+    encoded, _ = again.catalog.encoder.encode([again.catalog.values["c1"]])  # type: ignore[union-attr]
+    np.testing.assert_array_equal(again.catalog.features[4], encoded[0])  # type: ignore[index]
+
+
+def test_a_request_brings_values_by_name(path: Path) -> None:
+    ranker = Ranker(Catalog.read(path), k=2, policy="cascade-lin-ts", seed=1)
+    slate = ranker.recommend(candidates=["a1", "c2"], features=[{"price": 5}, {}])
+    ranker.learn(slate, click=0)
+    with pytest.raises(firstclick.InvalidInput, match=r"names a column .* 'prise'; did you mean 'price'"):
+        ranker.recommend(candidates=["a1"], features=[{"prise": 5}])
+    with pytest.raises(firstclick.InvalidInput, match="a list of 4 values"):
+        ranker.recommend(candidates=["a1"], features=[[1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda ranker: ranker.change_items(["never"], [{"price": 1}]), "no item 'never'"),
+        (lambda ranker: ranker.change_items(["a1"], [{"price": 1}, {}]), "one row for each of the 1 items"),
+        (lambda ranker: ranker.change_items(["a1"], {"price": 1}), "a list with a row for each item"),
+        (lambda ranker: ranker.change_items(["a1", "a1"], [{}, {}]), "'a1' is given twice"),
+        (lambda ranker: ranker.change_items(["a1"], groups=["x", "y"]), "a name for each of the 1 items"),
+        (lambda ranker: ranker.set_available("a1", False), "must be a list of ids"),
+        (lambda ranker: ranker.set_available(["a1", "never"], False), "no item 'never'"),
+    ],
+)
+def test_a_change_that_is_refused_changes_nothing(path: Path, change: Any, sentence: str) -> None:
+    ranker = Ranker(Catalog.read(path), k=2, seed=1)
+    catalog = ranker.catalog
+    before = catalog.table.copy(), dict(catalog.values), set(catalog.unavailable), catalog.groups
+    with pytest.raises(firstclick.FirstclickError, match=sentence):
+        change(ranker)
+    np.testing.assert_array_equal(catalog.table, before[0])
+    assert (catalog.values, catalog.unavailable, catalog.groups) == before[1:]
+
+
+def test_a_policy_with_topics_wants_a_catalog_that_was_not_scaled(path: Path) -> None:
+    with pytest.raises(firstclick.InvalidInput, match="unscaled=True"):
+        Ranker(Catalog.read(path), k=2, policy="cascade-lsb")
+    topics = {"id": list("abcd"), "news": [0.1, 0.9, 0.5, 0.3], "sport": [0.9, 0.1, 0.5, 0.2]}
+    catalog = Catalog.from_frame(topics, unscaled=True)
+    assert catalog.features is not None
+    assert catalog.features.tolist() == [[0.1, 0.9], [0.9, 0.1], [0.5, 0.5], [0.3, 0.2]]
+    assert len(Ranker(catalog, k=2, policy="cascade-lsb").recommend()) == 2
+
+
+def test_a_ranker_file_with_an_encoder_that_does_not_fit_is_refused(path: Path, tmp_path: Path) -> None:
+    from firstclick.files.arrays import read_arrays, write_arrays
+    from firstclick.online.file import FORMAT
+
+    place = tmp_path / "ranker.npz"
+    Ranker(Catalog.read(path), k=2, seed=1).save(place)
+    page, arrays = read_arrays(place, FORMAT)
+    other = Catalog.from_frame({"id": [1, 2, 3], "x": [1.0, 5.0, 9.0]}).encoder
+    assert other is not None
+    for wrong in (
+        {"encoder": other.as_json()},
+        {"values": page["values"][1:]},
+        {"values": [[item, line[1:]] for item, line in page["values"]]},
+        {"unavailable": ["never"]},
+        {"encoder": {"version": 99}},
+    ):
+        write_arrays(place, page | wrong, arrays)
+        with pytest.raises(firstclick.InvalidInput, match=r"ranker.npz"):
+            Ranker.load(place)
