@@ -53,7 +53,7 @@ LIKED = {("7", "100"), ("2", "20"), ("11", "3"), ("2", "1000")}
 
 def refusal(path, **options):
     with pytest.raises((InvalidInput, UnknownName)) as caught:
-        read_interactions(path, **options)
+        read_interactions(path, **({"strict": True} | options))
     return str(caught.value)
 
 

@@ -81,13 +81,13 @@ def check(read):
 
 def refusal(path, **changes):
     with pytest.raises((InvalidInput, UnknownName)) as caught:
-        Table(**(TABLE.settings | changes)).load(path)
+        Table(**(TABLE.settings | {"strict": "yes"} | changes)).load(path)
     return str(caught.value)
 
 
 def frame_refusal(frame, **changes):
     with pytest.raises((InvalidInput, UnknownName)) as caught:
-        interactions_from_frame(frame, **(COLUMNS | changes))
+        interactions_from_frame(frame, **(COLUMNS | {"strict": True} | changes))
     return str(caught.value)
 
 
