@@ -3,9 +3,7 @@
 import csv
 import io
 import os
-from array import array
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,14 +14,14 @@ from firstclick.catalog.features import LARGEST_FEATURE
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput, UnknownName
-from firstclick.extras import needed_by
-from firstclick.files.delimited import WrongEncoding, read_lines, read_rows
-from firstclick.files.reading import PARQUET, as_path, reading
+from firstclick.files.parquet import write_parquet
+from firstclick.files.reading import PARQUET, as_path
+from firstclick.files.table import read_table
+from firstclick.files.text_file import WrongEncoding
 from firstclick.files.writing import write_whole
 
 Floats = NDArray[np.float64]
 
-SEPARATORS = ",;\t"
 # What pandas calls the column of its own row names in a Parquet file.
 PANDAS_INDEX = "__index_level_"
 COLUMNS_SHOWN = 12
@@ -71,12 +69,11 @@ def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_n
     header = ["id", "name", "group", *feature_names]
     features = np.array([item.features for item in items], np.float64).reshape(len(items), -1)
     if path.suffix in PARQUET:
-        pyarrow, parquet = parquet_library(path, "writing")
-        words = [[item.id for item in items], [item.name for item in items], [item.group for item in items]]
-        packed = io.BytesIO()
-        table = pyarrow.table([pyarrow.array(column) for column in (*words, *features.T)], names=header)
-        parquet.write_table(table, packed)
-        write_whole(path, packed.getvalue())
+        whole = all(type(item.id) is int for item in items)
+        kinds = {"id": "BIGINT" if whole else "VARCHAR", "name": "VARCHAR", "group": "VARCHAR"}
+        rows = (dict(zip(header, (*item[:3], *row), strict=True)) for item, row in
+                zip(items, features.tolist(), strict=True))  # fmt: skip
+        write_parquet(path, kinds | dict.fromkeys(feature_names, "DOUBLE"), rows)
         return
     text = io.StringIO()
     # All texts in quotes: by itself the writer leaves them out around a carriage return.
@@ -84,14 +81,6 @@ def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_n
     writer.writerow(header)
     writer.writerows([*item[:3], *row] for item, row in zip(items, features.tolist(), strict=True))
     write_whole(path, text.getvalue().encode())
-
-
-def parquet_library(path: Path, doing: str) -> tuple[Any, Any]:
-    """pyarrow and its Parquet part, or how to get them."""
-    with needed_by(f"{path.name}: {doing} Parquet"):
-        import pyarrow
-        import pyarrow.parquet as parquet
-    return pyarrow, parquet
 
 
 def _find_columns(file: str, header: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
@@ -118,69 +107,49 @@ def _find_columns(file: str, header: Sequence[str]) -> tuple[dict[str, int], dic
 
 def _from_text(path: Path) -> _Cells:
     try:
-        with closing(read_lines(path)) as lines:
-            first = next(lines, "")
-        # The most frequent in the header; where there is none at all, the one column is that of ids.
-        rows = read_rows(path, separator=max(SEPARATORS, key=first.count))
-        words, features = _find_columns(f"{path.name} line 1", next(rows)[1])
-        numbers: list[int] = []
-        texts: dict[str, list[str]] = {"id": [], "name": [], "group": []}
-        values = array("d")
-        for number, fields in rows:
-            numbers.append(number)
-            for word, column in texts.items():
-                column.append(fields[words[word]].strip() if word in words else "")
-            written = [fields[place] for place in features.values()]
-            try:
-                values.extend(map(float, written))
-            except ValueError:
-                raise _no_number(f"{path.name} line {number}", features, written) from None
-            # Python reads 1_000 as a number; who wrote the file did not mean one.
-            if "_" in "".join(written):
-                raise _no_number(f"{path.name} line {number}", features, written)
+        table = read_table(path, strict=True)
     except WrongEncoding as error:
         raise InvalidInput(
             f"{error.owner}: bytes that are not UTF-8; save the file as UTF-8 "
             "(spreadsheets call it 'CSV UTF-8')"
         ) from None
-    table = np.frombuffer(values, np.float64) if values else np.empty(0)
-    table = table.reshape(len(numbers), len(features))
-    ids, names, groups = texts.values()
-    return _Cells(ids, names, groups, list(features), table, lambda row: f"{path.name} line {numbers[row]}")
+    words, places = _find_columns(f"{path.name} line 1", table.names)
+    n_items = len(table.columns[0])
+    columns = {word: table.columns[place].tolist() for word, place in words.items()}
+    ids, names, groups = (
+        [cell or "" for cell in columns.get(word, [""] * n_items)] for word in ("id", "name", "group")
+    )
+    features = np.empty((n_items, len(places)))
+    for row in range(n_items):
+        written = [table.columns[place][row] or "" for place in places.values()]
+        if not all(map(_is_number, written)):
+            raise _no_number(table.where(row), places, written)
+        features[row] = [float(text) for text in written]
+    return _Cells(ids, names, groups, list(places), features, table.where)
 
 
 def _from_parquet(path: Path) -> _Cells:
-    pyarrow, parquet = parquet_library(path, "reading")
-    try:
-        with reading(path), path.open("rb") as raw, parquet.ParquetFile(raw) as file:
-            words, places = _find_columns(path.name, file.schema_arrow.names)
-            table = file.read()
-    except pyarrow.ArrowException as error:
-        raise InvalidInput(
-            f"{path.name} is no Parquet file, or is cut short or damaged ({str(error).splitlines()[0]})"
-        ) from None
-
-    def where(row: int) -> str:
-        return f"{path.name} row {row} (from 0)"
+    table = read_table(path)
+    words, places = _find_columns(path.name, table.names)
+    n_items = len(table.columns[0])
 
     def texts(word: str) -> list[str]:
-        cells = table.column(words[word]).to_pylist() if word in words else [""] * len(table)
+        cells = table.columns[words[word]].tolist() if word in words else [None] * n_items
         return ["" if cell is None else str(cell).strip() for cell in cells]
 
-    features = np.empty((len(table), len(places)))
+    features = np.empty((n_items, len(places)))
     for j, (name, place) in enumerate(places.items()):
-        column = table.column(place)
-        kind = column.type
-        types = pyarrow.types
-        if not any(is_kind(kind) for is_kind in (types.is_integer, types.is_floating, types.is_boolean)):
+        column = table.columns[place].tolist()
+        wrong = next((cell for cell in column if not isinstance(cell, int | float | None)), None)
+        if wrong is not None:
             raise InvalidInput(
                 f"{path.name}: column {name!r} must hold numbers, as every column but id, name and group "
-                f"is a feature, got {kind}; convert it or leave it out"
+                f"is a feature, got {wrong!r}; convert it or leave it out"
             )
         # A null becomes NaN, and is refused with all others.
-        features[:, j] = column
-    ids = [cell.strip() if isinstance(cell, str) else cell for cell in table.column(words["id"]).to_pylist()]
-    return _Cells(ids, texts("name"), texts("group"), list(places), features, where)
+        features[:, j] = [np.nan if cell is None else cell for cell in column]
+    ids = [cell.strip() if isinstance(cell, str) else cell for cell in table.columns[words["id"]].tolist()]
+    return _Cells(ids, texts("name"), texts("group"), list(places), features, table.where)
 
 
 def _no_number(where: str, names: Iterable[str], written: Sequence[str]) -> InvalidInput:

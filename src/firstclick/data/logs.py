@@ -237,8 +237,8 @@ def _gathered(
     db.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
     numbered = f"SELECT *, (row_number() OVER () - 1)::INTEGER AS firstclick_row FROM ({relation})"
     coded = (
-        "CREATE TEMP TABLE coded AS SELECT firstclick_row AS place, users.code AS user_code, "
-        f"items.code AS item_code{'' if value is None else f', {value} AS judged'} FROM ({numbered}) AS log "
+        "CREATE TEMP TABLE coded AS SELECT firstclick_row AS place, coalesce(users.code, -1) AS user_code, "
+        f"coalesce(items.code, -1) AS item_code{'' if value is None else f', {value} AS judged'} FROM ({numbered}) AS log "
         f"LEFT JOIN users ON log.{columns['user']} = users.cell "
         f"LEFT JOIN items ON log.{columns['item']} = items.cell"
     )
@@ -272,13 +272,12 @@ def _gathered(
 def _fetched(
     db: "DuckDBPyConnection", column: str, kind: type[Any], place: NDArray[np.int32] | None = None
 ) -> NDArray[Any]:
-    """One column of the coded rows, -1 where there is no code; in the order of the file, given the places."""
-    found = db.execute(f"SELECT {column} FROM coded").fetchnumpy()[column]
-    filled = np.ma.filled(found, -1).astype(kind, copy=False)
+    """One column of the coded rows; in the order of the file, given the places."""
+    found = db.execute(f"SELECT {column} FROM coded").fetchnumpy()[column].astype(kind, copy=False)
     if place is None:
-        return filled
-    ordered = np.empty_like(filled)
-    ordered[place] = filled
+        return np.asarray(found)
+    ordered = np.empty(len(found), kind)
+    ordered[place] = found
     return ordered
 
 
