@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
-from firstclick.extras import needed_by
+from firstclick.files.parquet import write_parquet
 from firstclick.files.progress import Progress, silent
 from firstclick.files.reading import PARQUET, as_path
 from firstclick.files.table import read_table
@@ -394,12 +393,11 @@ def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_n
     header = ["id", "name", "group", *feature_names]
     features = np.array([item.features for item in items], np.float64).reshape(len(items), -1)
     if path.suffix in PARQUET:
-        pyarrow, parquet = parquet_library(path, "writing")
-        words = [[item.id for item in items], [item.name for item in items], [item.group for item in items]]
-        packed = io.BytesIO()
-        table = pyarrow.table([pyarrow.array(column) for column in (*words, *features.T)], names=header)
-        parquet.write_table(table, packed)
-        write_whole(path, packed.getvalue())
+        whole = all(type(item.id) is int for item in items)
+        kinds = {"id": "BIGINT" if whole else "VARCHAR", "name": "VARCHAR", "group": "VARCHAR"}
+        rows = (dict(zip(header, (*item[:3], *row), strict=True)) for item, row in
+                zip(items, features.tolist(), strict=True))  # fmt: skip
+        write_parquet(path, kinds | dict.fromkeys(feature_names, "DOUBLE"), rows)
         return
     text = io.StringIO()
     # All texts in quotes: by itself the writer leaves them out around a carriage return.
@@ -407,11 +405,3 @@ def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_n
     writer.writerow(header)
     writer.writerows([*item[:3], *row] for item, row in zip(items, features.tolist(), strict=True))
     write_whole(path, text.getvalue().encode())
-
-
-def parquet_library(path: Path, doing: str) -> tuple[Any, Any]:
-    """pyarrow and its Parquet part, or how to get them."""
-    with needed_by(f"{path.name}: {doing} Parquet"):
-        import pyarrow
-        import pyarrow.parquet as parquet
-    return pyarrow, parquet
