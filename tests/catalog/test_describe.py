@@ -63,7 +63,7 @@ def test_as_json():
         "features": 1,
         "missing": 1,
         "examples": ["on request", "1.00", "1.50"],
-        "reason": "1 to 4,914,370, median 2,217; log scale",
+        "reason": "log scale; 1 to 4,914,370",
         "problems": ["1 cell is no number, 'on request' in row 0 (from 0); taken as missing"],
     }
     assert page["notes"] == [

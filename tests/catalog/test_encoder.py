@@ -112,13 +112,21 @@ def test_cells_that_are_no_numbers_are_missing_and_told_with_their_line():
     assert odd.sentences() == ["x: 60 % of new items have a cell that is no number, and was taken as missing"]
 
 
-def test_fewer_than_19_in_20_numbers_are_no_number_unless_told():
-    values = [*map(str, plain_numbers(50)), *["cheap"] * 5]
+def test_fewer_than_19_in_20_numbers_are_a_category_unless_told():
+    values = [*map(str, [7, 8, 9] * 20), *["cheap"] * 5]
     _, decision = only(values)
-    assert decision.kind == "left out"
-    assert "91 % of its cells are numbers" in decision.reason
+    assert decision.kind == "category"
+    assert decision.problems == ("92 % of its cells are numbers: `number` takes the others as missing",)
     encoder, decision = only(values, number=["x"])
     assert (decision.kind, decision.n_missing, encoder.names) == ("number", 5, ("x", "x missing"))
+
+
+def test_mostly_numbers_are_not_left_out():
+    _, decision = only(["4,90", "7,50", "3,20", "24,00", "on request"])
+    assert (decision.kind, decision.n_missing) == ("number", 1)
+    assert decision.problems[0].startswith("1 cell is no number, 'on request'")
+    _, decision = only(["4,90", "7,50", "ask", "call us", "on request"])
+    assert decision.in_short == "differs in nearly every row"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +168,7 @@ def test_a_category_has_a_column_a_level_and_one_that_the_rest_shares():
     encoder, decision = only(cells)
     assert encoder.names == ("x=Acme", "x=Bolt", "x=other")
     assert decision.reason == "3 levels, 1 in 'other' (6 % of items)"
-    assert decision.problems == ("2 spellings differ in case or blanks alone, and count as one",)
+    assert decision.problems == ("2 more spellings, which differ in case or blanks alone, were joined",)
     rows, odd = encoder.encode([["ACME"], ["Bolt"], ["Crux"], ["Dyne"], ["other"], [None]])
     assert rows[:5].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
     assert rows[5] == pytest.approx([11 / 17, 5 / 17, 1 / 17])

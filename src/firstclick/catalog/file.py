@@ -265,7 +265,7 @@ def _id_column(file: str, columns: Mapping[str, Sequence[Any]], id: str | None) 
         cells = [cell.strip() if isinstance(cell, str) else cell for cell in columns[name]]
         fit = all(type(cell) in (str, int) and cell != "" for cell in cells)
         if fit and len(set(cells)) == len(cells):
-            return name, "none is called id, and it differs in every row"
+            return name, "differs in every row"
     raise InvalidInput(
         f"{file} has no column 'id', and no other that is surely one of ids; say `id=COLUMN` "
         f"(columns: {_listed(columns)})"
@@ -357,13 +357,13 @@ def _name_column(
             continue
         look = Look(name, [plain(cell) for cell in columns[name]], line)
         enough = max(NEARLY_ALL * len(look.cells), 1 if name in likely else FEWEST_NAMES)
-        if look.n_present >= enough and is_nearly_unique(look) and look.share(_is_address) < 0.5:
+        if look.n_present >= enough and is_nearly_unique(look) and look.share(_is_no_title) < 0.5:
             return name
     return None
 
 
-def _is_address(cell: Plain) -> bool:
-    return type(cell) is str and _ADDRESS.match(cell) is not None
+def _is_no_title(cell: Plain) -> bool:
+    return type(cell) is not str or _ADDRESS.match(cell) is not None or as_number(cell) is not None
 
 
 def _checked_available(file: str, cells: Sequence[Plain], line: Callable[[int], str]) -> list[bool | None]:
