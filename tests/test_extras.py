@@ -86,9 +86,9 @@ def test_other_import_errors_are_left_alone() -> None:
 
 def test_a_missing_extra_is_an_import_error_and_one_of_ours() -> None:
     with pytest.raises(ImportError) as caught, needed_by("a test"):
-        raise ModuleNotFoundError("No module named 'pyarrow.lib'", name="pyarrow.lib")
+        raise ModuleNotFoundError("No module named 'pandas._libs'", name="pandas._libs")
     assert isinstance(caught.value, MissingExtra)
-    assert str(caught.value) == "a test needs pyarrow: pip install 'firstclick[parquet]'"
+    assert str(caught.value) == "a test needs pandas: pip install 'firstclick[pandas]'"
 
 
 REPORT, SERVE = "pip install 'firstclick[report]'", "pip install 'firstclick[serve]'"
@@ -112,9 +112,6 @@ CODE = {
     "from firstclick import Results; Results.frame(None)": (
         "frame() needs pandas: pip install 'firstclick[pandas]'"
     ),
-    "from firstclick.data import read_interactions; read_interactions('log.parquet')": (
-        "log.parquet: reading Parquet needs pyarrow: pip install 'firstclick[parquet]'"
-    ),
 }
 WORKS = [f"firstclick {words}" for words in ("--version", "--help", "serve --help", "policies")]
 RANKER = """
@@ -131,7 +128,7 @@ AGAIN = PLAYED + " --overwrite"
 def bare(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Seen]]:
     """What was seen where no extra is installed, and the folder that all was done in."""
     folder = tmp_path_factory.mktemp("bare")
-    for name in ("shop.db", "shop.model", "log.parquet"):
+    for name in ("shop.db", "shop.model"):
         (folder / name).touch()
     return folder, without(EVERYTHING, [*COMMANDS, *CODE, *WORKS, RANKER, PLAYED, AGAIN], folder)
 

@@ -1,6 +1,5 @@
 """`firstclick features`: from a log to a catalog that the service reads."""
 
-import builtins
 import json
 
 import numpy as np
@@ -151,21 +150,6 @@ def test_mistakes_are_one_line_and_nothing_is_written(run, ratings, arguments, m
     seen = run("features", *arguments)
     assert (seen.code, seen.out, seen.err) == (2, "", f"error: {message}\n")
     assert sorted(ratings.iterdir()) == before
-
-
-def test_without_pyarrow_it_is_said_before_anything_is_read(run, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *rest):
-        if name.startswith("pyarrow"):
-            raise ModuleNotFoundError(name=name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    seen = run("features", "movielens", "--data", ".", "--out", "items.parquet")
-    told = "items.parquet: writing Parquet needs pyarrow: pip install 'firstclick[parquet]'"
-    assert seen.err == f"error: {told}\n"
-    assert seen.code == 2
 
 
 def test_the_help_has_examples(run):

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-import pyarrow.parquet as parquet
+import polars as pl
 import pytest
 
 from firstclick.catalog.item import Item
@@ -68,7 +68,7 @@ def test_log_prints_events_and_writes_them(run, shop: Path) -> None:
     assert run("log", "shop", "--store", shop, "--out", "log.jsonl").out == ""
     assert [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()] == lines
     assert run("log", "shop", "--store", shop, "--out", "log.parquet").code == 0
-    table = parquet.read_table("log.parquet").to_pylist()
+    table = pl.read_parquet("log.parquet").to_dicts()
     assert [row["click"] for row in table] == [None, 0, None, 2, None]
     assert table[1]["items"] == [str(item) for item in lines[1]["items"]]
     assert json.loads(table[0]["change"])["policy"] == "cascade-ts"

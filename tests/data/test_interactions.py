@@ -53,7 +53,7 @@ LIKED = {("7", "100"), ("2", "20"), ("11", "3"), ("2", "1000")}
 
 def refusal(path, **options):
     with pytest.raises((InvalidInput, UnknownName)) as caught:
-        read_interactions(path, **options)
+        read_interactions(path, **({"strict": True} | options))
     return str(caught.value)
 
 
@@ -211,7 +211,9 @@ def test_a_line_with_missing_or_extra_fields_is_named(write):
     assert refusal(write(lines(",") + "1\n")) == "ratings.dat line 8: expected 3 fields, got 1"
 
 
-@pytest.mark.parametrize("value", ["abc", "nan", "inf", "-Infinity", "", "1_000", "3,5"])
+@pytest.mark.parametrize(
+    "value", ["abc", "nan", "inf", "-Infinity", "", "1_000", "1,000,000", "1.000,5", "n/a", "-"]
+)
 def test_a_value_that_is_no_number_is_refused(write, value):
     path = write(lines("::") + f"1::2::{value}\n")
     assert refusal(path, value_column=2) == f"ratings.dat line 8: value {value!r} in column 2 is not a number"
@@ -286,7 +288,9 @@ def test_a_file_without_known_separator_is_refused(write):
 
 def test_a_quote_that_never_ends_is_refused_where_it_begins(write):
     message = refusal(write('u,a\nv,"b\nw,c\n'))
-    assert message == "ratings.dat line 2: badly quoted field (unexpected end of data)"
+    assert message.startswith(
+        "ratings.dat line 2: a field that is badly quoted, or longer than 2,097,152 bytes"
+    )
 
 
 def test_a_path_without_readable_file_is_refused(write, tmp_path, monkeypatch):
@@ -306,15 +310,15 @@ def test_a_path_without_readable_file_is_refused(write, tmp_path, monkeypatch):
 def test_undecodable_bytes_are_refused_with_line_encoding_and_way_out(write):
     path = write(b"u,a\n" * 5000 + b"v,caf\xe9\n" + b"w,b\n" * 5000)
     assert refusal(path) == (
-        "ratings.dat line 5001: bytes that are not utf-8-sig; "
-        "if it is a text file, pass its encoding, for example `encoding='iso-8859-1'`"
+        "ratings.dat line 5001: bytes that are not UTF-8; "
+        "if it is a text file, pass its encoding, for example `encoding='latin-1'`"
     )
     assert ("v", "café") in liked(read_interactions(path, encoding="iso-8859-1"))
 
 
 def test_an_unknown_encoding_is_refused(write):
     message = refusal(write(lines(",")), encoding="utf-9")
-    assert message == "unknown encoding 'utf-9'; try 'utf-8-sig' or 'iso-8859-1'"
+    assert message == "unknown encoding 'utf-9'; try 'utf-8' or 'latin-1'"
 
 
 @pytest.mark.parametrize("separator", ["::", "\t", ","])
@@ -342,14 +346,14 @@ def test_a_packed_file_is_unpacked_on_the_way(write):
     assert refusal(short) == "log.dat.gz: the packed data is cut short or damaged; fetch it again"
     assert refusal(write(lines("::"), "log.gz")).endswith("log.gz cannot be read: Not a gzipped file (b'7:')")
     latin = write(gzip.compress(b"u,a\nv,caf\xe9\n"), "log.csv.gz")
-    assert refusal(latin).startswith("log.csv.gz line 2: bytes that are not utf-8-sig")
+    assert refusal(latin).startswith("log.csv.gz line 2: bytes that are not UTF-8")
 
 
 def test_progress_counts_bytes_and_ends_with_all_of_them(write):
     path = write("u,a\n" * 50_000)
     seen = []
     read_interactions(path, progress=lambda done, total: seen.append((done, total)))
-    assert len(seen) > 3
+    assert len(seen) > 1
     assert seen == sorted(seen)
     assert {total for _, total in seen} == {200_000}
     assert seen[-1] == (200_000, 200_000)

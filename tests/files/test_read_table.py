@@ -153,7 +153,7 @@ def test_rows_of_a_file_that_several_threads_read_stay_in_order(write):
     expected = [*range(1_234_567), *range(1_234_568, n)]
     assert np.array_equal(table.columns[0].astype(np.int64), expected)
     assert table.where(1_400_000) == "items.csv line 1,400,003".replace(",", "")
-    assert table.skipped[0].lines == (1_234_569,)
+    assert table.skipped[0].first == (1_234_569,)
 
 
 def test_two_columns_of_one_name_are_both_there(write, tmp_path):

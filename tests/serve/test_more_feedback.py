@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import numpy as np
-import pyarrow.parquet as parquet
+import polars as pl
 import pytest
 from made_log import K, made_items
 from serving import ITEMS, Site, a_site
@@ -259,7 +259,7 @@ def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
     assert [one.get("examined") for one in words] == [None, 2, 0]
     assert [one["context"] for one in words] == [[1, -0.5], [0, 1], [0, 3]]
     _write_parquet(iter(words), tmp_path / "log.parquet")
-    table = parquet.read_table(tmp_path / "log.parquet").to_pylist()
+    table = pl.read_parquet(tmp_path / "log.parquet").to_dicts()
     for column in ("click", "clicks", "examined", "context"):
         assert [row[column] for row in table] == [one.get(column) for one in words]
     view = site.ask("GET", "/v1/models/users/view").json()

@@ -55,6 +55,8 @@ Floats = NDArray[np.float64]
 
 # A column is of a kind if so many of its cells are; the others are told, and taken as missing.
 ENOUGH = 0.95
+# A text of which so much is a number, and that would be left out otherwise, is one all the same.
+MOSTLY = 0.5
 # Missing cells as common as this get a column that says where they are.
 COMMON = 0.05
 # A level of fewer items is rare.
@@ -189,9 +191,11 @@ class Look:
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """The most frequent cells, as they are written."""
-        frequent = sorted(self.present, key=lambda pair: -pair[1])[:EXAMPLES]
-        return tuple(_shown(cell) for cell, _ in frequent)
+        """The most frequent cells, as they are written; one for those that differ in case or blanks alone."""
+        shown: dict[str, str] = {}
+        for cell, _ in sorted(self.present, key=lambda pair: -pair[1])[: 4 * EXAMPLES]:
+            shown.setdefault(level_key(level_of(cell)), _shown(cell))
+        return tuple(shown.values())[:EXAMPLES]
 
     def decided(self, kind: str, reason: str, *, missing: int | None = None, **more: Any) -> Decision:
         """The decision about this column."""
@@ -313,7 +317,7 @@ def _decided(look: Look, said: Overrules, hint: bool, unscaled: bool) -> Found:
         return _date(look)
     if look.are(_is_number):
         return _number(look, hint, unscaled, "number")
-    return _text(look)
+    return _text(look, hint)
 
 
 def _is_flag(cell: Plain) -> bool:
@@ -395,8 +399,8 @@ def _number(look: Look, hint: bool, unscaled: bool, reason: str) -> Found:
     words = [f"{scale} scale"] if scale else []
     words += ["decimal comma"] if comma and _has_comma(look) else []
     words += ["you said so"] if "you said" in reason else []
-    low, middle, high = map(_number_shown, (there.min(), np.median(there), there.max()))
-    told = f"{low} to {high}, median {middle}" + (f"; {', '.join(words)}" if words else "")
+    words.append(f"{_number_shown(there.min())} to {_number_shown(there.max())}")
+    told = "; ".join(words)
     decision = look.decided(
         "number", told, missing=n_missing, n_columns=1 + indicator, problems=tuple(problems)
     )
@@ -502,12 +506,15 @@ def _date(look: Look) -> Found:
     )
 
 
-def _text(look: Look) -> Found:
+def _text(look: Look, hint: bool) -> Found:
     if look.share(_is_long) > 0.5:
         return None, look.decided(LEFT_OUT, f"long text; more than {LONGEST_LEVEL} characters in most cells")
-    if is_nearly_unique(look):
-        return None, look.decided(LEFT_OUT, "differs in nearly every row" + _mixed(look, "; "))
-    return _category(look, "category")
+    if not is_nearly_unique(look):
+        return _category(look, "category")
+    if look.share(_is_number) >= MOSTLY:
+        # Better than nothing, and it is told.
+        return _number(look, hint, False, "number")
+    return None, look.decided(LEFT_OUT, "differs in nearly every row")
 
 
 def _is_long(cell: Plain) -> bool:
@@ -520,16 +527,6 @@ def is_nearly_unique(look: Look) -> bool:
         return False
     levels = look.levels
     return len(levels) >= NEARLY_ALL * look.n_present or max(levels.values()) < FEWEST_OF_A_LEVEL
-
-
-def _mixed(look: Look, before: str) -> str:
-    """What to say of a text column that is mostly numbers."""
-    share = look.share(_is_number)
-    return (
-        f"{before}{_percent(share)} of its cells are numbers: `number` takes the others as missing"
-        if share >= 0.5
-        else ""
-    )
 
 
 def _category(look: Look, reason: str) -> Found:
@@ -552,9 +549,11 @@ def _category(look: Look, reason: str) -> Found:
     if n_levels > len(kept):
         told += f", {n_levels - len(kept):,} in {OTHER!r} ({_percent(rest / look.n_present)} of items)"
     joined = len({level_of(cell) for cell, _ in look.present}) - n_levels
-    problems = [f"{joined:,} spellings differ in case or blanks alone, and count as one"] if joined else []
-    if "you said" not in reason and (mixed := _mixed(look, "")):
-        problems.append(mixed)
+    problems = (
+        [f"{joined:,} more spellings, which differ in case or blanks alone, were joined"] if joined else []
+    )
+    if "you said" not in reason and (share := look.share(_is_number)) >= MOSTLY:
+        problems.append(f"{_percent(share)} of its cells are numbers: `number` takes the others as missing")
     prefix = f"{told}; you said so" if "you said" in reason else told
     return column, look.decided("category", prefix, n_columns=len(column.names), problems=tuple(problems))
 

@@ -404,11 +404,11 @@ KINDS: dict[str, type[Column]] = {
 
 def column_from_json(page: object) -> Column:
     """What `as_json` wrote; InvalidInput for anything else."""
-    if not isinstance(page, Mapping) or page.get("kind") not in KINDS:
+    if not isinstance(page, Mapping) or str(page.get("kind")) not in KINDS:
         raise InvalidInput(
             f"a column of an encoder must have a kind ({', '.join(KINDS)}), got {quoted(page)}"
         )
-    cls = KINDS[page["kind"]]
+    cls = KINDS[str(page["kind"])]
     wanted = {field.name: field.type for field in fields(cls)}
     if set(page) != {"kind", *wanted}:
         raise InvalidInput(

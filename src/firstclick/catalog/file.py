@@ -7,18 +7,24 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from firstclick.catalog.cells import Plain, as_flag, as_number, is_missing, level_of, plain
-from firstclick.catalog.decisions import Decision, Look, Overrules, identifier_name, is_nearly_unique
+from firstclick.catalog.decisions import (
+    NEARLY_ALL,
+    Decision,
+    Look,
+    Overrules,
+    identifier_name,
+    is_nearly_unique,
+)
 from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
-from firstclick.extras import needed_by
+from firstclick.files.parquet import write_parquet
 from firstclick.files.progress import Progress, silent
 from firstclick.files.reading import PARQUET, as_path
 from firstclick.files.table import read_table
@@ -33,6 +39,8 @@ IDS = (
     "asin", "isbn", "ean", "gtin", "upc", "key", "uuid", "code",
 )  # fmt: skip
 NAMES = ("title", "item_name", "product_name", "product_title", "label", "product", "item", "article")
+# Of fewer items nobody can tell a title from a brand, unless the column is called so.
+FEWEST_NAMES = 10
 COLUMNS_SHOWN = 12
 LINES_SHOWN = 5
 _ADDRESS = re.compile(r"\w+://|www\.|/|data:", re.IGNORECASE)
@@ -180,10 +188,10 @@ def _catalog(
     def line(row: int) -> str:
         return where(row).removeprefix(f"{file} ")
 
-    def take(word: str, name: str, reason: str) -> list[Plain]:
-        look = Look(name, [plain(cell) for cell in columns.pop(name)], line)
-        chosen.append(look.decided(word, reason))
-        return look.cells
+    def take(word: str, name: str, reason: str) -> list[Any]:
+        cells = columns.pop(name)
+        chosen.append(Look(name, [plain(cell) for cell in cells], line).decided(word, reason))
+        return cells
 
     id_column, why = _id_column(file, columns, id)
     if id_column in overruled:
@@ -200,14 +208,14 @@ def _catalog(
     texts: dict[str, list[str]] = {word: [""] * n_items for word in ("name", "group")}
     for word, column in texts.items():
         if word in reserved:
-            column[:] = ["" if cell is None else level_of(cell) for cell in take(word, reserved[word], "")]
+            column[:] = [_word(cell) for cell in take(word, reserved[word], "")]
     if "name" not in reserved and (name := _name_column(columns, overruled, line)):
-        taken = take("name", name, "the text that differs in nearly every row")
-        texts["name"][:] = ["" if cell is None else level_of(cell) for cell in taken]
+        texts["name"][:] = [_word(cell) for cell in take("name", name, "differs in nearly every row")]
         notes.append(f"names are taken from column {name!r}, because none is called name")
     available: list[bool | None] = [None] * n_items
     if "available" in reserved:
-        available = _checked_available(file, take("available", reserved["available"], ""), line)
+        cells_of = take("available", reserved["available"], "")
+        available = _checked_available(file, [plain(cell) for cell in cells_of], line)
     plain_columns = {name: [plain(cell) for cell in column] for name, column in columns.items()}
     return CatalogFile(
         file,
@@ -221,6 +229,11 @@ def _catalog(
         tuple(notes),
         said,
     )
+
+
+def _word(cell: Any) -> str:
+    """A name or a group as it is written; longer than a level may be, and with its blanks."""
+    return cell.strip() if isinstance(cell, str) else "" if is_missing(plain(cell)) else level_of(plain(cell))
 
 
 def _check_names(file: str, names: Sequence[str]) -> None:
@@ -252,7 +265,7 @@ def _id_column(file: str, columns: Mapping[str, Sequence[Any]], id: str | None) 
         cells = [cell.strip() if isinstance(cell, str) else cell for cell in columns[name]]
         fit = all(type(cell) in (str, int) and cell != "" for cell in cells)
         if fit and len(set(cells)) == len(cells):
-            return name, "none is called id, and it differs in every row"
+            return name, "differs in every row"
     raise InvalidInput(
         f"{file} has no column 'id', and no other that is surely one of ids; say `id=COLUMN` "
         f"(columns: {_listed(columns)})"
@@ -338,18 +351,19 @@ def _name_column(
     known = {re.sub(r"\W+", "_", name).casefold(): name for name in reversed(list(columns))}
     likely = [known[word] for word in NAMES if word in known]
     for name in dict.fromkeys([*likely, *columns]):
-        if name in overruled or identifier_name(name):
+        if name in overruled or name.casefold() in RESERVED or identifier_name(name):
             continue
         if not any(type(cell) is str for cell in columns[name][:100]):
             continue
         look = Look(name, [plain(cell) for cell in columns[name]], line)
-        if look.n_present and is_nearly_unique(look) and look.share(_is_address) < 0.5:
+        enough = max(NEARLY_ALL * len(look.cells), 1 if name in likely else FEWEST_NAMES)
+        if look.n_present >= enough and is_nearly_unique(look) and look.share(_is_no_title) < 0.5:
             return name
     return None
 
 
-def _is_address(cell: Plain) -> bool:
-    return type(cell) is str and _ADDRESS.match(cell) is not None
+def _is_no_title(cell: Plain) -> bool:
+    return type(cell) is not str or _ADDRESS.match(cell) is not None or as_number(cell) is not None
 
 
 def _checked_available(file: str, cells: Sequence[Plain], line: Callable[[int], str]) -> list[bool | None]:
@@ -379,12 +393,11 @@ def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_n
     header = ["id", "name", "group", *feature_names]
     features = np.array([item.features for item in items], np.float64).reshape(len(items), -1)
     if path.suffix in PARQUET:
-        pyarrow, parquet = parquet_library(path, "writing")
-        words = [[item.id for item in items], [item.name for item in items], [item.group for item in items]]
-        packed = io.BytesIO()
-        table = pyarrow.table([pyarrow.array(column) for column in (*words, *features.T)], names=header)
-        parquet.write_table(table, packed)
-        write_whole(path, packed.getvalue())
+        whole = all(type(item.id) is int for item in items)
+        kinds = {"id": "BIGINT" if whole else "VARCHAR", "name": "VARCHAR", "group": "VARCHAR"}
+        rows = (dict(zip(header, (*item[:3], *row), strict=True)) for item, row in
+                zip(items, features.tolist(), strict=True))  # fmt: skip
+        write_parquet(path, kinds | dict.fromkeys(feature_names, "DOUBLE"), rows)
         return
     text = io.StringIO()
     # All texts in quotes: by itself the writer leaves them out around a carriage return.
@@ -392,11 +405,3 @@ def write_catalog(path: str | os.PathLike[str], items: Sequence[Item], feature_n
     writer.writerow(header)
     writer.writerows([*item[:3], *row] for item, row in zip(items, features.tolist(), strict=True))
     write_whole(path, text.getvalue().encode())
-
-
-def parquet_library(path: Path, doing: str) -> tuple[Any, Any]:
-    """pyarrow and its Parquet part, or how to get them."""
-    with needed_by(f"{path.name}: {doing} Parquet"):
-        import pyarrow
-        import pyarrow.parquet as parquet
-    return pyarrow, parquet

@@ -74,7 +74,7 @@ def features(
         --out films.parquet
     """
     # Imported late: of the service only this is needed, and only here.
-    from firstclick.catalog.file import parquet_library, write_catalog
+    from firstclick.catalog.file import write_catalog
     from firstclick.catalog.item import Item
 
     columns = given(
@@ -86,8 +86,6 @@ def features(
     for name, value in given(rank=rank, n_items=n_items).items():
         whole_number(name, value, at_least=1)
     _check_target(out, overwrite=overwrite)
-    if out.suffix in PARQUET:
-        parquet_library(out, "writing")
     with progress_bar(every=SECONDS_BETWEEN_LINES) as progress:
         read = load(progress.doing("reading"))
         if not read.attracted.any():

@@ -5,7 +5,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -242,28 +242,14 @@ def log(
 
 def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
     """One row an event; what is not feedback has its words in the column `change`, as JSON."""
-    import io
+    from firstclick.files.parquet import write_parquet
 
-    from firstclick.catalog.file import parquet_library
-
-    pyarrow, parquet = parquet_library(out, "writing")
-    schema = pyarrow.schema(
-        [
-            ("seq", pyarrow.int64()), ("kind", pyarrow.string()), ("received", pyarrow.float64()),
-            ("nonce", pyarrow.string()), ("click", pyarrow.int16()), ("issued", pyarrow.float64()),
-            ("items", pyarrow.list_(pyarrow.string())), ("clicks", pyarrow.list_(pyarrow.int16())),
-            ("examined", pyarrow.int16()), ("context", pyarrow.list_(pyarrow.float64())),
-            ("features", pyarrow.list_(pyarrow.list_(pyarrow.float64()))), ("to", pyarrow.int64()),
-            ("change", pyarrow.string()),
-        ]
-    )  # fmt: skip
-    content = io.BytesIO()
-    with parquet.ParquetWriter(content, schema) as writer:
-        while some := list(islice(events, 50_000)):
-            writer.write_table(
-                pyarrow.Table.from_pylist([_flat(told, schema.names) for told in some], schema)
-            )
-    write_whole(out, content.getvalue())
+    columns = {
+        "seq": "BIGINT", "kind": "VARCHAR", "received": "DOUBLE", "nonce": "VARCHAR", "click": "SMALLINT",
+        "issued": "DOUBLE", "items": "VARCHAR[]", "clicks": "SMALLINT[]", "examined": "SMALLINT",
+        "context": "DOUBLE[]", "features": "DOUBLE[][]", "to": "BIGINT", "change": "VARCHAR",
+    }  # fmt: skip
+    write_parquet(out, columns, (_flat(told, list(columns)) for told in events))
 
 
 def _flat(told: dict[str, Any], columns: list[str]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from scipy import sparse
 
 from firstclick.catalog.features import check_features
 from firstclick.errors import InvalidInput, WorkFailed
-from firstclick.files.delimited import read_rows
 from firstclick.files.reading import as_path, reading
+from firstclick.files.table import read_table
 from firstclick.streams import stream
 from firstclick.validation.whole_number import whole_number
 from firstclick.worlds.matrix import check_matrix
@@ -117,12 +117,25 @@ def read_features(
             return check_features(array)
         except InvalidInput as error:
             raise InvalidInput(f"{path.name}: {error}") from None
-    rows = []
-    for line, fields in read_rows(path, separator=separator, encoding=encoding):
-        try:
-            rows.append([float(field) for field in fields])
-        except ValueError:
-            raise InvalidInput(f"{path.name} line {line}: features must be numbers, got {fields}") from None
-        if not np.isfinite(rows[-1]).all():
-            raise InvalidInput(f"{path.name} line {line}: features must be finite, got {fields}")
-    return check_features(rows)
+    table = read_table(path, separator=separator, header=False, encoding=encoding, strict=True)
+    array = np.empty((len(table.columns[0]), len(table.columns)))
+    for j, column in enumerate(table.columns):
+        array[:, j] = [_number(cell) for cell in column.tolist()]
+    if not np.isfinite(array).all():
+        row = int(np.argmin(np.isfinite(array).all(axis=1)))
+        fields = [column[row] or "" for column in table.columns]
+        rule = "finite" if all(_is_number(field) for field in fields) else "numbers"
+        raise InvalidInput(f"{table.where(row)}: features must be {rule}, got {fields}")
+    return check_features(array)
+
+
+def _number(cell: str | None) -> float:
+    return float(cell) if cell is not None and _is_number(cell) else np.nan
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.files.table import Skipped
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +19,8 @@ class Interactions:
     or `item_ids`. An id may have no attracted entry at all, or many for the same pair. `item_names` is
     what people call the items (their ids if empty), `item_groups` the groups each is in (empty if
     unknown), `item_ranks` the rank of each by what the source ranked items by before it kept a part (0 is
-    the most met; empty if unknown), `facts` what it counted before that, by name.
+    the most met; empty if unknown), `facts` what it counted before that, by name, and `skipped` the rows of
+    its file that could not be used.
     """
 
     users: NDArray[np.integer[Any]]
@@ -30,6 +32,7 @@ class Interactions:
     item_groups: tuple[tuple[str, ...], ...] = ()
     item_ranks: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     facts: Mapping[str, int] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
 
     def __post_init__(self) -> None:
         shapes = [column.shape for column in (self.users, self.items, self.attracted)]

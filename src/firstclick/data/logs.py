@@ -1,23 +1,48 @@
 """Logs of your own as interactions: text files, Parquet files, and frames of pandas or polars."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.data.cut import cut
 from firstclick.data.interactions import Interactions
-from firstclick.data.rows_to_interactions import Column, gather, positions, threshold, wanted_columns
+from firstclick.data.rows_to_interactions import (
+    ATTRACTED,
+    NO_NUMBER,
+    NOT_ATTRACTED,
+    Coded,
+    Column,
+    Log,
+    Told,
+    code_cells,
+    gather,
+    judge_values,
+    positions,
+    threshold,
+    wanted_columns,
+)
 from firstclick.errors import InvalidInput
-from firstclick.extras import needed_by
-from firstclick.files.delimited import read_rows
+from firstclick.files.duck import connected, identifier, path_literal, rejects, run, text_relation
 from firstclick.files.progress import Progress, silent
-from firstclick.files.reading import PARQUET, as_path, reading
+from firstclick.files.reading import PARQUET, as_path
+from firstclick.files.table import Skipped, parquet_errors, parquet_names, skipped_rows, text_errors
+from firstclick.files.text_file import open_text
 
-_BLOCK = 1 << 16
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+# Types of Parquet columns that are numbers.
+_NUMBERS = (
+    "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER",
+    "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL",
+)  # fmt: skip
+# How much of the time goes by until the bytes of a text are looked at, and until the ids are known.
+_LOOKED, _IDS = 0.1, 0.5
 
 
 def read_interactions(
@@ -32,15 +57,21 @@ def read_interactions(
     separator: str | None = None,
     header: bool | None = None,
     encoding: str = "utf-8-sig",
+    strict: bool = False,
     progress: Progress = silent,
 ) -> Interactions:
-    """Every row of a CSV, TSV, `::` or Parquet file is one interaction; wrong rows raise InvalidInput.
+    """Every row of a CSV, TSV, `::` or Parquet file is one interaction.
 
     Columns are names, or numbers from 0 (a text of digits is a number). With a name, line 1 is a header;
     with numbers alone there is none unless `header=True`. A row attracts when its value is above `above`
-    (0 if not given); without a value column every row attracts. Ids lose the blanks around them and are
-    sorted, as numbers if all are integers, so the order of lines does not matter. Names and groups of an
-    item ('|' separates several) are those of the first row that has any. Text ending in .gz is unpacked.
+    (0 if not given); without a value column every row attracts. Values may have a decimal comma. Ids lose
+    the blanks around them and are sorted, as numbers if all are integers, so the order of lines does not
+    matter. Names and groups of an item ('|' separates several) are those of the first row that has any. Text
+    ending in .gz is unpacked.
+
+    Blank lines, rows with too few or too many fields, and rows without a user, an item or a number are
+    skipped; `skipped` of the result counts them with their first lines. With `strict` the first of them
+    raises InvalidInput.
     """
     path = as_path(path)
     name = path.name
@@ -51,21 +82,42 @@ def read_interactions(
     if path.suffix in PARQUET:
         if separator is not None or header is not None:
             raise InvalidInput(f"{name} is a Parquet file: it has no separator and no header line")
-        blocks = _parquet_blocks(path, wanted, progress)
-        return _gather_blocks(name, blocks, wanted, bound)
+        return _from_parquet(path, wanted, bound, strict, progress)
     named = [column for column in wanted.values() if isinstance(column, str)]
     if header is False and named:
         raise InvalidInput(f"column {named[0]!r} is a name, but header=False says that {name} has none")
-    rows = read_rows(path, separator=separator, encoding=encoding, progress=progress)
-    first = next(rows)
-    at = positions(name, wanted, first[1])
-    if not (named or header):
-        rows = chain([first], rows)
-    return gather(
-        rows, wanted, at, bound, where=lambda line: f"{name} line {line}",
-        empty=f"{name} has a header but no rows",
-        hint="; if line 1 is a header, name the columns or pass `header=True`",
-    )  # fmt: skip
+    with_header = bool(named or header)
+    with open_text(
+        path, separator=separator, encoding=encoding, progress=_part(progress, 0, _LOOKED)
+    ) as file:
+        if not file.separator:
+            where = f"{name} line {file.lines_before + 1}"
+            raise InvalidInput(f"{where}: no '::', tab, comma or semicolon; pass `separator`")
+        at = positions(name, wanted, file.first)
+        columns = {kind: f"c{place}" for kind, place in at.items()}
+        with connected() as db, text_errors(file):
+            counted, plain = (
+                f"SELECT * FROM {text_relation(file, header=with_header, count_rejects=counts)}"
+                for counts in (True, False)
+            )
+            size = path.stat().st_size
+            users, items = _ids(db, counted, columns, _part(progress, _LOOKED, _IDS), size)
+            left_out = rejects(db, file)
+            skipped = skipped_rows(file, left_out, header=with_header, strict=strict)
+            if not users and not items and not skipped:
+                raise InvalidInput(f"{name} has a header but no rows")
+            value = None if "value" not in columns else _judged_text(columns["value"])
+            log = Log(
+                name,
+                lambda rows: file.line_numbers(rows, left_out.starts, header=with_header)[0].tolist(),
+                lambda kind, row: _cell(db, plain, columns[kind], row) or "",
+            )
+            read = _gathered(
+                db, plain, columns, wanted, value, bound, log, users, items, skipped, strict,
+                _part(progress, _IDS, 1), size,
+            )  # fmt: skip
+    progress(size, size)
+    return read
 
 
 def interactions_from_frame(
@@ -79,11 +131,12 @@ def interactions_from_frame(
     group_column: Column | None = None,
     top_users: int | None = None,
     top_items: int | None = None,
+    strict: bool = False,
 ) -> Interactions:
     """Every row of a pandas or polars frame is one interaction, by the rules of `read_interactions`.
 
     Of them those of the `top_users` most active users and of the `top_items` most met items are kept (see
-    `cut`). A null raises InvalidInput with its row, counted from 0. A group cell may also be a list.
+    `cut`). Rows count from 0. A group cell may also be a list.
 
     Example, where more than three stars attract and the 500 most rated films are kept:
 
@@ -99,39 +152,160 @@ def interactions_from_frame(
         raise InvalidInput(f"interactions need a frame of pandas or polars, got {type(frame).__name__}")
     at = positions("the frame", wanted, [str(label) for label in frame.columns])
     by_position = getattr(frame, "iloc", frame)
-    columns = [by_position[:, position].to_numpy() for position in at.values()]
-    blocks = ([column[i : i + _BLOCK] for column in columns] for i in range(0, len(frame), _BLOCK))
-    return cut(_gather_blocks("the frame", blocks, wanted, bound), top_users=top_users, top_items=top_items)
+    columns = {kind: by_position[:, position].to_numpy() for kind, position in at.items()}
+    if not len(frame):
+        raise InvalidInput("the frame has no rows")
+
+    def told(kind: str) -> Told:
+        rows = columns.get(kind)
+        return () if rows is None else zip(count(), columns["item"].tolist(), rows.tolist(), strict=False)
+
+    read = gather(
+        Log("the frame", np.ndarray.tolist, lambda kind, row: columns[kind][row], unit="row"),
+        wanted, code_cells(columns["user"]), code_cells(columns["item"]),
+        judge_values(columns["value"], bound) if "value" in columns else None,
+        names=told("name"), groups=told("group"), strict=strict,
+    )  # fmt: skip
+    return cut(read, top_users=top_users, top_items=top_items)
 
 
-def _gather_blocks(
-    owner: str, blocks: Iterable[Sequence[NDArray[Any]]], wanted: Mapping[str, Column], bound: float
+def _from_parquet(
+    path: Path, wanted: Mapping[str, Column], bound: float, strict: bool, progress: Progress
 ) -> Interactions:
-    # Cells as Python has them: looking up NumPy's, one by one, takes twice as long.
-    rows = chain.from_iterable(zip(*(column.tolist() for column in block), strict=True) for block in blocks)
-    at = {kind: place for place, kind in enumerate(wanted)}
+    with connected() as db, parquet_errors(path):
+        relation = f"SELECT * FROM read_parquet({path_literal(path)})"
+        at = positions(path.name, wanted, parquet_names(db, path))
+        kinds = db.execute(f"DESCRIBE {relation}").fetchall()
+        columns = {kind: identifier(kinds[place][0]) for kind, place in at.items()}
+        size = path.stat().st_size
+        users, items = _ids(db, relation, columns, _part(progress, 0, _IDS), size)
+        value = None
+        if "value" in columns:
+            a_number = kinds[at["value"]][1].startswith(_NUMBERS) and "[" not in kinds[at["value"]][1]
+            value = (_judged_number if a_number else _judged_text)(columns["value"])
+        log = Log(
+            path.name, np.ndarray.tolist, lambda kind, row: _cell(db, relation, columns[kind], row), "row"
+        )
+        read = _gathered(
+            db, relation, columns, wanted, value, bound, log, users, items, (), strict,
+            _part(progress, _IDS, 1), size,
+        )  # fmt: skip
+    progress(size, size)
+    return read
+
+
+def _ids(
+    db: "DuckDBPyConnection", relation: str, columns: Mapping[str, str], progress: Progress, size: int
+) -> tuple[list[Any], list[Any]]:
+    """The cells of users and items, each once, in the order of their codes in the tables `users`, `items`."""
+    # Both in one go through the file.
+    user, item = columns["user"], columns["item"]
+    both = (
+        f"CREATE TEMP TABLE ids AS SELECT {user} AS user_cell, {item} AS item_cell "
+        f"FROM ({relation}) GROUP BY GROUPING SETS (({user}), ({item}))"
+    )
+    run(db, lambda: db.execute(both), progress, size)
+    found = []
+    for kind in ("user", "item"):
+        db.execute(
+            f"CREATE TEMP TABLE {kind}s AS SELECT {kind}_cell AS cell, (row_number() OVER () - 1)::INTEGER "
+            f"AS code FROM ids WHERE {kind}_cell IS NOT NULL"
+        )
+        cells = db.execute(f"SELECT cell FROM {kind}s ORDER BY code").fetchall()
+        found.append([cell for (cell,) in cells])
+    db.execute("DROP TABLE ids")
+    return found[0], found[1]
+
+
+def _gathered(
+    db: "DuckDBPyConnection",
+    relation: str,
+    columns: Mapping[str, str],
+    wanted: Mapping[str, Column],
+    value: str | None,
+    bound: float,
+    log: Log,
+    users: list[Any],
+    items: list[Any],
+    skipped: tuple[Skipped, ...],
+    strict: bool,
+    progress: Progress,
+    size: int,
+) -> Interactions:
+    # Joins give rows back in any order: each has its number with it. The smaller side is the table of ids,
+    # whatever DuckDB estimates.
+    db.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+    numbered = f"SELECT *, (row_number() OVER () - 1)::INTEGER AS firstclick_row FROM ({relation})"
+    coded = (
+        "CREATE TEMP TABLE coded AS SELECT firstclick_row AS place, coalesce(users.code, -1) AS user_code, "
+        f"coalesce(items.code, -1) AS item_code{'' if value is None else f', {value} AS judged'} FROM ({numbered}) AS log "
+        f"LEFT JOIN users ON log.{columns['user']} = users.cell "
+        f"LEFT JOIN items ON log.{columns['item']} = items.cell"
+    )
+    run(db, lambda: db.execute(coded, [bound] if value else []), progress, size)
+    place = _fetched(db, "place", np.int32)
+
+    user_codes, item_codes = (_fetched(db, column, np.int32, place) for column in ("user_code", "item_code"))
+    values = None if value is None else _fetched(db, "judged", np.uint8, place)
+    del place
+    db.execute("DROP TABLE coded")
+    if not len(user_codes) and not skipped:
+        raise InvalidInput(f"{log.name} has no rows")
+
+    def told(kind: str) -> Told:
+        if kind not in columns:
+            return ()
+        item, cell = columns["item"], columns[kind]
+        says = f"regexp_matches({cell}::VARCHAR, '[^\\s|\\[\\],]')"
+        query = (
+            f"SELECT min(firstclick_row), {item}, arg_min({cell}, firstclick_row) FROM ({numbered}) "
+            f"WHERE {item} IS NOT NULL AND {cell} IS NOT NULL AND {says} GROUP BY {item} ORDER BY 1"
+        )
+        return run(db, lambda: db.execute(query).fetchall())
+
     return gather(
-        enumerate(rows), wanted, at, bound, where=lambda row: f"{owner} row {row} (from 0)",
-        empty=f"{owner} has no rows",
+        log, wanted, Coded(user_codes, users), Coded(item_codes, items), values,
+        names=told("name"), groups=told("group"), skipped=skipped, strict=strict,
     )  # fmt: skip
 
 
-def _parquet_blocks(
-    path: Path, wanted: Mapping[str, Column], progress: Progress
-) -> Iterator[list[NDArray[Any]]]:
-    with needed_by(f"{path.name}: reading Parquet"):
-        import pyarrow
-        from pyarrow.parquet import ParquetFile
-    try:
-        with reading(path), path.open("rb") as raw, ParquetFile(raw) as file:
-            names = file.schema_arrow.names
-            labels = [names[place] for place in positions(path.name, wanted, names).values()]
-            total, done = file.metadata.num_rows, 0
-            for batch in file.iter_batches(_BLOCK, columns=labels):
-                yield [batch.column(label).to_numpy(zero_copy_only=False) for label in labels]
-                done += batch.num_rows
-                progress(done, total)
-    except pyarrow.ArrowException as error:
-        raise InvalidInput(
-            f"{path.name} is no Parquet file, or is cut short or damaged ({str(error).splitlines()[0]})"
-        ) from None
+def _fetched(
+    db: "DuckDBPyConnection", column: str, kind: type[Any], place: NDArray[np.int32] | None = None
+) -> NDArray[Any]:
+    """One column of the coded rows; in the order of the file, given the places."""
+    found = db.execute(f"SELECT {column} FROM coded").fetchnumpy()[column].astype(kind, copy=False)
+    if place is None:
+        return np.asarray(found)
+    ordered = np.empty(len(found), kind)
+    ordered[place] = found
+    return ordered
+
+
+def _judged_number(cell: str) -> str:
+    return (
+        f"(CASE WHEN {cell} IS NULL OR NOT isfinite({cell}::DOUBLE) THEN {NO_NUMBER} "
+        f"WHEN {cell}::DOUBLE > $1 THEN {ATTRACTED} ELSE {NOT_ATTRACTED} END)::UTINYINT"
+    )
+
+
+def _judged_text(cell: str) -> str:
+    """What a value in text says; 3,5 is a number, and 1_000 is none, as in `rows_to_interactions`."""
+    text = f"{cell}::VARCHAR"
+    with_comma = (
+        f"CASE WHEN contains({text}, ',') AND NOT contains({text}, '.') THEN replace({text}, ',', '.') END"
+    )
+    number = f"coalesce(try_cast({text} AS DOUBLE), try_cast({with_comma} AS DOUBLE))"
+    return (
+        f"(CASE WHEN coalesce(isfinite({number}) AND NOT contains({text}, '_'), false) THEN "
+        f"if({number} > $1, {ATTRACTED}, {NOT_ATTRACTED}) ELSE {NO_NUMBER} END)::UTINYINT"
+    )
+
+
+def _cell(db: "DuckDBPyConnection", relation: str, column: str, row: int) -> Any:
+    found = db.execute(f"SELECT {column} FROM ({relation}) LIMIT 1 OFFSET {row}").fetchone()
+    return None if found is None else found[0]
+
+
+def _part(progress: Progress, start: float, stop: float) -> Progress:
+    """Progress from one share of the whole to another."""
+    return lambda done, total: progress(int(total * start + done * (stop - start)), total)

@@ -2,20 +2,22 @@
 
 import difflib
 import re
-from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite, isnan, nan
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.data.interactions import Interactions
-from firstclick.data.ranking import places
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.files.table import LINES_NAMED, Skipped
 from firstclick.validation.quoting import quoted
 
 Column = str | int
+Rows = NDArray[np.int64]
+T = TypeVar("T")
 
 GROUP_SEPARATOR = "|"
 
@@ -55,89 +57,185 @@ def threshold(above: float | None, value_column: Column | None) -> float:
     return bound
 
 
+@dataclass(frozen=True)
+class Log:
+    """Where the rows come from: what is asked about those that are odd. Rows count from 0."""
+
+    name: str
+    # Under which numbers people find these rows, which are sorted.
+    numbers: Callable[[Rows], Sequence[int]]
+    # What is in the column of users, items or values in this row.
+    cell: Callable[[str, int], Any]
+    unit: str = "line"
+
+    def where(self, row: int) -> str:
+        """Where this row is, for people."""
+        (number,) = self.numbers(np.array([row]))
+        return f"{self.name} {self.unit} {number}" + " (from 0)" * (self.unit == "row")
+
+
+class Coded(NamedTuple):
+    """A column of ids: for every row the place of its cell among `cells`, each there once, or -1 for none."""
+
+    codes: NDArray[np.int32]
+    cells: Sequence[Any]
+
+
+# What a value says.
+NOT_ATTRACTED, ATTRACTED, NO_NUMBER = 0, 1, 2
+
+# Row, cell of the item, and a cell that belongs to it; in the order of rows.
+Told = Iterable[tuple[int, Any, Any]]
+
+
 def gather(
-    rows: Iterable[tuple[int, Sequence[Any]]],
+    log: Log,
     wanted: Mapping[str, Column],
-    at: Mapping[str, int],
-    bound: float,
+    users: Coded,
+    items: Coded,
+    values: NDArray[np.uint8] | None,
     *,
-    where: Callable[[int], str],
-    empty: str,
-    hint: str = "",
+    names: Told = (),
+    groups: Told = (),
+    skipped: tuple[Skipped, ...] = (),
+    strict: bool = False,
 ) -> Interactions:
-    """Every (number, cells) is one interaction; `at` places user and item, if wanted value, name and group.
+    """Every row is one interaction; those without a user, an item or a number are skipped and counted.
 
-    An item is called by the first name it is given, and is in the groups of the first cell that has any.
-    A cell that is wrong raises InvalidInput beginning with `where` of its row; `hint` goes with row 1, and
-    `empty` is what is said of a log without rows.
+    `values` says of every row whether it attracted; without values all did. An item is called by the first
+    name it is given, and is in the groups of the first cell that has any. `strict` refuses the first odd row.
+    `skipped` are rows that did not even get here. The codes that are given become those of the result.
     """
-    users, items = (_Codes(f"empty {kind} id in column {wanted[kind]}") for kind in ("user", "item"))
-    user_codes, item_codes, attracted = array("i"), array("i"), bytearray()
-    names: dict[int, str] = {}
-    groups: dict[int, tuple[str, ...]] = {}
-    user_at, item_at = at["user"], at["item"]
-    value_at, name_at, group_at = at.get("value"), at.get("name"), at.get("group")
-    for number, cells in rows:
-        try:
-            user_codes.append(users[cells[user_at]])
-            item = items[cells[item_at]]
-            if value_at is None:
-                attracted.append(True)
-            elif isnan(value := _number(cells[value_at])):
-                problem = f"value {quoted(cells[value_at])} in column {wanted['value']} is not a number"
-                raise InvalidInput(problem + (hint if number == 1 else ""))
-            else:
-                attracted.append(value > bound)
-            item_codes.append(item)
-            if name_at is not None and item not in names and (name := _text(cells[name_at])):
-                names[item] = name
-            if group_at is not None and item not in groups and (found := _groups(cells[group_at])):
-                groups[item] = found
-        except InvalidInput as error:
-            raise error.within(where(number)) from None
-        except TypeError:  # from the dictionaries: a list, say, cannot be a key
-            raise InvalidInput(
-                f"{where(number)}: ids must be text or numbers, got {quoted(cells[user_at])} and "
-                f"{quoted(cells[item_at])}"
-            ) from None
-        except ValueError:  # from str: Python writes 4,300 digits at most
-            raise InvalidInput(
-                f"{where(number)}: ids, names and groups must be text or numbers of at most 4,300 digits"
-            ) from None
-    if not attracted:
-        raise InvalidInput(empty)
-
-    user_places, user_ids = _sorted(users.ids)
-    item_places, item_ids = _sorted(items.ids)
-    by_place = np.argsort(item_places).tolist()
+    user_texts, item_texts = (_texts(log, column) for column in (users, items))
+    odd = {
+        "user": ("without a user", _is_empty(users, user_texts)),
+        "item": ("without an item", _is_empty(items, item_texts)),
+    }
+    if values is not None:
+        odd["value"] = ("whose value is no number", values == NO_NUMBER)
+    if any(rows.any() for _, rows in odd.values()):
+        if strict:
+            raise _first_problem(log, wanted, {kind: rows for kind, (_, rows) in odd.items()})
+        kept = np.ones(len(users.codes), np.bool_)
+        for reason, rows in odd.values():
+            found = np.flatnonzero(rows & kept)
+            kept &= ~rows
+            if found.size:
+                numbers = tuple(log.numbers(found[:LINES_NAMED]))
+                skipped = (*skipped, Skipped(reason, len(found), numbers, log.unit))
+        users, items = (Coded(column.codes[kept], column.cells) for column in (users, items))
+        values = None if values is None else values[kept]
+    if not users.codes.size:
+        raise InvalidInput(f"{log.name} has no row that can be used: {', '.join(map(str, skipped))}")
+    user_codes, user_ids = _by_id(users.codes, user_texts)
+    item_codes, item_ids = _by_id(items.codes, item_texts)
+    called, member_of = _first(log, names, _text), _first(log, groups, _groups)
     return Interactions(
-        users=user_places[np.frombuffer(user_codes, dtype=np.intc)],
-        items=item_places[np.frombuffer(item_codes, dtype=np.intc)],
-        attracted=np.frombuffer(attracted, dtype=np.bool_).copy(),
+        users=user_codes,
+        items=item_codes,
+        attracted=np.ones(len(user_codes), np.bool_) if values is None else values == ATTRACTED,
         user_ids=user_ids,
         item_ids=item_ids,
-        item_names=tuple(names.get(item, items.ids[item]) for item in by_place) if names else (),
-        item_groups=tuple(groups.get(item, ()) for item in by_place) if groups else (),
-        facts={"interactions": len(attracted), "users": len(user_ids), "items": len(item_ids)},
+        item_names=tuple(called.get(item, item) for item in item_ids) if called else (),
+        item_groups=tuple(member_of.get(item, ()) for item in item_ids) if member_of else (),
+        facts={"interactions": len(user_codes), "users": len(user_ids), "items": len(item_ids)},
+        skipped=skipped,
     )
 
 
-class _Codes(dict[Any, int]):
-    """Cell of an id -> code in order of first appearance; a new cell gets its code on the way."""
+def _texts(log: Log, column: Coded) -> list[str]:
+    """The ids in the cells, empty where there is none."""
+    texts: list[str] = []
+    for cell in column.cells:
+        try:
+            hash(cell)
+            texts.append(_text(cell))
+        except (TypeError, ValueError) as error:
+            row = int(np.argmax(column.codes == len(texts)))
+            raise _unwritable(log.where(row), error, log.cell("user", row), log.cell("item", row)) from None
+    return texts
 
-    def __init__(self, if_empty: str) -> None:
-        self.ids: list[str] = []
-        self.if_empty = if_empty
+
+def _unwritable(where: str, error: Exception, user: Any, item: Any) -> InvalidInput:
+    if isinstance(error, TypeError):
+        return InvalidInput(f"{where}: ids must be text or numbers, got {quoted(user)} and {quoted(item)}")
+    # From str: Python writes 4,300 digits at most.
+    return InvalidInput(f"{where}: ids, names and groups must be text or numbers of at most 4,300 digits")
+
+
+def _is_empty(column: Coded, texts: Sequence[str]) -> NDArray[np.bool_]:
+    # One more, because -1, the code of no cell, is the last place.
+    empty = np.array([*(not text for text in texts), True])
+    return empty[column.codes] if empty[:-1].any() else column.codes < 0
+
+
+def _by_id(codes: NDArray[np.int32], texts: Sequence[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """The place of every row's id among those that occur, and these ids, sorted."""
+    occurs = np.bincount(codes, minlength=len(texts)).astype(np.bool_)
+    # Cells that differ in blanks alone are one id.
+    ids = _sorted({text for text, is_there in zip(texts, occurs.tolist(), strict=True) if is_there})
+    place = dict(zip(ids, range(len(ids)), strict=True))
+    places = np.array([place.get(text, -1) for text in texts], np.int32)
+    # In place: with 48 million rows every copy is 192 MB.
+    return np.take(places, codes, out=codes, mode="clip"), tuple(ids)
+
+
+def _first_problem(
+    log: Log, wanted: Mapping[str, Column], odd: Mapping[str, NDArray[np.bool_]]
+) -> InvalidInput:
+    row = min(int(np.argmax(rows)) for rows in odd.values() if rows.any())
+    kind = next(kind for kind, rows in odd.items() if rows[row])
+    if kind != "value":
+        return InvalidInput(f"{log.where(row)}: empty {kind} id in column {wanted[kind]}")
+    cell = log.cell("value", row)
+    problem = f"value {quoted(cell)} in column {wanted['value']} is not a number"
+    hint = "; if line 1 is a header, name the columns or pass `header=True`"
+    is_first = log.unit == "line" and log.numbers(np.array([row]))[0] == 1
+    return InvalidInput(f"{log.where(row)}: {problem}" + hint * is_first)
+
+
+def _first(log: Log, told: Told, read: Callable[[Any], T]) -> dict[str, T]:
+    """By its id, what the first cell says about an item that says anything."""
+    found: dict[str, T] = {}
+    for row, item, cell in told:
+        if (text := _text(item)) not in found:
+            try:
+                says = read(cell)
+            except ValueError as error:
+                raise _unwritable(log.where(row), error, None, item) from None
+            if says:
+                found[text] = says
+    return found
+
+
+def code_cells(column: NDArray[Any]) -> Coded:
+    """The cells of a column in memory, each once, and which of them every row has."""
+    if column.dtype.kind in "iufb":
+        cells, codes = np.unique(column, return_inverse=True)
+        return Coded(codes.astype(np.int32), cells.tolist())
+    known = _Codes()
+    try:
+        of_rows = np.fromiter(map(known.__getitem__, column.tolist()), np.int32, len(column))
+    except TypeError:  # A list, say, cannot be a key: told when ids are made of the cells.
+        return Coded(np.arange(len(column), dtype=np.int32), column.tolist())
+    return Coded(of_rows, list(known))
+
+
+class _Codes(dict[Any, int]):
+    """Cell -> code in order of first appearance; a new cell gets its code on the way."""
 
     def __missing__(self, cell: Any) -> int:
-        name = _text(cell)
-        if not name:
-            raise InvalidInput(self.if_empty)
-        if name not in self:
-            self[name] = len(self.ids)
-            self.ids.append(name)
-        self[cell] = self[name]
-        return self[name]
+        code = self[cell] = len(self)
+        return code
+
+
+def judge_values(column: NDArray[Any], bound: float) -> NDArray[np.uint8]:
+    """What each cell of a column of values in memory says."""
+    if column.dtype.kind in "iufb":
+        values = column.astype(np.float64)
+    else:
+        values = np.fromiter(map(_number, column.tolist()), np.float64, len(column))
+    return np.where(np.isfinite(values), values > bound, NO_NUMBER).astype(np.uint8)
 
 
 def _text(cell: Any) -> str:
@@ -162,13 +260,17 @@ def _groups(cell: Any) -> tuple[str, ...]:
 
 
 def _number(cell: Any) -> float:
-    """The cell as a finite number, or NaN."""
+    """The cell as a finite number, or NaN; 3,5 is one, as many countries write it."""
+    # Python reads 1_000 as a number; the tool that wrote the file did not mean one.
+    if isinstance(cell, str) and "_" in cell:
+        return nan
     try:
         value = float(cell)
     except (TypeError, ValueError, OverflowError):
+        if isinstance(cell, str) and cell.count(",") == 1 and "." not in cell:
+            return _number(cell.replace(",", "."))
         return nan
-    # Python reads 1_000 as a number; the tool that wrote the file did not mean one.
-    return value if isfinite(value) and not (isinstance(cell, str) and "_" in cell) else nan
+    return value if isfinite(value) else nan
 
 
 def _position(owner: str, column: Column, names: Sequence[str]) -> int:
@@ -188,10 +290,9 @@ def _position(owner: str, column: Column, names: Sequence[str]) -> int:
     return names.index(column)
 
 
-def _sorted(ids: list[str]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    if all(_INTEGER.fullmatch(text) for text in ids):
+def _sorted(ids: Collection[str]) -> list[str]:
+    """As numbers if all are whole ones, else as texts."""
+    if all(map(_INTEGER.fullmatch, ids)):
         # The text itself keeps 7 and 007 in a fixed order.
-        order = sorted(range(len(ids)), key=lambda code: (int(ids[code]), ids[code]))
-    else:
-        order = sorted(range(len(ids)), key=ids.__getitem__)
-    return places(order, len(ids)), tuple(ids[code] for code in order)
+        return sorted(ids, key=lambda text: (int(text), text))
+    return sorted(ids)

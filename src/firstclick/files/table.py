@@ -42,16 +42,18 @@ _PLAIN = {
 
 
 class Skipped(NamedTuple):
-    """Rows that were passed over for one reason; `lines` are the first of them."""
+    """Rows that were passed over for one reason; `first` are the numbers of the first of them."""
 
     reason: str
     rows: int
-    lines: tuple[int, ...]
+    first: tuple[int, ...]
+    unit: str = "line"
 
     def __str__(self) -> str:
-        more = ", ..." if self.rows > len(self.lines) else ""
-        places = ", ".join(f"{line:,}" for line in self.lines)
-        return f"{self.rows:,} {self.reason} (line{'s' * (self.rows > 1)} {places}{more})"
+        """As in '12 without a user (lines 17, 203, 204, ...)'."""
+        more = ", ..." if self.rows > len(self.first) else ""
+        plural = "s" if self.rows > 1 else ""
+        return f"{self.rows:,} {self.reason} ({self.unit}{plural} {', '.join(map(str, self.first))}{more})"
 
 
 class Table(NamedTuple):

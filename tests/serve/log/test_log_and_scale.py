@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as parquet
+import polars as pl
 import pytest
 
 import firstclick
@@ -180,7 +180,7 @@ def test_what_was_rolled_back_is_learned_by_the_ranker_as_little_as_by_the_servi
                 np.testing.assert_array_equal(mine, its)
         _write_parquet(iter(log), tmp_path / "log.parquet")
     pupil = Ranker(Catalog(["0", "1", "2", "3"], FEATURES), k=2, policy="cascade-lin-ts")
-    assert pupil.warm_start(parquet.read_table(tmp_path / "log.parquet").to_pylist()) == counted
+    assert pupil.warm_start(pl.read_parquet(tmp_path / "log.parquet").to_dicts()) == counted
 
 
 def test_one_click_is_told_as_all_where_a_policy_wants_all_and_was_told_all():

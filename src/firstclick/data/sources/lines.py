@@ -1,13 +1,14 @@
 """Lines of large text files: read in blocks, numbered, with the bytes read so far as progress."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from firstclick.data.sources.source import Progress
 from firstclick.errors import InvalidInput
-from firstclick.files.delimited import MARKUP
 from firstclick.files.reading import reading
+from firstclick.files.text_file import MARKUP
 
 _BLOCK = 1 << 18
 
@@ -83,3 +84,24 @@ def lines_of(files: Mapping[str, Path], progress: Progress) -> dict[str, Lines]:
         progress(done, total)
 
     return {what: Lines(path, advance) for what, path in files.items()}
+
+
+def refuse_cut_short(path: Path) -> None:
+    """InvalidInput if the last line of this text file has no end.
+
+    For published files, all of whose lines have one: what is cut within the last field of a line reads
+    like a whole line. In a file of one's own a last line without an end means nothing.
+    """
+    if not _ended(path):
+        with path.open("rb") as file:
+            number = sum(1 for _ in file)
+        raise InvalidInput(
+            f"{path.name} line {number}: the last line has no end; is the file cut short? fetch it again, "
+            "or end the line if it is whole"
+        )
+
+
+def _ended(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() in b"\r\n"

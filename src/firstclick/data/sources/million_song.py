@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from firstclick.data.interactions import Interactions
 from firstclick.data.ranking import most_first, places
-from firstclick.data.sources.lines import Lines, lines_of
+from firstclick.data.sources.lines import Lines, lines_of, refuse_cut_short
 from firstclick.data.sources.source import Progress, Source, silent
 from firstclick.errors import InvalidInput
-from firstclick.files.delimited import refuse_cut_short
 from firstclick.parameters import param
 
 # The first that is there is taken: CD2C and CD2 know the paper's Rock, CD1 only Pop_Rock.

@@ -9,10 +9,12 @@ import numpy as np
 
 from firstclick.data.interactions import Interactions
 from firstclick.data.logs import read_interactions
+from firstclick.data.sources.lines import refuse_cut_short
 from firstclick.data.sources.source import Progress, Source, silent
 from firstclick.errors import InvalidInput
-from firstclick.files.delimited import WrongEncoding, read_lines, read_rows, refuse_cut_short
 from firstclick.files.reading import reading
+from firstclick.files.table import read_table
+from firstclick.files.text_file import WrongEncoding, open_lines
 from firstclick.parameters import param
 
 # How the files of ratings are read, by their endings.
@@ -29,8 +31,8 @@ NO_GENRE = {"(no genres listed)", "unknown", ""}
 
 AS_PUBLISHED = "take the file as it is in its archive"
 
-# Line, id, title, genres.
-Movie = tuple[int, str, str, list[str]]
+# Where it is, id, title, genres.
+Movie = tuple[str, str, str, list[str]]
 
 
 class MovieLens(Source):
@@ -61,7 +63,7 @@ class MovieLens(Source):
         movies = _movies(files)
         form = RATINGS[ratings.suffix]
         try:
-            read = read_interactions(ratings, above=self.above, progress=progress, **form)
+            read = read_interactions(ratings, above=self.above, strict=True, progress=progress, **form)
         except WrongEncoding as error:
             raise InvalidInput(f"{error.owner}: bytes that are not UTF-8; {AS_PUBLISHED}") from None
         refuse_cut_short(ratings)
@@ -91,9 +93,9 @@ def _movies(files: dict[str, Path]) -> dict[str, tuple[str, tuple[str, ...]]]:
     else:
         listed = _listed_with_flags(path, _genres(files["genres"]))
     movies: dict[str, tuple[str, tuple[str, ...]]] = {}
-    for line, movie, title, genres in listed:
+    for where, movie, title, genres in listed:
         if movie in movies:
-            raise InvalidInput(f"{path.name} line {line}: movie {movie!r} is listed for the second time")
+            raise InvalidInput(f"{where}: movie {movie!r} is listed for the second time")
         movies[movie] = title, tuple(genre for genre in dict.fromkeys(genres) if genre not in NO_GENRE)
     if not movies:
         raise InvalidInput(f"{path.name} is empty")
@@ -104,55 +106,55 @@ def _movies(files: dict[str, Path]) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def _listed_with_colons(path: Path) -> Iterator[Movie]:
-    for number, line in _lines(path):
+    for where, line in _lines(path):
         # From both ends: a title may hold colons, also two in a row.
         movie, first, rest = line.partition("::")
         title, last, genres = rest.rpartition("::")
         if not (first and last):
-            raise InvalidInput(f"{path.name} line {number}: expected MovieID::Title::Genres, got {line!r}")
-        yield number, movie.strip(), title.strip(), genres.strip().split("|")
+            raise InvalidInput(f"{where}: expected MovieID::Title::Genres, got {line!r}")
+        yield where, movie.strip(), title.strip(), genres.strip().split("|")
 
 
 def _listed_with_header(path: Path) -> Iterator[Movie]:
-    rows = read_rows(path, separator=",", encoding=_encoding(path))
-    _, header = next(rows)
-    if header != HEADER_OF_MOVIES:
+    table = read_table(path, separator=",", encoding=_encoding(path), strict=True)
+    if table.names != HEADER_OF_MOVIES:
         raise InvalidInput(
-            f"{path.name} line 1: expected {','.join(HEADER_OF_MOVIES)}, got {','.join(header)!r}"
+            f"{path.name} line 1: expected {','.join(HEADER_OF_MOVIES)}, got {','.join(table.names)!r}"
         )
-    for number, (movie, title, genres) in rows:
-        yield number, movie.strip(), title.strip(), genres.strip().split("|")
+    for row, (movie, title, genres) in enumerate(zip(*table.columns, strict=True)):
+        yield table.where(row), movie or "", title or "", (genres or "").split("|")
 
 
 def _listed_with_flags(path: Path, genres: list[str]) -> Iterator[Movie]:
-    for number, line in _lines(path):
+    for where, line in _lines(path):
         fields = line.split("|")
         flags = fields[BEFORE_FLAGS:]
         if len(flags) != len(genres) or not set(flags) <= {"0", "1"}:
             raise InvalidInput(
-                f"{path.name} line {number}: expected {BEFORE_FLAGS} fields and a flag of 0 or 1 for each of "
-                f"{len(genres)} genres, got {line!r}"
+                f"{where}: expected {BEFORE_FLAGS} fields and a flag of 0 or 1 for each of {len(genres)} "
+                f"genres, got {line!r}"
             )
         chosen = [genre for genre, flag in zip(genres, flags, strict=True) if flag == "1"]
-        yield number, fields[0].strip(), fields[1].strip(), chosen
+        yield where, fields[0].strip(), fields[1].strip(), chosen
 
 
 def _genres(path: Path) -> list[str]:
     genres: list[str] = []
-    for number, line in _lines(path):
+    for where, line in _lines(path):
         genre, _, place = line.partition("|")
         if place.strip() != str(len(genres)):
-            raise InvalidInput(f"{path.name} line {number}: expected genre|{len(genres)}, got {line!r}")
+            raise InvalidInput(f"{where}: expected genre|{len(genres)}, got {line!r}")
         genres.append(genre.strip())
     if not genres:
         raise InvalidInput(f"{path.name} is empty")
     return genres
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(read_lines(path, encoding=_encoding(path)), 1):
-        if text := line.rstrip():
-            yield number, text
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    with open_lines(path, _encoding(path)) as lines:
+        for number, line in lines:
+            if text := line.rstrip():
+                yield f"{path.name} line {number}", text
 
 
 def _encoding(path: Path) -> str:

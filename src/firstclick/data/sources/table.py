@@ -19,6 +19,7 @@ class Table(Source):
     A column is its name, or its number from 0; with a name, line 1 of a text file is a header. A row
     attracts if its value is above `above` (0 if not given), or always, without a value column. An item may
     be in several groups, separated by '|'; its name and groups are those of the first row that has any.
+    Rows that cannot be used (blank, too short, without a user, an item or a number) are skipped and counted.
     Where there are fewer users or items than `top_users` and `top_items` ask for, all are taken.
     """
 
@@ -34,6 +35,7 @@ class Table(Source):
     top_items: int | None = param(None, "keep the items with most rows, so many", kind=int, at_least=1)
     separator: str | None = param(None, "separator of columns, if not found by itself", kind=str)
     encoding: str = param("utf-8-sig", "encoding of a text file")
+    strict: str = param("no", "refuse blank lines and rows that cannot be used", words=("no", "yes"))
 
     def __post_init__(self) -> None:
         for column in COLUMNS:
@@ -55,6 +57,6 @@ class Table(Source):
         read = read_interactions(
             self.find(path)["log"], user_column=self.user, item_column=self.item, value_column=self.value,
             above=self.above, name_column=self.item_name, group_column=self.item_group,
-            separator=self.separator, encoding=self.encoding, progress=progress,
+            separator=self.separator, encoding=self.encoding, strict=self.strict == "yes", progress=progress,
         )  # fmt: skip
         return cut(read, top_users=self.top_users, top_items=self.top_items)

@@ -1,0 +1,40 @@
+"""Parquet files are written by DuckDB."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from firstclick.files.duck import connected, identifier, literal, path_literal
+from firstclick.files.reading import as_path
+from firstclick.files.writing import write_whole
+
+# One row as JSON: a slate of long vectors is long, too.
+_LONGEST_ROW = 1 << 28
+
+
+def write_parquet(
+    path: str | os.PathLike[str], columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
+) -> None:
+    """Write rows into columns of these types of DuckDB, whole or not at all; what a row lacks is null.
+
+    >>> write_parquet("/dev/null", {"id": "VARCHAR", "price": "DOUBLE"}, [{"id": "tea", "price": 2.5}])
+    """
+    with tempfile.TemporaryDirectory(prefix="firstclick-") as folder:
+        # On the disk, because a log may have more events than fit into the memory.
+        lines, packed = Path(folder) / "rows.jsonl", Path(folder) / "rows.parquet"
+        with lines.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(dict(row), allow_nan=False) + "\n" for row in rows)
+        types = ", ".join(f"{identifier(name)}: {literal(kind)}" for name, kind in columns.items())
+        rows_of_json = (
+            f"SELECT * FROM read_json({path_literal(lines)}, columns = {{{types}}}, "
+            f"format = 'newline_delimited', maximum_object_size = {_LONGEST_ROW})"
+        )
+        nulls = ", ".join(f"NULL::{kind} AS {identifier(name)}" for name, kind in columns.items())
+        # DuckDB takes an empty file for a broken one.
+        source = rows_of_json if lines.stat().st_size else f"SELECT {nulls} WHERE false"
+        with connected() as db:
+            db.execute(f"COPY ({source}) TO {literal(str(packed))} (FORMAT parquet)")
+        write_whole(as_path(path), packed.read_bytes())

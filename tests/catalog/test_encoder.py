@@ -1,0 +1,573 @@
+import json
+import math
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firstclick.catalog.encoded_column import MOST_LEVELS, log
+from firstclick.catalog.encoder import Encoder
+from firstclick.catalog.features import LARGEST_FEATURE, MOST_FEATURES
+from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.streams import stream
+
+DRAW = stream(1, "encoder")
+N = 60
+
+
+def encoded(encoder, columns):
+    n = len(next(iter(columns.values())))
+    return encoder.encode(encoder.values_of(columns, n))[0]
+
+
+def only(cells, name="x", **options):
+    """The encoder of one column beside another that always counts, and the decision about it."""
+    encoder = Encoder.fitted({name: cells}, **options)
+    return encoder, encoder.decisions[0]
+
+
+def skewed(n=N):
+    return np.round(np.exp(DRAW.normal(3, 1, n)), 2).tolist()
+
+
+def plain_numbers(n=N):
+    return np.round(DRAW.normal(50, 4, n), 3).tolist()
+
+
+# Numbers
+
+
+def test_a_number_is_centred_on_its_median_and_divided_by_a_robust_spread():
+    values = plain_numbers(999)
+    wild = [*values, 1e9]
+    rows = encoded(only(wild)[0], {"x": wild})
+    assert np.median(rows) == pytest.approx(0, abs=0.01)
+    assert rows[:-1].std() == pytest.approx(1, abs=0.05)
+    assert rows[-1, 0] == 4.0
+
+
+def test_most_are_zero_then_the_standard_deviation_counts():
+    values = [0.0] * 97 + [5.0, 10.0, 15.0]
+    encoder, _ = only(values)
+    assert encoder.columns[0].spread == pytest.approx(np.std(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        (skewed(400), "log"), (plain_numbers(400), ""), ([-v for v in skewed(400)], ""),
+        ([0.0, *skewed(400)], ""), ([-1, *(int(v) for v in skewed(400))], ""),
+        ([0, *(int(v) + 1 for v in skewed(400))], "log(1 + x)"), ([0, 1, 2, 1, 0, 2, 1, 1], ""),
+    ],
+)  # fmt: skip
+def test_skewed_positive_numbers_get_a_log_scale(values, scale):
+    encoder, decision = only(values)
+    assert encoder.columns[0].scale == scale
+    assert encoder.names == (("x (log)",) if scale else ("x",))
+    assert (f"{scale} scale" in decision.reason) == bool(scale)
+
+
+def test_nothing_is_wrong_with_zero_and_less_on_a_log_scale():
+    encoder, _ = only(skewed(400))
+    rows, odd = encoder.encode([[0], [-5.0], [1e-300], [20.0], [1e99]])
+    assert rows[[0, 1, 2, 4], 0].tolist() == [-4, -4, -4, 4]
+    assert abs(rows[3, 0]) < 1
+    assert not odd
+
+
+def test_the_logarithm_is_that_of_the_library_but_for_its_last_digit():
+    values = np.exp(DRAW.normal(0, 100, 100_000))
+    assert np.allclose(log(values), np.log(values), rtol=4e-16, atol=3e-16)
+
+
+def test_missing_numbers_are_the_mean_and_get_an_indicator_where_they_are_common():
+    values = plain_numbers(96)
+    rare, _ = only([*values, None, "", "NA", "-"])
+    assert rare.names == ("x",)
+    rows, odd = rare.encode([[None], ["n/a"], ["null"]])
+    present = encoded(rare, {"x": values})
+    assert rows[:, 0] == pytest.approx(np.full(3, present.mean()))
+    assert not odd
+    common, decision = only([*values[:94], None, "", "NA", "-", None, None])
+    assert common.names == ("x", "x missing")
+    assert decision.n_missing == 6
+    assert common.encode([[None], [50]])[0][:, 1].tolist() == [1, 0]
+
+
+def test_cells_that_are_no_numbers_are_missing_and_told_with_their_line():
+    values = [*map(str, plain_numbers(60)), "on request", "ask us", "inf", 1e308]
+    encoder, decision = only(values, where=lambda row: f"line {row + 2}")
+    assert decision.kind == "number"
+    assert decision.problems == (
+        "2 cells are no numbers, 'on request' in line 62; taken as missing",
+        "2 cells are infinite or above 1e100, 'inf' in line 64; taken as missing",
+    )
+    assert decision.n_missing == 4
+    rows, odd = encoder.encode([["on request"], [math.inf], [-1e308], [50.0], [None]])
+    assert np.isfinite(rows).all()
+    assert odd.unreadable == (3,)
+    assert odd.sentences() == ["x: 60 % of new items have a cell that is no number, and was taken as missing"]
+
+
+def test_fewer_than_19_in_20_numbers_are_a_category_unless_told():
+    values = [*map(str, [7, 8, 9] * 20), *["cheap"] * 5]
+    _, decision = only(values)
+    assert decision.kind == "category"
+    assert decision.problems == ("92 % of its cells are numbers: `number` takes the others as missing",)
+    encoder, decision = only(values, number=["x"])
+    assert (decision.kind, decision.n_missing, encoder.names) == ("number", 5, ("x", "x missing"))
+
+
+def test_mostly_numbers_are_not_left_out():
+    _, decision = only(["4,90", "7,50", "3,20", "24,00", "on request"])
+    assert (decision.kind, decision.n_missing) == ("number", 1)
+    assert decision.problems[0].startswith("1 cell is no number, 'on request'")
+    _, decision = only(["4,90", "7,50", "ask", "call us", "on request"])
+    assert decision.in_short == "differs in nearly every row"
+
+
+@pytest.mark.parametrize(
+    ("price", "weight", "first"),
+    [
+        (["1,52", "2,10", "9,99", "4,00"], ["1.234", "2.500", "1.100", "7.000"], 1234),
+        (["1.52", "2.10", "9.99", "4.00"], ["1,234", "2,500", "1,100", "7,000"], 1234),
+        (["7", "8", "9", "4"], ["1.234", "2.500", "1.100", "7.000"], 1.234),
+        (["7", "8", "9", "4"], ["1,234", "2,500", "1,100", "7,000"], 1234),
+    ],
+)
+def test_one_decimal_mark_for_the_file_where_a_column_does_not_tell(price, weight, first):
+    encoder = Encoder.fitted({"price": price, "weight": weight})
+    column = encoder.columns[1]
+    assert column.encode([weight[0]]).rows == column.encode([first]).rows
+    assert any(f"{weight[0]} is taken as {first:g}" in problem for problem in encoder.decisions[1].problems)
+
+
+# Yes and no, categories, dates
+
+
+def test_yes_and_no():
+    cells = ["yes", "No", "no", "Yes", "no"] * 10
+    encoder, decision = only(cells)
+    assert (decision.kind, decision.in_short, encoder.names) == ("yes/no", "40 % yes", ("x",))
+    rows, odd = encoder.encode([["YES"], [0], [True], [None], ["maybe"]])
+    assert rows[:, 0].tolist() == [1, 0, 1, 0.4, 0.4]
+    assert odd.unreadable == (1,)
+
+
+def test_one_value_or_nothing_is_yes_or_no():
+    encoder, decision = only(["x", None, None, "x", ""] * 10)
+    assert (decision.kind, encoder.names) == ("yes/no", ("x given",))
+    assert encoder.encode([["x"], [None], ["yes"], ["no"]])[0][:, 0].tolist() == [1, 0, 1, 0]
+
+
+def test_a_category_has_a_column_a_level_and_one_that_the_rest_shares():
+    cells = ["Bolt"] * 5 + ["Acme"] * 9 + ["Crux"] * 1 + ["acme ", " ACME"]
+    encoder, decision = only(cells)
+    assert encoder.names == ("x=Acme", "x=Bolt", "x=other")
+    assert decision.reason == "3 levels, 1 in 'other' (6 % of items)"
+    assert decision.problems == ("2 more spellings, which differ in case or blanks alone, were joined",)
+    rows, odd = encoder.encode([["ACME"], ["Bolt"], ["Crux"], ["Dyne"], ["other"], [None]])
+    assert rows[:5].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
+    assert rows[5] == pytest.approx([11 / 17, 5 / 17, 1 / 17])
+    assert odd.unknown == (2,)
+
+
+def test_ten_thousand_levels_are_fifty_and_the_rest():
+    cells = [f"level {int(one)}" for one in np.minimum(DRAW.pareto(0.5, 40_000), 1e6)]
+    encoder, decision = only(cells)
+    assert encoder.n_features == MOST_LEVELS + 1
+    assert len(set(cells)) > 1000
+    assert f"{len(set(cells)):,} levels" in decision.reason
+    rows = encoded(encoder, {"x": cells})
+    assert (rows.sum(axis=1) == 1).all()
+    sizes = rows.sum(axis=0)[:-1]
+    assert (np.diff(sizes) <= 0).all()
+
+
+def test_numbers_can_be_a_category_and_a_year_is_one_however_it_is_stored():
+    cells = [2020, 2021.0, "2020", None, 2021] * 5
+    encoder, decision = only(cells, category=["x"])
+    assert encoder.names == ("x=2020", "x=2021", "x=other", "x missing")
+    assert "you said so" in decision.reason
+    assert encoder.encode([["2020.0"]])[0].tolist() == [[0, 0, 1, 0]]
+    assert encoder.encode([[2020.0]])[0].tolist() == [[1, 0, 0, 0]]
+
+
+def test_dates_are_days_before_a_stored_date():
+    cells = ["2024-05-01", "30.04.2024", "2024-04-21T12:00", "2024-03-01", None] * 4
+    encoder, decision = only(cells)
+    assert encoder.names == ("x (days before 2024-05-01)", "x missing")
+    assert decision.reason == "days before 2024-05-01; the earliest is 2024-03-01"
+    rows, odd = encoder.encode([["2024-05-01"], ["2024-04-30"], ["2031-01-01"], ["1990-01-01"], ["soon"]])
+    assert rows[0, 0] < rows[1, 0] < rows[3, 0] == 4.0
+    assert rows[2, 0] == -4.0
+    assert odd.unreadable == (1,)
+    assert odd.sentences()[0].startswith("x: 20 % of new items have a cell that is no date")
+
+
+def test_days_and_months_are_told_apart_by_the_column():
+    days = ["13/04/2024", "05/04/2024", "01/02/2024", "09/09/2024"]
+    months = ["04/13/2024", "04/05/2024", "02/01/2024", "09/09/2024"]
+    (one, _), (other, _) = only(days), only(months)
+    assert encoded(one, {"x": days}).tolist() == encoded(other, {"x": months}).tolist()
+    _, decision = only(["05/04/2024", "01/02/2024", "09/09/2024"])
+    assert decision.problems == ("05/04/2024 is taken as day/month/year",)
+
+
+# What is left out
+
+
+def test_what_is_left_out_and_why():
+    price = skewed()
+    encoder = Encoder.fitted(
+        {
+            "price": price,
+            "cents": [round(100 * one) for one in price],
+            "minus": [-one for one in plain_numbers()],
+            "currency": ["EUR"] * N,
+            "seven": [7.0] * N,
+            "nothing": [None, "", "NA"] * (N // 3),
+            "title": [f"Article {i}" for i in range(N)],
+            "ean": [10**12 + 7 * i for i in range(N)],
+            "productId": [str(3 * i) for i in range(N)],
+            "paid": [float(i * i) for i in range(N)],
+            "text": [f"{i % 2} " + "long " * 100 for i in range(N)],
+            "Unnamed: 0": list(range(N)),
+            "brand": ["A", "B", "B"] * (N // 3),
+            "brand_id": [17, 4, 4] * (N // 3),
+            "brand_name": ["Acme", "Bolt", "Bolt"] * (N // 3),
+            "weight": plain_numbers(),
+        },
+        ignore=["weight"],
+    )
+    why = {one.name: one.in_short for one in encoder.decisions if one.kind == "left out"}
+    assert why == {
+        "cents": "a copy of price",
+        "currency": "constant",
+        "seven": "constant",
+        "nothing": "empty",
+        "title": "differs in nearly every row",
+        "ean": "identifier",
+        "productId": "identifier",
+        "text": "long text",
+        "Unnamed: 0": "row numbers",
+        "brand_name": "a copy of brand",
+        "weight": "ignored",
+    }
+    assert encoder.inputs == ("price", "minus", "paid", "brand", "brand_id")
+    assert encoder.blocks == ((0,), (1,), (2,), (3, 4, 5), (6,))
+
+
+def test_a_copy_with_the_sign_changed_is_one():
+    values = plain_numbers()
+    encoder = Encoder.fitted({"up": values, "down": [-one for one in values], "other": plain_numbers()})
+    assert encoder.inputs == ("up", "other")
+
+
+def test_too_many_features_name_the_widest_columns():
+    levels = [f"level {i % 50}" for i in range(200)]
+    lists = [DRAW.normal(size=1000).tolist() for _ in range(200)]
+    with pytest.raises(
+        InvalidInput, match=r"becomes 1,051 features.* vec \(1,000\), brand \(51\).*`ignore` some"
+    ):
+        Encoder.fitted({"brand": levels, "vec": lists})
+
+
+# Embeddings
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (["f1", "f2"], {}),
+        (["vec_0", "vec_1"], {}),
+        (["Emb3", "Emb4"], {}),
+        (["x_a_0", "x_a_1"], {"embedding": ["x_a"]}),
+        (["text1", "text2"], {"embedding": ["text"]}),
+        (["text 1", "text 2"], {"embedding": ["Text "]}),
+    ],
+)
+def test_an_embedding_is_scaled_by_one_number(names, options):
+    table = DRAW.normal(size=(100, 2)) * (100, 0.5)
+    encoder = Encoder.fitted(
+        {name: column.tolist() for name, column in zip(names, table.T, strict=True)}, **options
+    )
+    rows = encoded(encoder, dict(zip(names, table.T, strict=True)))
+    assert encoder.names == tuple(names)
+    assert {one.kind for one in encoder.decisions} == {"embedding"}
+    assert rows * encoder.columns[0].divisor == pytest.approx(table)
+    assert np.quantile(np.linalg.norm(rows, axis=1), 0.99) == pytest.approx(1, abs=0.05)
+    assert encoder.blocks == ((0,), (1,))
+
+
+def test_one_feature_of_firstclick_features_is_one_too():
+    encoder = Encoder.fitted({"f1": skewed(), "f3": skewed()})
+    assert [one.kind for one in encoder.decisions] == ["number", "number"]
+    encoder = Encoder.fitted({"f1": skewed(), "price": skewed()})
+    assert [one.kind for one in encoder.decisions] == ["embedding", "number"]
+
+
+def test_numbered_columns_of_another_kind_are_numbers():
+    encoder = Encoder.fitted({"size_1": plain_numbers(), "size_2": plain_numbers(), "vec_9": plain_numbers()})
+    assert [one.kind for one in encoder.decisions] == ["number"] * 3
+
+
+def test_lists_are_an_embedding():
+    table = DRAW.normal(size=(40, 3)) * (3, 2, 1)
+    cells = [*table.tolist(), None, [1.0, 2.0], str(table[0].tolist())]
+    encoder, decision = only(cells, "vec")
+    assert encoder.names == ("vec[0]", "vec[1]", "vec[2]")
+    assert decision.problems == (
+        "1 cell is no list of 3 number, [1.0, 2.0] in row 41 (from 0); taken as missing",
+    )
+    rows = encoded(encoder, {"vec": cells})
+    assert rows[:40] * encoder.columns[0].divisor == pytest.approx(table)
+    assert rows[42].tolist() == rows[0].tolist()
+    assert rows[40].tolist() == rows[41].tolist() == pytest.approx(rows[[*range(40), 42]].mean(axis=0))
+    assert encoder.values_of({"vec": cells}, 43)[42] == (table[0].tolist(),)
+
+
+# Overruling, and what is wrong
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ignore": ["prize"]}, "ignore names 'prize', and no column is called so; did you mean 'price'?"),
+        ({"category": "price"}, "category must be a list of columns, got the text 'price'; say ['price']"),
+        (
+            {"number": ["brand"]},
+            "number names 'brand', but none of its cells is a number, 'A' for instance; leave it out",
+        ),
+        (
+            {"number": ["price"], "category": ["PRICE"]},
+            "column 'price' is in `category` and in `number`; leave out one of them",
+        ),
+        (
+            {"embedding": ["vex"]},
+            "embedding names 'vex', but there are no columns vex0, vex1, ..., and no column of "
+            "lists of numbers is called so; did you mean 'vec'?",
+        ),
+        (
+            {"embedding": ["mix"]},
+            "embedding names 'mix', but its column 'mix2' is no number, 'A' for instance; `ignore` it",
+        ),
+    ],
+)
+def test_what_cannot_be_overruled(options, message):
+    brands = ["A", "B"] * 10
+    columns = {"price": skewed(20), "brand": brands, "vec1": skewed(20), "vec2": skewed(20)}
+    columns |= {"mix1": skewed(20), "mix2": brands}
+    with pytest.raises(InvalidInput) as refused:
+        Encoder.fitted(columns, **options)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"a": [1, 2], "b": [1]}, "columns must have a cell for each item, got 2 in 'a' and 1 in 'b'"),
+        ({"a": []}, "a catalog without items"),
+        ({"a": "text"}, "a column must be a list of cells, got the text 'text'"),
+    ],
+)
+def test_what_is_no_catalog(columns, message):
+    with pytest.raises(InvalidInput, match=message):
+        Encoder.fitted(columns)
+
+
+def test_an_encoder_of_another_catalog():
+    encoder = Encoder.fitted({"price": skewed(), "brand": ["A", "B", "B"] * (N // 3)})
+    with pytest.raises(
+        InvalidInput, match=r"has 2 values here.* got 1; it may be an encoder of another catalog"
+    ):
+        encoder.encode([[3.0]])
+    rows = encoder.values_of({"brand": ["A"], "unknown": [3]}, 1)
+    assert rows == [(None, "A")]
+    with pytest.raises(InvalidInput, match="'brand' must have a cell for each of 2 items, got 1"):
+        encoder.values_of({"brand": ["A"]}, 2)
+
+
+def test_topics_stay_as_they_are():
+    topics = {"rock": [0.5, 0.5, 0.5], "jazz": ["1", "0", None], "title": ["a", "b", "c"], "f1": [0.25, 1, 0]}
+    encoder = Encoder.fitted(topics, unscaled=True)
+    assert encoder.names == ("rock", "jazz", "jazz missing", "f1")
+    rows = encoded(encoder, topics)
+    assert rows.tolist() == [[0.5, 1, 0, 0.25], [0.5, 0, 0, 1], [0.5, 0.5, 1, 0]]
+    assert encoder.encode([[7.5, True, -3]])[0].tolist() == [[7.5, 1, 0, -3]]
+
+
+def test_oddities_add_up():
+    encoder = Encoder.fitted({"brand": ["A", "B", "B", "A"], "price": [1.0, 2.0, 3.0, 4.0]})
+    first, second = (encoder.encode(rows)[1] for rows in ([["C", "x"]] * 3, [["A", 1]] * 22))
+    both = first + second
+    assert (both.n_rows, both.unknown, both.unreadable) == (25, (3, 0), (0, 3))
+    assert both.sentences()[0] == (
+        "brand: 12 % of new items have a level the model does not know; start a new model to learn them"
+    )
+    assert bool(first)
+    assert not second
+    with pytest.raises(InvalidInput, match="of one encoder"):
+        first + Encoder.fitted({"x": ["A", "A", "B"]}).encode([])[1]
+
+
+def test_nothing_to_encode():
+    encoder = Encoder.fitted({})
+    assert (encoder.n_features, encoder.encode([[], []])[0].shape) == (0, (2, 0))
+    assert encoder.values_of({"x": [1, 2]}, 2) == [(), ()]
+    one = Encoder.fitted({"x": [1.0, 2.0]})
+    assert one.encode([])[0].shape == (0, 1)
+
+
+# Stored and read again
+
+EVERYTHING = {
+    "price": [f"{one:.2f}".replace(".", ",") for one in skewed()],
+    "weight": [*plain_numbers(N - 6), *[None] * 6],
+    "brand": (["Acme", "Bolt", "Bolt", "Crux", "Ébène"] * N)[:N],
+    "ok": ["yes", "no", None] * (N // 3),
+    "since": [f"2024-{1 + i % 12:02}-{1 + i % 27:02}" for i in range(N)],
+    "vec": DRAW.normal(size=(N, 3)).tolist(),
+    "f1": skewed(),
+    "f2": plain_numbers(),
+    "title": [f"t{i}" for i in range(N)],
+}
+
+
+def test_stored_and_read_again_it_is_the_same():
+    encoder = Encoder.fitted(EVERYTHING)
+    again = Encoder.from_json(json.loads(json.dumps(encoder.as_json(), allow_nan=False)))
+    assert again == encoder
+    assert hash(again) == hash(encoder)
+    assert again != replace(encoder, n_items=1)
+    assert again != Encoder.fitted(EVERYTHING, ignore=["weight"])
+    assert encoded(again, EVERYTHING).tobytes() == encoded(encoder, EVERYTHING).tobytes()
+
+
+def wrong_pages():
+    page = Encoder.fitted(EVERYTHING).as_json()
+    yield None
+    yield []
+    yield {}
+    for key in page:
+        yield {name: value for name, value in page.items() if name != key}
+        yield page | {key: None}
+    yield page | {"items": -1}
+    yield page | {"columns": page["columns"] + page["columns"][:1]}
+    for place, column in enumerate(page["columns"]):
+        for key, value in column.items():
+            changes = [None, {}, [math.nan], "no such", math.inf, 10**400]
+            if isinstance(value, float):
+                changes += ["1"]
+            if key in ("spread", "divisor"):
+                changes += [0.0, -1.0]
+            if key in ("levels", "shares"):
+                changes += [value[:-1], [*value, value[0]]]
+            for change in changes:
+                if key in ("name", "block") and change == "no such":
+                    continue
+                columns = [*page["columns"]]
+                columns[place] = column | {key: change}
+                yield page | {"columns": columns}
+        yield page | {"columns": [{**column, "more": 1}]}
+    for key in page["decisions"][0]:
+        yield page | {"decisions": [page["decisions"][0] | {key: None}]}
+
+
+def test_what_does_not_fit_together_is_refused():
+    count = 0
+    for page in wrong_pages():
+        count += 1
+        with pytest.raises(InvalidInput):
+            Encoder.from_json(page)
+    assert count > 200
+
+
+cells = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=6),
+    st.dates(),
+    st.sampled_from(
+        ["yes", "no", "NA", "1,5", "2.5", "1.234", "12 €", "2024-05-01", "03/04/2024", "Acme", "inf"]
+    ),
+    st.lists(st.floats(-5, 5), min_size=2, max_size=2),
+)
+narrow = st.sampled_from(
+    [
+        st.floats(),
+        st.floats(0, 100),
+        st.integers(0, 3),
+        st.integers(),
+        st.booleans(),
+        st.dates().map(str),
+        st.sampled_from(["Acme", "Bolt", "bolt ", "Crux", None]),
+        st.floats(0.01, 1e6).map("{:.2f}".format),
+        st.lists(st.floats(-5, 5), min_size=2, max_size=2),
+        cells,
+        st.sampled_from(["yes", "no", None]),
+    ]
+)
+names = st.sampled_from(
+    ["id", "f1", "f2", "vec_0", "vec_1", "price", "brand", "x missing", "x", "title", "ean", ""]
+)
+
+
+@st.composite
+def tables(draw):
+    n = draw(st.integers(1, 25))
+    called = draw(st.lists(names, min_size=1, max_size=5, unique=True))
+    return {name: draw(st.lists(draw(narrow), min_size=n, max_size=n)) for name in called}
+
+
+@settings(deadline=None)
+@given(tables(), st.booleans(), st.data())
+def test_any_table_is_fitted_stored_and_encoded_row_by_row_with_the_same_bits(table, unscaled, data):
+    n = len(next(iter(table.values())))
+    encoder = Encoder.fitted(table, unscaled=unscaled)
+    again = Encoder.from_json(json.loads(json.dumps(encoder.as_json(), allow_nan=False)))
+    assert again == encoder
+    assert len(set(encoder.names)) == encoder.n_features <= MOST_FEATURES
+    assert [one.name for one in encoder.decisions] == list(table)
+    assert sum(one.n_columns for one in encoder.decisions) == encoder.n_features
+    assert [place for block in encoder.blocks for place in block] == list(range(encoder.n_features))
+    later = {
+        name: [*column, *data.draw(st.lists(cells, min_size=3, max_size=3))] for name, column in table.items()
+    }
+    values = encoder.values_of(later, n + 3)
+    assert json.loads(json.dumps(values, allow_nan=False)) == [list(row) for row in values]
+    rows, odd = encoder.encode(values)
+    assert (np.abs(rows) <= LARGEST_FEATURE).all()
+    if not unscaled:
+        assert np.abs(rows).max(initial=0) <= 100
+    alone = [again.encode([row]) for row in json.loads(json.dumps(values))]
+    assert b"".join(one.tobytes() for one, _ in alone) == rows.tobytes()
+    total = alone[0][1]
+    for _, one in alone[1:]:
+        total += one
+    assert total == odd
+    # Raw cells and what is stored of them are the same to it.
+    raw = [tuple(later[name][row] for name in encoder.inputs) for row in range(n + 3)]
+    assert encoder.encode(raw)[0].tobytes() == rows.tobytes()
+    # A change of one input changes its own columns alone.
+    if encoder.inputs:
+        place = data.draw(st.integers(0, len(encoder.inputs) - 1))
+        changed = [list(row) for row in values]
+        changed[0][place] = values[-1][place]
+        others = [j for block in (*encoder.blocks[:place], *encoder.blocks[place + 1 :]) for j in block]
+        assert encoder.encode(changed)[0][0, others].tobytes() == rows[0, others].tobytes()
+
+
+def test_every_error_is_ours():
+    for columns in (
+        {"a": [object()] * 3},
+        {"a": [{"x": 1}, b"x", complex(1, 2)]},
+        {"a": [[[1]], [["a"]], []]},
+    ):
+        with suppress(FirstclickError):
+            Encoder.fitted(columns)
