@@ -255,8 +255,12 @@ class Catalog:
         features: ArrayLike | None = None,
         *,
         groups: Iterable[Group | None] | None = None,
+        values: Sequence[list[Any]] | None = None,
     ) -> None:
-        """Add items that are not shown now, in new rows; all of them, or none and an error."""
+        """Add items that are not shown now, in new rows; all of them, or none and an error.
+
+        A catalog with an encoder encodes the features, unless `values` has what they were encoded from.
+        """
         if (features is not None) != self._has_features:
             if self._has_features:
                 raise InvalidInput(
@@ -268,8 +272,7 @@ class Catalog:
         for item in ids:
             if self.has(item):
                 raise InvalidInput(f"item {quoted(item)} is in the catalog already")
-        values: list[list[Any]] = []
-        if features is not None and self.encoder is not None:
+        if features is not None and self.encoder is not None and values is None:
             values = self.values_with(ids, features)
             features, _ = self.encoder.encode(values)
         rows, cold = (None, []) if features is None else self.completed(features, len(ids))
@@ -291,7 +294,7 @@ class Catalog:
             self._moves = object()
         self._row_of.update(zip(ids, range(held, n_rows), strict=True))
         self.items += ids
-        self.values.update(zip(ids, values, strict=False))
+        self.values.update(zip(ids, values or (), strict=False))
         self._hide_or_show(self.unavailable.intersection(ids))
 
     def change(self, items: Sequence[ItemId], features: NDArray[np.float64]) -> None:

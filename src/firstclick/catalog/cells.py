@@ -79,7 +79,7 @@ def _not_finite(number: float) -> str | None:
 def _whole(number: int) -> int | str:
     if abs(number) <= LARGEST_INTEGER:
         return number
-    return str(number) if number.bit_length() < 512 else _not_finite(math.copysign(math.inf, number)) or ""
+    return str(number) if number.bit_length() < 512 else "-inf" if number < 0 else "inf"
 
 
 def _text(text: str) -> str | None:

@@ -120,7 +120,8 @@ class CatalogState:
         known = sorted(set(range(len(items.ids))).difference(new))
         catalog.show_again([items.ids[place] for place in known])
         if new:
-            catalog.add([items.ids[place] for place in new], None if table is None else table[new])
+            # Their values are those of all items, see below.
+            catalog.add([items.ids[place] for place in new], None if table is None else table[new], values=())
         if table is not None:
             self._change_features(items, table, [place for place in known if items.sent[place]], change)
         if catalog.encoder is not None:
