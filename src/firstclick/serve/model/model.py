@@ -250,7 +250,13 @@ class Model:
             if catalog.unavailable:
                 page["unavailable"] = sorted(map(str, catalog.unavailable))
             if catalog.values:
-                page["values"] = sorted((str(item), values) for item, values in catalog.values.items())
+                page["values"] = [
+                    (str(item), values)
+                    # 5 and '5' are two items; their values may have no order.
+                    for item, values in sorted(
+                        catalog.values.items(), key=lambda pair: (str(pair[0]), type(pair[0]) is str)
+                    )
+                ]
         page["names"] = sorted((str(item), name) for item, name in names.items())
         page["groups"] = sorted((str(item), group or "") for item, group in groups.items())
         digest = hashlib.sha256(json.dumps(page).encode())
