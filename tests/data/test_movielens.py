@@ -134,7 +134,10 @@ def test_a_rated_movie_that_is_not_listed_is_refused_with_its_line(tmp_path, wri
     )
 
 
-NEVER_ENDS = "badly quoted field (unexpected end of data)"
+NEVER_ENDS = (
+    "a field that is badly quoted, or longer than 2,097,152 bytes; end the quote, and "
+    "double quotes within quotes"
+)
 CUT_SHORT = "; the file ends within this line: is it cut short?"
 NO_END = "the last line has no end; is the file cut short? fetch it again, or end the line if it is whole"
 NOT_UTF_8 = "bytes that are not UTF-8; take the file as it is in its archive"

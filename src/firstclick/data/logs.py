@@ -238,7 +238,8 @@ def _gathered(
     numbered = f"SELECT *, (row_number() OVER () - 1)::INTEGER AS firstclick_row FROM ({relation})"
     coded = (
         "CREATE TEMP TABLE coded AS SELECT firstclick_row AS place, coalesce(users.code, -1) AS user_code, "
-        f"coalesce(items.code, -1) AS item_code{'' if value is None else f', {value} AS judged'} FROM ({numbered}) AS log "
+        f"coalesce(items.code, -1) AS item_code{'' if value is None else f', {value} AS judged'} "
+        f"FROM ({numbered}) AS log "
         f"LEFT JOIN users ON log.{columns['user']} = users.cell "
         f"LEFT JOIN items ON log.{columns['item']} = items.cell"
     )

@@ -96,6 +96,7 @@ def text_relation(file: TextFile, *, header: bool, count_rejects: bool = False) 
         f"read_csv({path_literal(file.path)}, columns = {{{columns}}}, auto_detect = false, "
         f"header = {header}, delim = {literal(file.separator or chr(1))}, quote = {quote}, escape = {quote}, "
         f"max_line_size = {LONGEST_LINE}, compression = 'none', allow_quoted_nulls = false, "
+        f"new_line = {literal(file.line_end)}, "
         f"{rejects if count_rejects else 'ignore_errors = true'})"
         # Where there is one column, a blank line is a row for DuckDB.
         + (f" WHERE c0 = '' OR trim(c0, {_ASCII_BLANKS}) <> ''" if len(file.first) == 1 else "")

@@ -71,6 +71,7 @@ class TextFile:
     has_blank_lines: bool
     content_end: int  # behind this byte there are only blanks and line ends
     ends_open: bool  # the last line has no end
+    line_end: str  # as DuckDB wants it written: a backslash and a letter
     lines_before: int  # blank lines at the start that the copy does not have
 
     @property
@@ -142,15 +143,15 @@ def open_text(
                 _copy(path, plain, encoding, progress)
             seen = _look(path.name, plain, silent if copied else progress)
             start, before = _head(path.name, plain)
+            separator = separator or _sniff(start)
             if seen.mixed or before:
-                _copy_evenly(plain, Path(folder) / "even", before)
+                _copy_evenly(plain, Path(folder) / "even", separator, before)
                 plain = Path(folder) / "even"
-                seen = _look(path.name, plain, silent)
-        separator = separator or _sniff(start)
+                seen = _look(path.name, plain, silent)._replace(line_end=r"\n")
         yield TextFile(
             path.name, plain, separator, _first_row(f"{path.name} line {before + 1}", start, separator),
             seen.has_quotes, seen.has_blank_lines or before > 0, seen.content_end, seen.ends_open,
-            before,
+            seen.line_end, before,
         )  # fmt: skip
 
 
@@ -204,6 +205,7 @@ class _Seen(NamedTuple):
     has_blank_lines: bool
     content_end: int
     ends_open: bool
+    line_end: str
     mixed: bool  # line ends that differ, or those of old Macs
 
 
@@ -219,10 +221,10 @@ def _look(name: str, plain: Path, progress: Progress) -> _Seen:
             joined = end + block
             if not done:
                 pairs = b"\r\n" in block[: block.find(b"\n") + 1]
-            if (zero := block.find(b"\0")) >= 0:
-                raise _wrong(name, plain, done + zero, "a NUL byte; is this a text file?")
             if not block.isascii() or decoder.getstate()[0]:
                 _check_utf_8(name, plain, decoder, block, done)
+            if (zero := block.find(b"\0")) >= 0:
+                raise _wrong(name, plain, done + zero, "a NUL byte; is this a text file?")
             if not (b"\n" in block or b"\r" in block):
                 without_end += len(block)
                 if without_end > LONGEST_LINE:
@@ -247,7 +249,14 @@ def _look(name: str, plain: Path, progress: Progress) -> _Seen:
             progress(done, size)
     if decoder.getstate()[0]:
         raise _not_utf_8(name, plain, done)
-    return _Seen(quotes, 0 <= blank_at < content_end, content_end, not end.endswith((b"\n", b"\r")), mixed)
+    return _Seen(
+        quotes,
+        0 <= blank_at < content_end,
+        content_end,
+        not end.endswith((b"\n", b"\r")),
+        r"\r\n" if pairs else r"\n",
+        mixed,
+    )
 
 
 def _head(name: str, plain: Path) -> tuple[str, int]:
@@ -334,17 +343,32 @@ def _copy(path: Path, target: Path, encoding: str, progress: Progress) -> None:
                 progress(raw.tell(), size)
 
 
-def _copy_evenly(plain: Path, target: Path, lines_before: int) -> None:
-    """Write the file with one kind of line ends, and without the blank lines at its start."""
+def _copy_evenly(plain: Path, target: Path, separator: str, lines_before: int) -> None:
+    """Write the file with one kind of line ends between rows, and without the blank lines at its start."""
+    mark = re.escape(separator.encode())
+    quoted = rb'(?:(?<=[%b\r\n])|\A)[ ]*+"[^"]*+(?:""[^"]*+)*+"|' % mark if _quoting(separator) else b""
+    # Line ends within quotes are part of a cell.
+    part = re.compile(quoted + rb"\r\n|\r")
     with (
-        plain.open(encoding="utf-8-sig", newline=None) as file,
+        plain.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
         _written(target) as copy,
-        io.TextIOWrapper(copy, encoding="utf-8", newline="\n") as text,
     ):
+        done = len(codecs.BOM_UTF8) if content[:3] == codecs.BOM_UTF8 else 0
         for _ in range(lines_before):
-            file.readline()
-        while block := file.read(LONGEST_LINE):
-            text.write(block)
+            end = _LINE_END.search(content, done)
+            done = end.end() if end else done
+        for found in part.finditer(content, done):
+            if content[found.start()] == ord("\r"):
+                _write_between(content, done, found.start(), copy)
+                copy.write(b"\n")
+                done = found.end()
+        _write_between(content, done, len(content), copy)
+
+
+def _write_between(content: mmap.mmap, start: int, stop: int, copy: IO[bytes]) -> None:
+    for at in range(start, stop, LONGEST_LINE):
+        copy.write(content[at : min(at + LONGEST_LINE, stop)])
 
 
 @contextmanager
