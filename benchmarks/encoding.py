@@ -33,7 +33,7 @@ POLICIES = ("cascade-mixed", "cascade-lin-ucb", "cascade-lin-ts")
 NEWEST = date(2025, 3, 1)
 
 
-def made_up_shop(seed, run):
+def made_up_shop(seed, run, numbers=1.0, categories=1.0):
     """The attraction of each item, the table as people have it, and what is behind its cells."""
     draw = stream(seed, "shop", run)
     brand = np.minimum(draw.zipf(1.4, ITEMS) - 1, BRANDS - 1)
@@ -49,13 +49,13 @@ def made_up_shop(seed, run):
     z_price = (log_price - log_price.mean()) / log_price.std()
     attraction = (
         0.05
-        - 0.015 * z_price
-        + draw.normal(0, 0.02, BRANDS)[brand]
-        + draw.normal(0, 0.02, CATEGORIES)[category]
+        - 0.015 * numbers * z_price
+        + draw.normal(0, 0.02 * categories, BRANDS)[brand]
+        + draw.normal(0, 0.02 * categories, CATEGORIES)[category]
         + 0.015 * organic
         + 0.02 * on_sale
-        + 0.01 * (rating - rating.mean()) / rating.std()
-        - 0.005 * np.clip((age - 300) / 300, -1, 3)
+        + 0.01 * numbers * (rating - rating.mean()) / rating.std()
+        - 0.005 * numbers * np.clip((age - 300) / 300, -1, 3)
         + draw.normal(0, 0.005, ITEMS)
     )
     attraction = np.clip(attraction, 0.002, 0.6)
@@ -120,8 +120,8 @@ def encoded(table, variant):
     numbers, ones = of_kind[NumberColumn], of_kind[FlagColumn] + of_kind[CategoryColumn]
     if variant == "numbers at half":
         features[:, numbers] /= 2
-    if variant == "numbers at double":
-        features[:, numbers] *= 2
+    if variant.endswith("times"):
+        features[:, numbers] *= float(variant.split()[2])
     if variant == "0/1 standardised":
         features[:, ones] -= features[:, ones].mean(axis=0)
         features[:, ones] /= np.maximum(features[:, ones].std(axis=0), 1e-9)
@@ -135,7 +135,7 @@ VARIANTS = (
     "encoder",
     "no log",
     "numbers at half",
-    "numbers at double",
+    "numbers at 2 times",
     "0/1 standardised",
     "0/1 centred",
 )
@@ -143,13 +143,13 @@ VARIANTS = (
 
 def played(task):
     """The regret of each policy with each kind of features, in one run."""
-    variants, steps, seed, run = task
-    attraction, table, facts = made_up_shop(seed, run)
+    variants, policies, truth, steps, seed, run = task
+    attraction, table, facts = made_up_shop(seed, run, *truth)
     world = BernoulliWorld(attraction)
-    regret = np.empty((len(variants), len(POLICIES)))
+    regret = np.empty((len(variants), len(policies)))
     for i, variant in enumerate(variants):
         features = by_hand(facts) if variant == "by hand" else encoded(table, variant)
-        for j, name in enumerate(POLICIES):
+        for j, name in enumerate(policies):
             policy = make_policy(name)
             scale = scale_for(policy, features, K)
             stage = Stage(world, features if scale is None else scale.apply(features), range(ITEMS))
@@ -166,14 +166,19 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", action="append", help="a variant, beside `by hand`; again for more")
+    parser.add_argument("--policy", action="append", help="a policy; again for more")
+    parser.add_argument("--numbers", type=float, default=1.0, help="how much numbers matter, times the usual")
+    parser.add_argument("--categories", type=float, default=1.0, help="how much brand and category matter")
     given = parser.parse_args()
     variants = ("by hand", *given.only) if given.only else VARIANTS
-    tasks = [(variants, given.steps, given.seed, run) for run in range(given.runs)]
+    policies = tuple(given.policy or POLICIES)
+    truth = (given.numbers, given.categories)
+    tasks = [(variants, policies, truth, given.steps, given.seed, run) for run in range(given.runs)]
     with Pool(given.jobs) as pool:
         regret = np.array(pool.map(played, tasks, chunksize=1))
     print(f"{given.steps:,} steps, {given.runs} runs, seed {given.seed}\n")
     draw = stream(given.seed, "interval")
-    for j, policy in enumerate(POLICIES):
+    for j, policy in enumerate(policies):
         for i, variant in enumerate(variants):
             mine, other = regret[:, i, j], regret[:, 0, j]
             picks = draw.integers(len(mine), size=(4000, len(mine)))
