@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from firstclick.catalog.feature_scale import FeatureScale, note_of_small_columns
+from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.errors import InvalidInput
 
 
@@ -29,14 +29,6 @@ def test_a_column_that_is_constant_already_is_the_constant():
 def test_one_item_has_no_column_that_is_constant_and_zeros_are_scaled_by_nothing():
     assert FeatureScale.fitted(["a"], np.array([[3.0]])) == FeatureScale(("a",), 3.0, 3 * np.sqrt(2))
     assert FeatureScale.fitted(["a"], np.zeros((2, 1))) == FeatureScale(("a",), 1.0, np.sqrt(2))
-
-
-def test_columns_that_are_tiny_beside_another_are_noted():
-    rows = np.array([[500.0, 1, 20], [900, 0, 30]])
-    assert note_of_small_columns(["kcal", "vegan", "price"], rows) == (
-        "kcal goes up to 900, and beside it vegan is tiny and learned slowly; bring columns to like sizes"
-    )
-    assert note_of_small_columns(["a", "b", "nothing"], np.array([[1.0, 0.0, 0], [0.5, -0.021, 0]])) == ""
 
 
 # Below the smallest normal number digits are lost, whatever is done.

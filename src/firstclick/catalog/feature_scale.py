@@ -10,9 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.catalog.features import LARGEST_FEATURE, check_features, longest_norm
 from firstclick.errors import InvalidInput
 
-# Below this share of the largest column's size a column hardly moves a score, whatever is learned of it.
-HARDLY_SEEN = 0.02
-
 
 class FeatureScale(NamedTuple):
     """A constant is put after the features, and everything is divided by one number.
@@ -93,21 +90,6 @@ class FeatureScale(NamedTuple):
         # What nobody could have sent, and nobody learned from, may be too large to be told.
         with np.errstate(over="ignore"):
             return rows[:, start : start + len(self.names)] * self.divisor
-
-
-def note_of_small_columns(names: Sequence[str], features: NDArray[np.float64]) -> str:
-    """A sentence on columns that are tiny beside another one, empty if there are none."""
-    sizes = np.abs(features).max(axis=0, initial=0.0)
-    small = [
-        name for name, size in zip(names, sizes, strict=True) if 0 < size < HARDLY_SEEN * sizes.max()
-    ]  # fmt: skip
-    if not small:
-        return ""
-    large = int(sizes.argmax())
-    return (
-        f"{names[large]} goes up to {sizes[large]:.4g}, and beside it {listed(small)} "
-        f"{'is' if len(small) == 1 else 'are'} tiny and learned slowly; bring columns to like sizes"
-    )
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

@@ -247,7 +247,8 @@ def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
     columns = {
         "seq": "BIGINT", "kind": "VARCHAR", "received": "DOUBLE", "nonce": "VARCHAR", "click": "SMALLINT",
         "issued": "DOUBLE", "items": "VARCHAR[]", "clicks": "SMALLINT[]", "examined": "SMALLINT",
-        "context": "DOUBLE[]", "features": "DOUBLE[][]", "to": "BIGINT", "change": "VARCHAR",
+        "context": "DOUBLE[]", "features": "DOUBLE[][]", "encoded_features": "DOUBLE[][]", "to": "BIGINT",
+        "change": "VARCHAR",
     }  # fmt: skip
     write_parquet(out, columns, (_flat(told, list(columns)) for told in events))
 

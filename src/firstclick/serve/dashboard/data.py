@@ -69,10 +69,11 @@ class Totals(Struct):
 
 
 class ItemCounts(Struct):
-    """Items that can be shown, and those that were withdrawn."""
+    """Items that can be shown, those that were withdrawn, and those that are not available."""
 
     shown: int
     withdrawn: int
+    unavailable: int
 
 
 class ExploringShare(Struct):
@@ -158,7 +159,7 @@ class Views:
             k=model.k,
             seq=facts["seq"],
             now=now,
-            items=ItemCounts(facts["items"], facts["withdrawn"]),
+            items=ItemCounts(facts["items"], facts["withdrawn"], facts["unavailable"]),
             since=since,
             totals=totals,
             clickthrough=spans,

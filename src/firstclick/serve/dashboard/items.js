@@ -46,7 +46,7 @@ export function best(view) {
 }
 
 function wordsOfBest(best, shown) {
-  if (shown === 0) return "No item to show: the catalog is empty, or all items were withdrawn.";
+  if (shown === 0) return "No item to show: the catalog is empty, or all items are withdrawn or not available.";
   if (!best) return "There is no one best slate: it depends on the visitor, or on the other items shown.";
   const opinion = best.items.some((item) => item.mean !== null);
   if (!opinion) return "This learner prefers no item to another: it draws slates by chance.";
@@ -103,11 +103,12 @@ function inOrder(items) {
   return [...items].sort((a, b) => placeOf(a) - placeOf(b));
 }
 
-function wordsOfEstimates({ best, estimates: items, items: { shown, withdrawn } }, opinion) {
+function wordsOfEstimates({ best, estimates: items, items: { shown, withdrawn, unavailable } }, opinion) {
   if (items.length === 0) return "";
   const all = counted(shown, "item");
   const number = items.length < shown ? `The first ${count(items.length)} of ${all}` : all;
-  const gone = withdrawn ? `; ${count(withdrawn)} withdrawn are not shown` : "";
+  const hidden = withdrawn + unavailable;
+  const gone = hidden ? `; ${count(hidden)} that are withdrawn or not available are left out` : "";
   if (!opinion && !best) return `What it holds for an item depends on the visitor. ${number}${gone}.`;
   if (!opinion) return `This learner holds no opinion about items. ${number}${gone}.`;
   return `Bars: ${BARS}. Thin lines: the range still likely; it shrinks as visitors look. ${number}${gone}.`;

@@ -257,11 +257,14 @@ const DURABLE = {
 
 function process(view) {
   const { started, version, store, durability, recommended, snapshot_seq: snapshot } = view.process;
-  const withdrawn = view.items.withdrawn ? `, and ${count(view.items.withdrawn)} withdrawn` : "";
+  const hidden = [["withdrawn", "withdrawn"], ["unavailable", "not available"]]
+    .filter(([word]) => view.items[word])
+    .map(([word, told]) => `, ${count(view.items[word])} ${told}`)
+    .join("");
   const saved = snapshot ? `, the first ${count(snapshot)} saved in a snapshot too` : "";
   const facts = [
     ["Learner", `${view.policy}, slates of ${view.k}`],
-    ["Items", `${count(view.items.shown)}${withdrawn}`],
+    ["Items", `${count(view.items.shown)}${hidden}`],
     ["Slates recommended", `${count(recommended)} since it started ${ago(view.now, started)}`],
     ["Events in the log", `${count(view.seq)}${saved}`],
     ["Storage", `${store}, ${DURABLE[durability] ?? durability}`],
