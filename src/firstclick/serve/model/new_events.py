@@ -16,6 +16,7 @@ from firstclick.catalog.item import Item
 from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.online.engine import scale_for
 from firstclick.online.random_key import new_key
+from firstclick.parameters import did_you_mean
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.serve.log.events import Availability, Created, ItemsChanged, ItemsPut
@@ -135,11 +136,13 @@ def _check_words(item: Item) -> None:
 
 
 def _is_list(features: object) -> bool:
-    """Whether it has one dimension; what the numbers are, is looked at with those of all items."""
+    """Whether it has one dimension and no texts or gaps; how large the numbers are, is looked at with those
+    of all items."""
     try:
-        return np.ndim(features) == 1  # type: ignore[arg-type]
+        row = np.asarray(features)
     except ValueError:  # lists of different lengths
         return False
+    return row.ndim == 1 and row.dtype.kind not in "US" and not (row.dtype.kind == "O" and None in row)
 
 
 def model_seed(seed: SupportsIndex) -> int:
@@ -274,6 +277,12 @@ def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
             sent.append(features is None)
             lines.append({})
         elif isinstance(features, Mapping):
+            for name in features:
+                if name not in encoder.inputs and not encoder.leaves_out(name):
+                    raise Malformed(
+                        f"item {item.id!r}: this model was made of a table without a column "
+                        f"{quoted(name)}{did_you_mean(str(name), encoder.inputs)}"
+                    )
             places = [place for place, name in enumerate(encoder.inputs) if name in features]
             sent.append(places if len(places) < n_inputs else True)
             lines.append(features)
