@@ -136,13 +136,11 @@ def _check_words(item: Item) -> None:
 
 
 def _is_list(features: object) -> bool:
-    """Whether it has one dimension and no texts or gaps; how large the numbers are, is looked at with those
-    of all items."""
+    """Whether it has one dimension; what the numbers are, is looked at with those of all items."""
     try:
-        row = np.asarray(features)
+        return np.ndim(features) == 1  # type: ignore[arg-type]
     except ValueError:  # lists of different lengths
         return False
-    return row.ndim == 1 and row.dtype.kind not in "US" and not (row.dtype.kind == "O" and None in row)
 
 
 def model_seed(seed: SupportsIndex) -> int:
@@ -277,12 +275,13 @@ def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
             sent.append(features is None)
             lines.append({})
         elif isinstance(features, Mapping):
-            for name in features:
-                if name not in encoder.inputs and not encoder.leaves_out(name):
-                    raise Malformed(
-                        f"item {item.id!r}: this model was made of a table without a column "
-                        f"{quoted(name)}{did_you_mean(str(name), encoder.inputs)}"
-                    )
+            # A table may get more columns; an object without any that is known is a mistake.
+            if features and not any(name in encoder.inputs or encoder.leaves_out(name) for name in features):
+                name = next(iter(features))
+                raise Malformed(
+                    f"item {item.id!r}: this model was made of a table without a column {quoted(name)}"
+                    f"{did_you_mean(str(name), encoder.inputs)}"
+                )
             places = [place for place, name in enumerate(encoder.inputs) if name in features]
             sent.append(places if len(places) < n_inputs else True)
             lines.append(features)
