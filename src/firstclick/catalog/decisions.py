@@ -34,6 +34,7 @@ from firstclick.catalog.encoded_column import (
     MOST_LEVELS,
     OTHER,
     PLAIN_SCALE,
+    SIZE,
     CategoryColumn,
     Column,
     DateColumn,
@@ -454,10 +455,11 @@ def _scale_of(values: Floats) -> str:
 
 
 def _centre_and_spread(values: Floats) -> tuple[float, float]:
-    """The median, and the standard deviation of a normal distribution with the same quantiles.
+    """The median, and what to divide by so that numbers get the standard deviation SIZE.
 
-    The wider of two: half of the numbers lie within the first, nine tenths within the second. If both are 0,
-    as where most numbers are 0, it is the standard deviation itself.
+    The spread is that of a normal distribution with the same quantiles, the wider of two: half of the
+    numbers lie within the first, nine tenths within the second. If both are 0, as where most numbers are 0,
+    it is the standard deviation itself.
     """
     centre = float(np.median(values))
     quarter, three_quarters = np.quantile(values, (0.25, 0.75))
@@ -466,10 +468,10 @@ def _centre_and_spread(values: Floats) -> tuple[float, float]:
     low = np.quantile(values, 0.05, method="higher")
     spread = max(float(three_quarters - quarter) / 1.349, float(high - low) / 3.29)
     if spread > 0:
-        return centre, spread
+        return centre, spread / SIZE
     away = values - centre
     largest = float(np.abs(away).max())
-    return centre, largest * float((away / largest).std()) if largest > 0 else 0.0
+    return centre, largest * float((away / largest).std()) / SIZE if largest > 0 else 0.0
 
 
 def _date(look: Look) -> Found:
