@@ -168,7 +168,7 @@ def test_a_category_has_a_column_a_level_and_one_that_the_rest_shares():
     encoder, decision = only(cells)
     assert encoder.names == ("x=Acme", "x=Bolt", "x=other")
     assert decision.reason == "3 levels, 1 in 'other' (6 % of items)"
-    assert decision.problems == ("2 more spellings, which differ in case or blanks alone, were joined",)
+    assert decision.problems == ("spellings that differ in case or blanks alone were joined: 2",)
     rows, odd = encoder.encode([["ACME"], ["Bolt"], ["Crux"], ["Dyne"], ["other"], [None]])
     assert rows[:5].tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1], [0, 0, 1]]
     assert rows[5] == pytest.approx([11 / 17, 5 / 17, 1 / 17])

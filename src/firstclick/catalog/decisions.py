@@ -551,9 +551,7 @@ def _category(look: Look, reason: str) -> Found:
     if n_levels > len(kept):
         told += f", {n_levels - len(kept):,} in {OTHER!r} ({_percent(rest / look.n_present)} of items)"
     joined = len({level_of(cell) for cell, _ in look.present}) - n_levels
-    problems = (
-        [f"{joined:,} more spellings, which differ in case or blanks alone, were joined"] if joined else []
-    )
+    problems = [f"spellings that differ in case or blanks alone were joined: {joined:,}"] if joined else []
     if "you said" not in reason and (share := look.share(_is_number)) >= MOSTLY:
         problems.append(f"{_percent(share)} of its cells are numbers: `number` takes the others as missing")
     prefix = f"{told}; you said so" if "you said" in reason else told
