@@ -1,8 +1,12 @@
 """`firstclick catalog describe`: what each column of a file becomes, and what is wrong with it."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+
+PAGE = Path(__file__).parents[2] / "docs" / "catalogs.md"
 
 N = 30
 
@@ -107,3 +111,11 @@ def test_latin_1_and_no_ids(run, folder):
     assert "Café" in run("catalog", "describe", "l.csv", "--encoding", "latin-1").out
     (folder / "n.csv").write_text("shop,f\na,1\na,2\n")
     assert "say --id COLUMN (columns: shop, f)" in run("catalog", "describe", "n.csv").err
+
+
+def test_the_page_shows_what_is_printed(run, folder):
+    blocks = re.findall(r"```\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (folder / "products.csv").write_text(blocks[0], encoding="utf-8")
+    seen = run("catalog", "describe", "products.csv")
+    printed = "".join(f"{line.rstrip()}\n" for line in (seen.out + seen.err).splitlines())
+    assert blocks[1] == f"$ firstclick catalog describe products.csv\n{printed}"

@@ -34,6 +34,7 @@ from firstclick.catalog.encoded_column import (
     MOST_LEVELS,
     OTHER,
     PLAIN_SCALE,
+    SIZE,
     CategoryColumn,
     Column,
     DateColumn,
@@ -454,10 +455,11 @@ def _scale_of(values: Floats) -> str:
 
 
 def _centre_and_spread(values: Floats) -> tuple[float, float]:
-    """The median, and the standard deviation of a normal distribution with the same quantiles.
+    """The median, and what to divide by so that numbers get the standard deviation SIZE.
 
-    The wider of two: half of the numbers lie within the first, nine tenths within the second. If both are 0,
-    as where most numbers are 0, it is the standard deviation itself.
+    The spread is that of a normal distribution with the same quantiles, the wider of two: half of the
+    numbers lie within the first, nine tenths within the second. If both are 0, as where most numbers are 0,
+    it is the standard deviation itself.
     """
     centre = float(np.median(values))
     quarter, three_quarters = np.quantile(values, (0.25, 0.75))
@@ -466,10 +468,10 @@ def _centre_and_spread(values: Floats) -> tuple[float, float]:
     low = np.quantile(values, 0.05, method="higher")
     spread = max(float(three_quarters - quarter) / 1.349, float(high - low) / 3.29)
     if spread > 0:
-        return centre, spread
+        return centre, spread / SIZE
     away = values - centre
     largest = float(np.abs(away).max())
-    return centre, largest * float((away / largest).std()) if largest > 0 else 0.0
+    return centre, largest * float((away / largest).std()) / SIZE if largest > 0 else 0.0
 
 
 def _date(look: Look) -> Found:
@@ -549,9 +551,7 @@ def _category(look: Look, reason: str) -> Found:
     if n_levels > len(kept):
         told += f", {n_levels - len(kept):,} in {OTHER!r} ({_percent(rest / look.n_present)} of items)"
     joined = len({level_of(cell) for cell, _ in look.present}) - n_levels
-    problems = (
-        [f"{joined:,} more spellings, which differ in case or blanks alone, were joined"] if joined else []
-    )
+    problems = [f"spellings that differ in case or blanks alone were joined: {joined:,}"] if joined else []
     if "you said" not in reason and (share := look.share(_is_number)) >= MOSTLY:
         problems.append(f"{_percent(share)} of its cells are numbers: `number` takes the others as missing")
     prefix = f"{told}; you said so" if "you said" in reason else told

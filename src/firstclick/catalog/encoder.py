@@ -76,7 +76,7 @@ class Encoder:
     ('price', 'price missing', 'brand=Acme', 'brand=Bolt', 'brand=other')
     >>> rows, odd = encoder.encode([(12.0, "Acme"), (None, "Crux")])
     >>> rows.round(2).tolist()
-    [[0.0, 0.0, 1.0, 0.0, 0.0], [-0.39, 1.0, 0.0, 0.0, 1.0]]
+    [[0.0, 0.0, 1.0, 0.0, 0.0], [-0.77, 1.0, 0.0, 0.0, 1.0]]
     >>> odd.sentences()
     ['brand: 50 % of new items have a level the model does not know; start a new model to learn them']
     """
