@@ -70,7 +70,8 @@ def by_duckdb_join(path: Path) -> int:
         for kind in ("user", "item"):
             db.execute(
                 f'CREATE TABLE {kind}s AS SELECT "{kind}" AS id, '
-                f'(row_number() OVER (ORDER BY "{kind}"))::INT AS code FROM (SELECT DISTINCT "{kind}" FROM {source})'
+                f'(row_number() OVER (ORDER BY "{kind}"))::INT AS code '
+                f'FROM (SELECT DISTINCT "{kind}" FROM {source})'
             )
         read = db.execute(
             f"SELECT users.code AS u, items.code AS i, stars > 3 AS a FROM {source} AS log "
