@@ -49,6 +49,13 @@ def test_a_number_is_centred_on_its_median_and_divided_by_a_robust_spread():
     assert rows[-1, 0] == 8.0
 
 
+def test_one_wild_number_among_a_few_does_not_count():
+    values = [float(one) for one in range(-5, 5)]
+    tame, _ = only(values)
+    wild, _ = only([*values[:-1], 1e9])
+    assert wild.columns[0].spread == tame.columns[0].spread
+
+
 def test_most_are_zero_then_the_standard_deviation_counts():
     values = [0.0] * 97 + [5.0, 10.0, 15.0]
     encoder, _ = only(values)
