@@ -421,6 +421,15 @@ def test_oddities_add_up():
         first + Encoder.fitted({"x": ["A", "A", "B"]}).encode([])[1]
 
 
+def test_minus_zero_has_the_bits_of_zero_alone_and_among_others():
+    encoder, _ = only([0.0, 0.5, 1.0, 0.0, 0.0])
+    together = encoder.encode([[0.0], [-0.0], ["-0"]])[0]
+    assert b"".join(encoder.encode([[one]])[0].tobytes() for one in (0.0, -0.0, "-0")) == together.tobytes()
+    assert together[0].tobytes() == together[1].tobytes()
+    lists = Encoder.fitted({"vec": [[0.0, 1.0], [-0.0, 2.0]]})
+    assert lists.encode([[[-0.0, 1.0]]])[0].tobytes() == lists.encode([[[0.0, 1.0]]])[0].tobytes()
+
+
 def test_nothing_to_encode():
     encoder = Encoder.fitted({})
     assert (encoder.n_features, encoder.encode([[], []])[0].shape) == (0, (2, 0))
