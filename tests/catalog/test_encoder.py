@@ -49,6 +49,13 @@ def test_a_number_is_centred_on_its_median_and_divided_by_a_robust_spread():
     assert rows[-1, 0] == 8.0
 
 
+def test_one_wild_number_among_a_few_does_not_count():
+    values = [float(one) for one in range(-5, 5)]
+    tame, _ = only(values)
+    wild, _ = only([*values[:-1], 1e9])
+    assert wild.columns[0].spread == tame.columns[0].spread
+
+
 def test_most_are_zero_then_the_standard_deviation_counts():
     values = [0.0] * 97 + [5.0, 10.0, 15.0]
     encoder, _ = only(values)
@@ -412,6 +419,15 @@ def test_oddities_add_up():
     assert not second
     with pytest.raises(InvalidInput, match="of one encoder"):
         first + Encoder.fitted({"x": ["A", "A", "B"]}).encode([])[1]
+
+
+def test_minus_zero_has_the_bits_of_zero_alone_and_among_others():
+    encoder, _ = only([0.0, 0.5, 1.0, 0.0, 0.0])
+    together = encoder.encode([[0.0], [-0.0], ["-0"]])[0]
+    assert b"".join(encoder.encode([[one]])[0].tobytes() for one in (0.0, -0.0, "-0")) == together.tobytes()
+    assert together[0].tobytes() == together[1].tobytes()
+    lists = Encoder.fitted({"vec": [[0.0, 1.0], [-0.0, 2.0]]})
+    assert lists.encode([[[-0.0, 1.0]]])[0].tobytes() == lists.encode([[[0.0, 1.0]]])[0].tobytes()
 
 
 def test_nothing_to_encode():

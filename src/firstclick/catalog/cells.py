@@ -65,15 +65,17 @@ def plain(cell: object) -> Plain:
     if cell is None or kind is bool:
         return cell  # type: ignore[return-value]
     if kind is float:
-        return cell if math.isfinite(cell) else _not_finite(cell)  # type: ignore[arg-type, return-value]
+        return _float(cell)  # type: ignore[arg-type]
     if kind is int:
         return _whole(cell)  # type: ignore[arg-type]
     return _of_other_type(cell)
 
 
-def _not_finite(number: float) -> str | None:
+def _float(number: float) -> float | str | None:
+    if math.isfinite(number):
+        return number + 0.0  # Minus zero equals zero, and would give other bits.
     # Infinity is told as a cell that cannot be used; NaN is what pandas writes for nothing.
-    return None if math.isnan(number) else ("inf" if number > 0 else "-inf")
+    return None if math.isnan(number) else "inf" if number > 0 else "-inf"
 
 
 def _whole(number: int) -> int | str:
@@ -131,7 +133,7 @@ def _list(cells: list[object]) -> Plain:
     if not cells:
         return None
     if all(type(cell) is float or (isinstance(cell, int | float | np.number)) for cell in cells):
-        numbers = [_as_float(cell) for cell in cells]  # type: ignore[arg-type]
+        numbers = [_as_float(cell) + 0.0 for cell in cells]  # type: ignore[arg-type]
         return numbers if all(math.isfinite(number) for number in numbers) else None
     return _text("|".join(str(cell) for cell in cells if cell is not None and not isinstance(cell, Mapping)))
 
