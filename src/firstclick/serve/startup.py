@@ -7,6 +7,7 @@ import numpy as np
 
 from firstclick.catalog.describe import short_description
 from firstclick.catalog.file import CatalogFile, read_catalog
+from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
@@ -87,10 +88,10 @@ def _follow(
             service.models.take_up(stored)
             model = service.model(settings.name)
             _check_same(model, settings, given)
-            if changed := _changed(model, file):
+            if differences := _differences(model, file):
                 notes.append(
-                    f"another process has just made model {settings.name!r} of another catalog, "
-                    f"{len(changed)} of {len(file.ids)} items differ; the stored one is served"
+                    f"another process has just made model {settings.name!r} of another catalog: "
+                    f"{', '.join(differences)}; the stored one is served"
                 )
             return []
     model = service.model(settings.name)
@@ -99,11 +100,20 @@ def _follow(
     known, listed = model.items.names, set(file.ids)
     withdrawn = {item for item in listed if item in known and not model.catalog.has(item)}
     changed = [item for item in _changed(model, file) if item.id not in withdrawn]
-    others = [item for item in known if item not in listed and model.catalog.has(item)]
+    others = _not_in(model, file)
+    new, gone = _other_columns(model, file)
     if changed:
         service.put_items(settings.name, changed)
         notes.append(f"{len(changed)} of {len(listed)} items of the catalog are new or changed, and were put")
     notes += model.items.oddities.sentences()
+    notes += [
+        f"column {name!r} of the catalog is not learned, because model {settings.name!r} was made without it; "
+        "say --name for a new model that learns it"
+        for name in new
+    ]
+    notes += [
+        f"the catalog has no column {name!r} any more; items keep what they have there" for name in gone
+    ]
     if withdrawn:
         notes.append(
             f"{len(withdrawn)} items of the catalog were withdrawn and stay so; put what you want back by "
@@ -148,6 +158,34 @@ def _items(file: CatalogFile, inputs: Collection[str]) -> list[Item]:
             file.ids, file.names, file.groups, file.available, cells, strict=True
         )
     ]
+
+
+def _differences(model: Model, file: CatalogFile) -> list[str]:
+    """What differs between the file and a model that was just made."""
+    told = []
+    if changed := _changed(model, file):
+        told.append(f"{len(changed)} of {len(file.ids)} items differ")
+    if others := _not_in(model, file):
+        told.append(f"{len(others)} of its items {'is' if len(others) == 1 else 'are'} not in the file")
+    new, gone = _other_columns(model, file)
+    told += [f"it has no column {name!r}" for name in new]
+    told += [f"the file has no column {name!r}" for name in gone]
+    return told
+
+
+def _not_in(model: Model, file: CatalogFile) -> list[ItemId]:
+    """The items of the model that the file does not have."""
+    listed = set(file.ids)
+    return [item for item in model.items.names if item not in listed and model.catalog.has(item)]
+
+
+def _other_columns(model: Model, file: CatalogFile) -> tuple[list[str], list[str]]:
+    """Columns of the file that the model was made without, and columns of the model that the file lacks."""
+    encoder = model.catalog.encoder
+    if encoder is None:
+        return [], []
+    new = [name for name in file.columns if not encoder.leaves_out(name)]
+    return new, [name for name in encoder.inputs if name not in file.columns]
 
 
 def _changed(model: Model, file: CatalogFile) -> list[Item]:
