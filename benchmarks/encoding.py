@@ -9,6 +9,9 @@ column explains. Every run has a shop of its own, and the same users for all var
 
 A ratio is mean regret over that of the features by hand, with a 90 % interval by resampling runs, which are
 paired. Variants change the encoder in one way each.
+
+`--files CATALOG TRUTH PREPARED` plays a shop of your own: its catalog, a CSV of id and attraction, and a CSV of
+id and features that somebody prepared by hand. Runs then differ in their users alone.
 """
 
 import argparse
@@ -21,7 +24,9 @@ from firstclick import make_policy
 from firstclick.catalog import decisions
 from firstclick.catalog.encoded_column import CategoryColumn, FlagColumn, NumberColumn
 from firstclick.catalog.encoder import Encoder
+from firstclick.catalog.file import read_catalog
 from firstclick.experiments.loop import Task
+from firstclick.files.table import read_table
 from firstclick.online.engine import scale_for
 from firstclick.streams import stream
 from firstclick.worlds.base import Stage
@@ -82,6 +87,23 @@ def made_up_shop(seed, run, numbers=1.0, categories=1.0):
     return attraction, table, (*facts, np.where(no_rating, np.nan, rating), reviews, age, weight)
 
 
+def own_shop(catalog, truth, prepared, encoding):
+    """The same of files: a catalog, the attraction of each id, and features that somebody prepared."""
+    file = read_catalog(catalog, encoding=encoding or None)
+    attraction = {id: float(value) for id, value in zip(*_columns(truth), strict=True)}
+    ids, *features = _columns(prepared)
+    rows = dict(zip(ids, np.array(features, np.float64).T, strict=True))
+    return (
+        np.array([attraction[id] for id in file.ids]),
+        file.columns,
+        np.array([rows[id] for id in file.ids]),
+    )
+
+
+def _columns(path):
+    return [column.tolist() for column in read_table(path).columns]
+
+
 def _german(number):
     return f"{number:,.2f}".translate(str.maketrans(",.", ".,"))
 
@@ -111,7 +133,7 @@ def encoded(table, variant):
         encoder = Encoder.fitted(table)
     finally:
         decisions._scale_of = scale_of
-    features, _ = encoder.encode(encoder.values_of(table, ITEMS))
+    features, _ = encoder.encode(encoder.values_of(table, len(next(iter(table.values())))))
     of_kind = {
         kind: [place for column, block in zip(encoder.columns, encoder.blocks, strict=True)
                for place in block if isinstance(column, kind)]
@@ -144,15 +166,17 @@ VARIANTS = (
 def played(task):
     """The regret of each policy with each kind of features, in one run."""
     variants, policies, truth, steps, seed, run = task
-    attraction, table, facts = made_up_shop(seed, run, *truth)
+    files = truth[0] if isinstance(truth[0], tuple) else None
+    attraction, table, facts = own_shop(*files) if files else made_up_shop(seed, run, *truth)
     world = BernoulliWorld(attraction)
     regret = np.empty((len(variants), len(policies)))
     for i, variant in enumerate(variants):
-        features = by_hand(facts) if variant == "by hand" else encoded(table, variant)
+        prepared = facts if files else by_hand(facts)
+        features = prepared if variant == "by hand" else encoded(table, variant)
         for j, name in enumerate(policies):
             policy = make_policy(name)
             scale = scale_for(policy, features, K)
-            stage = Stage(world, features if scale is None else scale.apply(features), range(ITEMS))
+            stage = Stage(world, features if scale is None else scale.apply(features), range(len(attraction)))
             optimal, best = world.optimal_slates(K), world.optimal_reward(K)
             cell = Task(0, policy, stage, optimal, best, run, np.array([steps]), seed)
             regret[i, j] = cell.play(lambda done: None)[1].expected_regret[-1]
@@ -169,10 +193,14 @@ def main():
     parser.add_argument("--policy", action="append", help="a policy; again for more")
     parser.add_argument("--numbers", type=float, default=1.0, help="how much numbers matter, times the usual")
     parser.add_argument("--categories", type=float, default=1.0, help="how much brand and category matter")
+    parser.add_argument("--files", nargs=3, metavar=("CATALOG", "TRUTH", "PREPARED"), help="a shop of yours")
+    parser.add_argument("--encoding", default="", help="of CATALOG")
     given = parser.parse_args()
     variants = ("by hand", *given.only) if given.only else VARIANTS
     policies = tuple(given.policy or POLICIES)
     truth = (given.numbers, given.categories)
+    if given.files:
+        truth = ((*given.files, given.encoding),)
     tasks = [(variants, policies, truth, given.steps, given.seed, run) for run in range(given.runs)]
     with Pool(given.jobs) as pool:
         regret = np.array(pool.map(played, tasks, chunksize=1))

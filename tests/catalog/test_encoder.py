@@ -310,6 +310,13 @@ def test_an_embedding_is_scaled_by_one_number(names, options):
     assert encoder.blocks == ((0,), (1,))
 
 
+def test_four_columns_counted_from_0_are_one_embedding_under_any_name():
+    columns = {f"img_{part}": skewed() for part in range(4)}
+    assert {one.kind for one in Encoder.fitted(columns).decisions} == {"embedding"}
+    del columns["img_2"]
+    assert {one.kind for one in Encoder.fitted(columns).decisions} == {"number"}
+
+
 def test_one_feature_of_firstclick_features_is_one_too():
     encoder = Encoder.fitted({"f1": skewed(), "f3": skewed()})
     assert [one.kind for one in encoder.decisions] == ["number", "number"]

@@ -113,7 +113,11 @@ WRONG = [
         "items.csv: 1 id is empty (line 6), and 2 ids are there more than once ('a' in line 2, 5; 'b' in "
         "line 4, 7); every item needs an id of its own",
     ),
-    ("id,f,g\na,1,2\nb,1\nc,1,2\n", "items.csv line 3: expected 3 fields, got 2"),
+    (
+        "id,f,g\na,1,2\nb,1\nc,1,2\n",
+        "items.csv: a row must have a cell for each column, got 1 without 3 fields (line 3); mend them, or "
+        "quote cells that hold the separator",
+    ),
     ("id,f,f\na,1,2\n", "items.csv: two columns are called 'f'; rename or leave out one of them"),
     ("id,ID\na,1\n", "items.csv: two columns are called 'ID'; rename or leave out one of them"),
     (
@@ -151,10 +155,18 @@ def test_what_is_wrong_with_parquet_is_said_with_its_row(tmp_path, table, messag
     assert said == "items.parquet" + message.replace("*", "every item needs an id of its own")
 
 
-def test_rows_of_another_width_may_be_left_out_and_are_noted(tmp_path):
-    read = read_catalog(written(tmp_path, "id,f,g\na,1,2\nb,1\nc,1,2\n"), strict=False)
+def test_blank_lines_are_left_out_and_noted(tmp_path):
+    read = read_catalog(written(tmp_path, "id,f,g\na,1,2\n\n,,\nc,1,2\n , ,\n"))
     assert read.ids == ["a", "c"]
-    assert read.notes == ("items.csv: left out 1 without 3 fields (line 3)",)
+    assert read.notes == ("3 blank lines of items.csv left out",)
+    assert read.line(1) == "line 5"
+
+
+def test_the_first_column_is_one_of_ids_if_it_has_codes(tmp_path):
+    assert read_catalog(written(tmp_path, "Art.-Nr.,f\n007,1\nA.8,2\n")).ids == ["007", "A.8"]
+    for first in ("1.5", "Red shoe", "9,5", "a/b"):
+        with pytest.raises(InvalidInput, match="no other that is surely one of ids"):
+            read_catalog(written(tmp_path, f'thing,f\n"{first}",1\nb,2\n'))
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ MISSING = frozenset(
     ("", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "nat", "null", "none", "nil", "\\n", "?",
      "-", "--", "---", "\N{EN DASH}", "\N{EM DASH}")
 )  # fmt: skip
-TRUE = frozenset(("true", "yes", "y", "t", "1", "1.0", "ja", "oui", "si", "sí", "wahr", "vrai"))
+TRUE = frozenset(("true", "yes", "y", "t", "1", "1.0", "ja", "j", "oui", "si", "sí", "wahr", "vrai"))
 FALSE = frozenset(("false", "no", "n", "f", "0", "0.0", "nein", "non", "falsch", "faux"))
 
 CURRENCIES = frozenset(
@@ -51,6 +51,8 @@ _TIME = (
 )
 _YEAR_FIRST = re.compile(r"(?P<year>\d{4})(?P<mark>[-/.])(?P<a>\d{1,2})(?P=mark)(?P<b>\d{1,2})" + _TIME, re.A)
 _YEAR_LAST = re.compile(r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<year>\d{4})" + _TIME, re.A)
+# 31.12.24; with one digit more or less it might be a version.
+_SHORT_YEAR = re.compile(r"(\d\d([/.])\d\d\2)(\d\d)", re.A)
 
 
 def plain(cell: object) -> Plain:
@@ -262,6 +264,9 @@ def as_days(cell: Plain, *, month_first: bool = False) -> float | None:
 def _date_in(cell: Plain) -> "re.Match[str] | None":
     if type(cell) is not str or not 8 <= len(cell) <= 40 or not cell[0].isdigit():
         return None
+    if short := _SHORT_YEAR.fullmatch(cell):
+        # As POSIX has it: 69 is 1969, 68 is 2068.
+        cell = f"{short[1]}{'19' if short[3] >= '69' else '20'}{short[3]}"
     return _YEAR_FIRST.fullmatch(cell) or _YEAR_LAST.fullmatch(cell)
 
 

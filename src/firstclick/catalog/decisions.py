@@ -74,6 +74,7 @@ IDENTIFIERS = frozenset(
 )
 # What columns of row numbers are called, those of pandas' index among them.
 ROW_NUMBERS = frozenset(("unnamed", "index", "row", "column", "nr", "no", "number"))
+FEWEST_OF_AN_EMBEDDING = 4
 # Columns of one embedding are numbered: these words before the number say so.
 EMBEDDINGS = frozenset(
     ("vec", "vector", "emb", "embed", "embedding", "dim", "latent", "factor", "svd", "pca", "feature", "feat")
@@ -373,6 +374,8 @@ def _number(look: Look, hint: bool, unscaled: bool, reason: str) -> Found:
     usable = np.isfinite(values)
     n_missing = int(len(values) - usable.sum())
     there = values[usable]
+    if not len(there) and "you said" not in reason:
+        return None, look.decided(LEFT_OUT, "no usable number", problems=tuple(problems))
     if not len(there):
         raise InvalidInput(
             f"names {look.name!r}, but none of its cells is a number, {quoted(look.examples[0], 30)} for "
@@ -422,12 +425,12 @@ def _mean_of(column: NumberColumn | DateColumn, cells: Sequence[Plain], usable: 
 
 def _identifies(name: str, values: Floats, n_rows: int) -> str:
     """Why these numbers say who an item is and not what it is like; empty if they do not."""
-    if len(values) < n_rows or n_rows < 3 or (values % 1).any() or len(np.unique(values)) < n_rows:
+    if n_rows < 3 or (values % 1).any() or len(np.unique(values)) < NEARLY_ALL * len(values):
         return ""
     if identifier_name(name):
-        return "identifier; a whole number that differs in every row"
+        return "identifier; a whole number that differs in nearly every row"
     words = _WORDS.findall(name)
-    in_order = values[0] in (0, 1) and bool((np.diff(values) == 1).all())
+    in_order = len(values) == n_rows and values[0] in (0, 1) and bool((np.diff(values) == 1).all())
     if in_order and (not words or words[0].casefold() in ROW_NUMBERS):
         return "row numbers; they say nothing of an item"
     return ""
@@ -603,6 +606,9 @@ def _looks_like_one(prefix: str, looks: Sequence[Look]) -> bool:
         named = numbers == list(range(1, len(looks) + 1))
     else:
         named = bool(words) and words[-1].casefold() in EMBEDDINGS and len(looks) > 1
+        # Under another name, such as img_0, they must be many and counted from 0 or 1.
+        in_order = numbers in (list(range(len(looks))), list(range(1, len(looks) + 1)))
+        named = named or (in_order and len(looks) >= FEWEST_OF_AN_EMBEDDING)
     return named and all(look.are(_is_number) for look in looks)
 
 

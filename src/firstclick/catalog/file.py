@@ -27,7 +27,7 @@ from firstclick.errors import InvalidInput
 from firstclick.files.parquet import write_parquet
 from firstclick.files.progress import Progress, silent
 from firstclick.files.reading import PARQUET, as_path
-from firstclick.files.table import read_table
+from firstclick.files.table import BLANK, read_table
 from firstclick.files.writing import write_whole
 from firstclick.parameters import did_you_mean
 from firstclick.validation.quoting import quoted
@@ -43,6 +43,7 @@ NAMES = ("title", "item_name", "product_name", "product_title", "label", "produc
 FEWEST_NAMES = 10
 COLUMNS_SHOWN = 12
 LINES_SHOWN = 5
+_CODE = re.compile(r"[0-9]+|(?=.*[^0-9.])[^\s,;:/]{1,64}")
 _ADDRESS = re.compile(r"\w+://|www\.|/|data:", re.IGNORECASE)
 
 
@@ -105,7 +106,6 @@ def read_catalog(
     number: Sequence[str] = (),
     embedding: Sequence[str] = (),
     encoding: str | None = None,
-    strict: bool = True,
     progress: Progress = silent,
 ) -> CatalogFile:
     """The catalog in a CSV, TSV, Parquet or JSON lines file; what is wrong with it is InvalidInput.
@@ -113,16 +113,30 @@ def read_catalog(
     Columns `id`, `name`, `group` and `available` mean what they say, in any case. Where there is no `id`, a
     column such as sku is taken if it is complete and unique; `id` names another. Text files are UTF-8 unless
     `encoding` says otherwise; their ids are texts (007 stays 007), those of Parquet may be whole numbers.
-    Rows of another width than the first are refused, or with `strict=False` left out and noted.
+    Blank lines are noted. A row of another width than the header is refused: it would be an item lost.
     """
     path = as_path(path)
-    table = read_table(path, encoding=encoding, strict=strict, progress=progress)
-    if not len(table.columns) or not len(table.columns[0]):
+    table = read_table(path, encoding=encoding, progress=progress)
+    if wrong := [str(skipped) for skipped in table.skipped if skipped.reason != BLANK]:
+        raise InvalidInput(
+            f"{path.name}: a row must have a cell for each column, got {', '.join(wrong)}; mend them, or "
+            "quote cells that hold the separator"
+        )
+    columns = [column.tolist() for column in table.columns]
+    lines = enumerate(zip(*columns, strict=True))
+    # Spreadsheets write rows of separators alone where nothing is.
+    there = [row for row, cells in lines if not table.separator or any(cell is not None for cell in cells)]
+    if not there:
         raise InvalidInput(f"{path.name} has columns but no items; add a row for each item")
-    cells = [column.tolist() for column in table.columns]
+    n_blank = len(columns[0]) - len(there) + sum(skipped.rows for skipped in table.skipped)
+    notes = [f"{n_blank:,} blank line{'s' if n_blank > 1 else ''} of {path.name} left out"] if n_blank else []
+    columns = [[column[row] for row in there] for column in columns]
     overrules = Overrules(ignore, category, number, embedding)  # type: ignore[arg-type]
-    notes = [f"{path.name}: left out {skipped}" for skipped in table.skipped]
-    return _catalog(path.name, table.names, cells, table.where, id, overrules, notes)
+
+    def where(row: int) -> str:
+        return table.where(there[row])
+
+    return _catalog(path.name, table.names, columns, where, id, overrules, notes)
 
 
 def catalog_from_frame(
@@ -261,9 +275,12 @@ def _id_column(file: str, columns: Mapping[str, Sequence[Any]], id: str | None) 
             return name, ""
     known = {re.sub(r"\W+", "_", name).casefold(): name for name in reversed(list(columns))}
     others = [name for name in columns if identifier_name(name)]
-    for name in [*(known[word] for word in IDS if word in known), *others]:
+    first = next(iter(columns))
+    for name in [*(known[word] for word in IDS if word in known), *others, first]:
         cells = [cell.strip() if isinstance(cell, str) else cell for cell in columns[name]]
         fit = all(type(cell) in (str, int) and cell != "" for cell in cells)
+        # A first column of any name may be one of codes: no titles, no prices.
+        fit = fit and (name != first or all(_CODE.fullmatch(str(cell)) for cell in cells))
         if fit and len(set(cells)) == len(cells):
             return name, "differs in every row"
     raise InvalidInput(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 JSON_LINES = (".jsonl", ".ndjson")
 LINES_NAMED = 3
+BLANK = "blank"
 
 Cells = NDArray[np.object_]
 
@@ -129,7 +130,7 @@ def skipped_rows(file: TextFile, left_out: Rejects, *, header: bool, strict: boo
         raise InvalidInput(
             f"{file.name} line {lines[0]}: expected {width} fields, got {left_out.widths[0]}{cut}"
         )
-    found = (("blank", blank), (f"without {width} fields", lines.tolist()))
+    found = ((BLANK, blank), (f"without {width} fields", lines.tolist()))
     return tuple(skipped(reason, numbers) for reason, numbers in found if numbers)
 
 

@@ -303,9 +303,11 @@ def _quoting(separator: str) -> bool:
 
 def _known(encoding: str | None) -> str:
     try:
-        return codecs.lookup(encoding or "utf-8").name
+        name = codecs.lookup(encoding or "utf-8").name
     except LookupError:
         raise InvalidInput(f"unknown encoding {encoding!r}; try 'utf-8' or 'latin-1'") from None
+    # As browsers do: where Latin-1 has control characters, which no text has, Windows has the euro sign.
+    return "cp1252" if name == "iso8859-1" else name
 
 
 def _is_regular(path: Path) -> bool:

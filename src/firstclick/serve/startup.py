@@ -107,8 +107,8 @@ def _follow(
         notes.append(f"{len(changed)} of {len(listed)} items of the catalog are new or changed, and were put")
     notes += model.items.oddities.sentences()
     notes += [
-        f"column {name!r} of the catalog is not learned, because model {settings.name!r} was made without it; "
-        "say --name for a new model that learns it"
+        f"column {name!r} of the catalog is not learned, because model {settings.name!r} was made without "
+        "it; say --name for a new model that learns it"
         for name in new
     ]
     notes += [
