@@ -10,8 +10,8 @@ column explains. Every run has a shop of its own, and the same users for all var
 A ratio is mean regret over that of the features by hand, with a 90 % interval by resampling runs, which are
 paired. Variants change the encoder in one way each.
 
-`--files CATALOG TRUTH PREPARED` plays a shop of your own: its catalog, a CSV of id and attraction, and a CSV of
-id and features that somebody prepared by hand. Runs then differ in their users alone.
+`--files CATALOG TRUTH PREPARED` plays a shop of your own: its catalog, a CSV of id and attraction, and a CSV
+of id and features that somebody prepared by hand. Runs then differ in their users alone.
 """
 
 import argparse
