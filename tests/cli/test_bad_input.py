@@ -148,8 +148,8 @@ FEATURES = [
     ("broken.npy", "broken.npy: not a .npy file of numbers"),
     (
         "garbage.bin",
-        r"garbage.bin line \d+: bytes that are not utf-8-sig; if it is a text file, pass its "
-        "encoding, for example --encoding iso-8859-1",
+        r"garbage.bin line \d+: bytes that are not UTF-8; if it is a text file, pass its "
+        "encoding, for example --encoding latin-1",
     ),
     ("named.csv", r"named.csv line 1: features must be numbers, got \['width', 'height'\]"),
     ("empty.csv", "empty.csv is empty"),
@@ -163,10 +163,10 @@ INTERACTIONS = [
     (["none.csv"], "none.csv: no such file"),
     (["sub"], "sub is a folder; name a file in it"),
     (["empty.csv"], "empty.csv is empty"),
-    (["blank.csv"], "blank.csv line 2 is blank, but rows follow it"),
+    (["blank.csv", "--strict"], "blank.csv line 2 is blank, but rows follow it"),
     (["header.csv", "--header"], "header.csv has a header but no rows"),
-    (["ragged.csv", "--header"], "ragged.csv line 4: expected 2 fields, got 3"),
-    (["noid.csv"], "noid.csv line 2: empty user id in column 0"),
+    (["ragged.csv", "--header", "--strict"], "ragged.csv line 4: expected 2 fields, got 3"),
+    (["noid.csv", "--strict"], "noid.csv line 2: empty user id in column 0"),
     (["quote.csv"], "quote.csv line 1: badly quoted field (unexpected end of data)"),
     (
         ["solo.csv"],
@@ -175,16 +175,16 @@ INTERACTIONS = [
     (["spaces.txt"], "spaces.txt line 1: no '::', tab, comma or semicolon; pass --separator"),
     (
         ["latin.csv"],
-        "latin.csv line 1: bytes that are not utf-8-sig; if it is a text file, pass its encoding, "
-        "for example --encoding iso-8859-1",
+        "latin.csv line 1: bytes that are not UTF-8; if it is a text file, pass its encoding, "
+        "for example --encoding latin-1",
     ),
-    (["latin.csv", "--encoding", "klingon"], "unknown encoding 'klingon'; try 'utf-8-sig' or 'iso-8859-1'"),
+    (["latin.csv", "--encoding", "klingon"], "unknown encoding 'klingon'; try 'utf-8' or 'latin-1'"),
     (
-        ["words.csv", "--header", "--value-column", 2],
+        ["words.csv", "--header", "--value-column", 2, "--strict"],
         "words.csv line 3: value 'good' in column 2 is not a number",
     ),
     (
-        ["ratings.csv", "--value-column", 2],
+        ["ratings.csv", "--value-column", 2, "--strict"],
         "ratings.csv line 1: value 'rating' in column 2 is not a number; if "
         "line 1 is a header, name the columns or pass --header",
     ),
@@ -389,7 +389,7 @@ def test_data_in_another_encoding_is_said_in_the_words_of_its_source(run, files)
         run,
         files,
         ["data", "describe", "table", "--data", "latin.csv"],
-        "latin.csv line 1: bytes that are not utf-8-sig; if it is a text file, pass its encoding, "
-        "for example `encoding='iso-8859-1'`",
+        "latin.csv line 1: bytes that are not UTF-8; if it is a text file, pass its encoding, "
+        "for example `encoding='latin-1'`",
     )
     assert run("data", "describe", "table:encoding=iso-8859-1", "--data", "latin.csv").code == 0

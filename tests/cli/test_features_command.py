@@ -152,6 +152,55 @@ def test_mistakes_are_one_line_and_nothing_is_written(run, ratings, arguments, m
     assert sorted(ratings.iterdir()) == before
 
 
+CLICKS = "user,item,position,clicked\n" + "".join(
+    f"u{i % 9},i{i % 7},{i % 4},{int(i % 5 == 0)}\n" for i in range(90)
+)
+IMPRESSIONS = (
+    "looks like a log of impressions ({}): an item that a user was never shown counts as not attractive "
+    "here; `firstclick evaluate` is for such logs\n"
+)
+
+
+def test_skipped_rows_and_impressions_are_noted(run, folder):
+    (folder / "clicks.csv").write_text(CLICKS + "\nu1,,2,1\nu2,i1,3,0\n")
+    (folder / "plain.csv").write_text(CLICKS.replace("position", "x"))
+    (folder / "liked.csv").write_text("user,item,rank_by_us\n" + "u1,a,1\nu2,b,1\nu2,a,1\n")
+    columns = ("--user-column", "user", "--item-column", "item")
+    asked = ("--value-column", "clicked", "--out", "out.csv", "--overwrite")
+    seen = run("features", "--interactions", "clicks.csv", *columns, *asked)
+    assert seen.err.splitlines(keepends=True)[:2] == [
+        "note: clicks.csv: 2 of 93 rows skipped: 1 blank (line 92), 1 without an item (line 93)\n",
+        "note: clicks.csv " + IMPRESSIONS.format("column 'position'"),
+    ]
+    seen = run("features", "--interactions", "plain.csv", *columns, *asked)
+    assert seen.err.startswith(
+        "note: plain.csv " + IMPRESSIONS.format("80% of its values are 0, and it has 7 items")
+    )
+    # Stars above a bound say nothing about what was shown.
+    assert "note" not in run("features", "--interactions", "plain.csv", *columns, *asked, "--above", 0.5).err
+    seen = run("features", "--interactions", "liked.csv", *columns, "--out", "out.csv", "--overwrite")
+    assert "column 'rank_by_us'" in seen.err
+    seen = run("features", "--interactions", "clicks.csv", *columns, *asked, "--strict")
+    assert seen.err == "error: clicks.csv line 92 is blank, but rows follow it\n"
+
+
+def test_items_of_the_catalog_that_the_log_lacks_are_counted(run, ratings):
+    first = run("features", *STARS, "--out", "all.csv").out
+    items = read_catalog("all.csv").items
+    (ratings / "items.csv").write_text(
+        "ID,name\n" + "".join(f"{item.id},x\n" for item in items[1:]) + "new,\nn2,\n"
+    )
+    seen = run("features", *STARS, "--catalog", "items.csv", "--out", "out.csv")
+    assert seen.out == first.replace("all.csv", "out.csv") + (
+        "items.csv: 2 of 10 items are not in the log and get no features\n"
+    )
+    told = json.loads(run("features", *STARS, "--catalog", "items.csv", "--out", "o.csv", "--json").out)
+    assert (told["not_in_log"], told["of"]) == (2, 10)
+    (ratings / "bad.csv").write_text("sku\n1\n")
+    seen = run("features", *STARS, "--catalog", "bad.csv", "--out", "o2.csv")
+    assert seen.err == "error: --catalog bad.csv has no column 'id'; call the column of item ids so\n"
+
+
 def test_the_help_has_examples(run):
     assert "  firstclick features --interactions ratings.csv" in run("features", "--help").out
 

@@ -395,3 +395,16 @@ def test_the_help_lists_every_world_with_its_parameters_and_defaults(run):
     for spec, cls in zip(listed, ours.values(), strict=True):
         assert make_world(spec) == cls()
         assert ["clicks", *re.findall(r"(\w+)=", spec)] == list(cls.rules())
+
+
+def test_skipped_rows_and_impressions_are_noted(run, folder):
+    rows = "".join(f"u{i % 9},i{i % 7},{i % 4},{int(i % 5 == 0)}\n" for i in range(90))
+    (folder / "clicks.csv").write_text("user,item,pos,clicked\n" + rows + "u1,,2,NA\n")
+    file = ("--interactions", "clicks.csv", "--user-column", "user", "--item-column", "item")
+    play = ("--value-column", "clicked", "--policy", "random", "--steps", 20, "--runs", 1, "--k", 2)
+    seen = run("simulate", *file, *play, "--seed", 1)
+    assert "note: clicks.csv: 1 of 91 rows skipped: 1 without an item (line 92)\n" in seen.err
+    assert "note: clicks.csv looks like a log of impressions (column 'pos'): " in seen.err
+    seen = run("simulate", *file, *play, "--seed", 1, "--strict")
+    assert (seen.code, seen.err) == (2, "error: clicks.csv line 92: empty item id in column item\n")
+    assert run("simulate", "--world", "blb", "--strict").err == "error: --strict goes with --interactions\n"

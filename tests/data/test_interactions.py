@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstclick.data import Interactions, feedback_matrix, read_interactions
+from firstclick.data import Interactions, feedback_matrix, logs, read_interactions
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.files.duck import connected
 
 # 4 users and 5 items, ids with gaps; user 30 and item 9 are never liked, (7, 100) is rated twice.
 RATINGS = [
@@ -379,6 +380,79 @@ def test_names_and_groups_of_items_come_from_the_first_row_that_has_any(write):
     assert refusal(path, **columns, name_column="caled") == (
         "ratings.dat has no column 'caled'; did you mean 'called'? its columns are who, what, called, kind"
     )
+
+
+ODD = (
+    "who,what,stars\n\nann,x,5\n,y,4\nann,,4\nbob,x,NA\nbob,y\nbob,y,n/a\ncyd,z,-\n , ,\ndan,w,4,4\n"
+    "ann,y,3.5\neve,x,many\nbob,y,2\n"
+)
+
+
+def test_odd_rows_are_skipped_and_counted_with_their_lines(write):
+    columns = {"user_column": "who", "item_column": "what", "value_column": "stars", "above": 3}
+    for name, text in (
+        ("log.csv", ODD),
+        ("log.tsv", ODD.replace(",", "\t")),
+        ("l.csv", ODD.replace("\n", "\r\n")),
+    ):
+        read = read_interactions(write(text, name), **columns)
+        # Those who are in odd rows alone are nobody.
+        assert (read.user_ids, read.item_ids) == (("ann", "bob"), ("x", "y"))
+        assert read.users.tolist() == [0, 0, 1]
+        assert read.attracted.tolist() == [True, True, False]
+        assert read.facts == {"interactions": 3, "users": 2, "items": 2}
+        assert read.columns == ("who", "what", "stars")
+        assert [str(one) for one in read.skipped] == [
+            "1 blank (line 2)",
+            "2 without 3 fields (lines 7, 11)",
+            "2 without a user (lines 4, 10)",
+            "1 without an item (line 5)",
+            "4 whose value is no number (lines 6, 8, 9, ...)",
+        ]
+    assert refusal(write("who,what,stars\n" + ODD.split("\n", 4)[4]), **columns) == (
+        "ratings.dat line 4: expected 3 fields, got 2"
+    )
+    assert refusal(write("who,what,stars\nann,x,5\nbob,x,NA\n"), **columns) == (
+        "ratings.dat line 3: value 'NA' in column stars is not a number"
+    )
+
+
+def test_a_log_of_odd_rows_alone_is_refused(write):
+    for strict in (False, True):
+        message = refusal(write("ann,x,NA\nbob,,1\n,\n"), value_column=2, strict=strict)
+        assert message.startswith("ratings.dat ")
+    assert refusal(write("ann,x,NA\nbob,,1\n,\n"), value_column=2, strict=False) == (
+        "ratings.dat has no row that can be used: 1 without 3 fields (line 3), 1 without an item (line 2), "
+        "1 whose value is no number (line 1)"
+    )
+
+
+@pytest.mark.parametrize("value", ["3,5", " 3,5 ", '"3,5"', "3.5", "+3,5", "35e-1", "3,50"])
+def test_decimal_commas_are_numbers(write, value):
+    read = read_interactions(write(f"u;a;{value}\nu;b;3,0\nu;c;1,234,567\n"), value_column=2, above=3.25)
+    assert (liked(read), read.item_ids) == ({("u", "a")}, ("a", "b"))
+    assert [str(one) for one in read.skipped] == ["1 whose value is no number (line 3)"]
+
+
+def test_rows_that_a_join_gives_back_in_any_order_are_put_in_order():
+    with connected() as db:
+        db.execute(
+            "CREATE TEMP TABLE coded AS SELECT * FROM (VALUES (2, 7), (0, 5), (1, 6)) t(place, user_code)"
+        )
+        place = logs._fetched(db, "place", np.int32)
+        assert logs._fetched(db, "user_code", np.int32, place).tolist() == [5, 6, 7]
+
+
+def test_rows_keep_the_order_of_a_file_that_several_threads_read(write):
+    users = np.random.default_rng(1).integers(0, 50_000, 1_000_000)
+    items = users * 7919 % 1009
+    text = "\n".join(f"u{user},{item},{user % 5}" for user, item in zip(users, items, strict=True))
+    read = read_interactions(write(text), value_column=2, above=2)
+    ids, codes = np.unique([f"u{user}" for user in users], return_inverse=True)
+    assert read.user_ids == tuple(ids.tolist())
+    assert np.array_equal(read.users, codes)
+    assert np.array_equal(np.array(read.item_ids, int)[read.items], items)
+    assert np.array_equal(read.attracted, users % 5 > 2)
 
 
 def test_what_was_read_is_counted(write):

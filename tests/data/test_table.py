@@ -176,6 +176,23 @@ def test_nulls_are_refused_with_their_row(tmp_path):
     assert frame_refusal(nullable) == "the frame row 4 (from 0): empty item id in column film"
 
 
+def test_odd_rows_of_frames_and_parquet_are_skipped_and_counted(tmp_path):
+    log = LOG | {"who": [None, *LOG["who"][1:]], "stars": [4.5, 3.0, None, 5.0, 4.0, 2.0, 3.0]}
+    pl.DataFrame(log).write_parquet(tmp_path / "log.parquet")
+    for read in (
+        TABLE.load(tmp_path / "log.parquet"),
+        interactions_from_frame(pl.DataFrame(log), **COLUMNS),
+        interactions_from_frame(pd.DataFrame(log), **COLUMNS),
+    ):
+        assert [str(one) for one in read.skipped] == [
+            "1 without a user (row 0)",
+            "1 whose value is no number (row 2)",
+        ]
+        assert read.user_ids == ("ann", "bo b", "dan")
+        assert len(read.users) == 5
+        assert read.columns == tuple(LOG)
+
+
 def test_wrong_cells_are_refused_in_every_form(tmp_path):
     log = LOG | {"who": [*LOG["who"][:6], "  "], "stars": [*map(str, LOG["stars"][:6]), "1_0"]}
     pl.DataFrame(log).write_parquet(tmp_path / "log.parquet")

@@ -108,6 +108,13 @@ def test_odd_rows_are_skipped_and_counted_with_their_lines(write, end, quote):
     assert rows(read_table(write(end.join([lines[1], lines[3], "", "", " "])), strict=True)) == [("1", "a")]
 
 
+def test_blanks_between_tabs_are_fields(write):
+    table = read_table(write("id\tname\tx\n1\ta\tx\n \t \t\n \t\n\n2\tb\ty\n"))
+    assert rows(table) == [("1", "a", "x"), (None, None, None), ("2", "b", "y")]
+    assert [table.where(row) for row in range(3)] == [f"items.csv line {line}" for line in (2, 3, 6)]
+    assert [str(one) for one in table.skipped] == ["1 blank (line 5)", "1 without 3 fields (line 4)"]
+
+
 def test_one_column_needs_no_separator_and_its_blank_lines_are_no_rows(write):
     table = read_table(write('id\n7\n\n  \n"8 ""x"""\n""\n9\n\n'))
     assert table.names == ["id"]

@@ -54,6 +54,7 @@ def compare(
     separator: interaction_file.Separator = None,
     header: interaction_file.Header = False,
     encoding: interaction_file.Encoding = None,
+    strict: interaction_file.Strict = False,
     n_items: interaction_file.Items = None,
     rank: interaction_file.Rank = None,
     k: Annotated[
@@ -116,7 +117,7 @@ def compare(
 
     columns = given(
         user_column=user_column, item_column=item_column, value_column=value_column, above=above,
-        separator=separator, header=header, encoding=encoding,
+        separator=separator, header=header, encoding=encoding, strict=strict,
     )  # fmt: skip
     cut = given(n_items=n_items, rank=rank, k=k)
     if runs is None:
@@ -265,8 +266,7 @@ def _world_of(
 ) -> DataWorld:
     """The world that the file makes."""
     read = interaction_file.read_file(path, columns, progress.doing(f"reading {path.name}"))
-    if "header" not in columns:
-        progress.opening += interaction_file.note_of_header(path.name, read)
+    progress.opening += interaction_file.notes_on(path.name, read, columns)
     users, items = len(read.user_ids), len(read.item_ids)
     cut = {"rank": interaction_file.usual_rank(read), "k": K_ON_FILE, **cut}
     call = ["--interactions", path.name]

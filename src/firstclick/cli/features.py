@@ -20,6 +20,7 @@ from firstclick.data.rows_to_interactions import GROUP_SEPARATOR
 from firstclick.data.sources import Progress
 from firstclick.errors import InvalidInput
 from firstclick.files.reading import PARQUET
+from firstclick.files.table import read_table
 from firstclick.validation.whole_number import whole_number
 
 
@@ -51,6 +52,13 @@ def features(
     separator: interaction_file.Separator = None,
     header: interaction_file.Header = False,
     encoding: interaction_file.Encoding = None,
+    strict: interaction_file.Strict = False,
+    catalog_file: Annotated[
+        Path | None,
+        Option(
+            "--catalog", metavar="FILE", help="Catalog of all items: says how many the log does not know."
+        ),
+    ] = None,
     rank: interaction_file.Rank = None,
     n_items: interaction_file.Items = None,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace the file --out.")] = False,
@@ -72,6 +80,11 @@ def features(
     From any source of data:
       firstclick features movielens --data data/ml-1m --items 500 \\
         --out films.parquet
+
+    \b
+    How many items of your catalog are not in the log, and so get no features?
+      firstclick features --interactions clicks.csv --catalog items.csv \\
+        --out features.csv
     """
     # Imported late: of the service only this is needed, and only here.
     from firstclick.catalog.file import write_catalog
@@ -80,12 +93,13 @@ def features(
     columns = given(
         user_column=user_column, item_column=item_column, value_column=value_column, above=above,
         name_column=name_column, group_column=group_column, separator=separator, header=header,
-        encoding=encoding,
+        encoding=encoding, strict=strict,
     )  # fmt: skip
     load, label = _loader(source, data, interactions, columns)
     for name, value in given(rank=rank, n_items=n_items).items():
         whole_number(name, value, at_least=1)
     _check_target(out, overwrite=overwrite)
+    all_items = set() if catalog_file is None else _ids_of(catalog_file)
     with progress_bar(every=SECONDS_BETWEEN_LINES) as progress:
         read = load(progress.doing("reading"))
         if not read.attracted.any():
@@ -106,8 +120,11 @@ def features(
             for code in most_attractive(matrix, n_items or in_data).tolist()
         ]
         write_catalog(out, catalog, [f"f{j + 1}" for j in range(rows.shape[1])])
-    if interactions is not None and not header:
-        talk.print(interaction_file.note_of_header(label, read), end="")
+    if interactions is not None:
+        talk.print(interaction_file.notes_on(label, read, columns), end="")
+    else:
+        talk.print(interaction_file.note_of_skipped(label, read), end="")
+    known = set(read.item_ids)
     # The ones of a matrix are the sum of its squares, and that of all singular values squared.
     explained = float((rows**2).sum()) / matrix.nnz
     if json:
@@ -116,13 +133,28 @@ def features(
                 "catalog": str(out), "data": label, "users": n_users, "items_in_data": in_data,
                 "items": len(catalog), "features": rows.shape[1], "explained": round(explained, 6),
             }
+            | ({} if catalog_file is None else {"not_in_log": len(all_items - known), "of": len(all_items)})
         )  # fmt: skip
     else:
         print(
             f"{out}: {len(catalog):,} of {in_data:,} items with {rows.shape[1]} features, which explain "
             f"{explained:.0%} of what {n_users:,} users liked"
         )
+        if catalog_file is not None:
+            print(
+                f"{catalog_file}: {len(all_items - known):,} of {len(all_items):,} items are not in the log "
+                "and get no features"
+            )
     talk.print(f"serve it: firstclick serve --catalog {shlex.quote(str(out))}")
+
+
+def _ids_of(path: Path) -> set[str]:
+    """The ids in a catalog, as texts."""
+    table = read_table(path)
+    for name, column in zip(table.names, table.columns, strict=True):
+        if name.casefold() == "id":
+            return {str(cell).strip() for cell in column.tolist() if cell is not None}
+    raise InvalidInput(f"{path.name} has no column 'id'; call the column of item ids so", "catalog_file")
 
 
 def _loader(

@@ -1,5 +1,6 @@
 """What commands share that read a file of who liked what: its options, the file itself, and a note on it."""
 
+import re
 from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
@@ -13,6 +14,9 @@ from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
 
 DEFAULT_RANK = 20
+# A log of impressions has a column with one of these words, or few items and mostly zeros.
+POSITION_WORDS = {"position", "pos", "rank", "slot"}
+FEW_ITEMS = 1000
 
 File = Annotated[
     Path | None,
@@ -36,7 +40,11 @@ Header = Annotated[
     bool, Option("--header", help="Line 1 names columns, though columns are given as numbers.")
 ]
 Encoding = Annotated[
-    str | None, Option(metavar="NAME", help="Encoding of a text file; utf-8-sig if not given.")
+    str | None, Option(metavar="NAME", help="Encoding of a text file, such as latin-1; UTF-8 if not given.")
+]
+Strict = Annotated[
+    bool,
+    Option("--strict", help="Refuse blank lines and rows that cannot be used; by default they are skipped."),
 ]
 Items = Annotated[int | None, count("Keep so many items; all by default.", "--items")]
 Rank = Annotated[
@@ -71,7 +79,43 @@ def usual_rank(read: Interactions) -> int:
     return max(min(DEFAULT_RANK, len(read.user_ids) // 2, len(read.item_ids)), 1)
 
 
-def note_of_header(name: str, read: Interactions) -> str:
+def notes_on(name: str, read: Interactions, columns: Mapping[str, Any]) -> str:
+    """What to say about a file before its results: rows that were skipped, and what it cannot tell."""
+    notes = note_of_skipped(name, read) + note_of_impressions(name, read, columns.get("above") or 0.0)
+    return notes + ("" if "header" in columns else _note_of_header(name, read))
+
+
+def note_of_skipped(name: str, read: Interactions) -> str:
+    """A line with the rows that could not be used, if there are any."""
+    if not read.skipped:
+        return ""
+    skipped = sum(one.rows for one in read.skipped)
+    total = skipped + read.facts.get("interactions", len(read.users))
+    reasons = ", ".join(map(str, read.skipped))
+    return f"note: {name}: {skipped:,} of {total:,} rows skipped: {reasons}\n"
+
+
+def note_of_impressions(name: str, read: Interactions, above: float = 0.0) -> str:
+    """A line on what a log of impressions cannot tell, if this one looks like it.
+
+    It does if a column is called position, pos, rank or slot; or if most values are not above 0, and there
+    are few items.
+    """
+    placed = [one for one in read.columns if POSITION_WORDS & set(re.split("[^a-z]+", one.casefold()))]
+    if placed:
+        why = f"column {placed[0]!r}"
+    elif above == 0 and len(read.item_ids) <= FEW_ITEMS and 2 * read.attracted.sum() < len(read.attracted):
+        share = 1 - read.attracted.mean()
+        why = f"{share:.0%} of its values are 0, and it has {len(read.item_ids):,} items"
+    else:
+        return ""
+    return (
+        f"note: {name} looks like a log of impressions ({why}): an item that a user was never shown counts "
+        "as not attractive here; `firstclick evaluate` is for such logs\n"
+    )
+
+
+def _note_of_header(name: str, read: Interactions) -> str:
     """A line to say where one word among numbers looks as if it came from a header."""
     for kind, ids in (("user", read.user_ids), ("item", read.item_ids)):
         words = [one for one in ids if not one.lstrip("-").isdecimal()]

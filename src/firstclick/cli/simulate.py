@@ -40,6 +40,7 @@ def simulate(
     separator: interaction_file.Separator = None,
     header: interaction_file.Header = False,
     encoding: interaction_file.Encoding = None,
+    strict: interaction_file.Strict = False,
     n_items: interaction_file.Items = None,
     pick: Annotated[
         str | None, choice("Which items to keep; popular by default.", "popular", "random")
@@ -107,7 +108,7 @@ def simulate(
     text = given(separator=separator, encoding=encoding)
     columns = given(
         user_column=user_column, item_column=item_column, value_column=value_column, above=above,
-        header=header,
+        header=header, strict=strict,
     )  # fmt: skip
     cut = given(
         n_items=n_items, pick=pick, rank=rank, unscaled=unscaled, intercept=intercept, one_split=one_split
@@ -201,8 +202,7 @@ def _on_file(
 ) -> _Playground:
     read = interaction_file.read_file(path, columns)
     above = columns.get("above")
-    if "header" not in columns:
-        progress.opening += interaction_file.note_of_header(path.name, read)
+    progress.opening += interaction_file.notes_on(path.name, read, columns)
     policies = chosen or _usual_policies(has_features=True)
     users, items = len(read.user_ids), len(read.item_ids)
     if not any(policy.needs_features or policy.takes_features for policy in policies):

@@ -19,8 +19,8 @@ class Interactions:
     or `item_ids`. An id may have no attracted entry at all, or many for the same pair. `item_names` is
     what people call the items (their ids if empty), `item_groups` the groups each is in (empty if
     unknown), `item_ranks` the rank of each by what the source ranked items by before it kept a part (0 is
-    the most met; empty if unknown), `facts` what it counted before that, by name, and `skipped` the rows of
-    its file that could not be used.
+    the most met; empty if unknown), `facts` what it counted before that, by name, `skipped` the rows of its
+    file that could not be used, and `columns` what the file calls its columns (empty if it does not).
     """
 
     users: NDArray[np.integer[Any]]
@@ -33,6 +33,7 @@ class Interactions:
     item_ranks: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     facts: Mapping[str, int] = field(default_factory=dict)
     skipped: tuple[Skipped, ...] = ()
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shapes = [column.shape for column in (self.users, self.items, self.attracted)]

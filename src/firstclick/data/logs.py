@@ -1,7 +1,7 @@
 """Logs of your own as interactions: text files, Parquet files, and frames of pandas or polars."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,9 +69,9 @@ def read_interactions(
     matter. Names and groups of an item ('|' separates several) are those of the first row that has any. Text
     ending in .gz is unpacked.
 
-    Blank lines, rows with too few or too many fields, and rows without a user, an item or a number are
-    skipped; `skipped` of the result counts them with their first lines. With `strict` the first of them
-    raises InvalidInput.
+    Blank lines, rows with too few or too many fields (empty ones at the end of a row do not count), and rows
+    without a user, an item or a number are skipped; `skipped` of the result counts them with their first
+    lines. With `strict` the first of them raises InvalidInput.
     """
     path = as_path(path)
     name = path.name
@@ -114,7 +114,7 @@ def read_interactions(
             )
             read = _gathered(
                 db, plain, columns, wanted, value, bound, log, users, items, skipped, strict,
-                _part(progress, _IDS, 1), size,
+                _part(progress, _IDS, 1), size, file.first if with_header else (),
             )  # fmt: skip
     progress(size, size)
     return read
@@ -150,7 +150,8 @@ def interactions_from_frame(
     bound = threshold(above, value_column)
     if not (hasattr(frame, "to_numpy") and hasattr(frame, "columns")):
         raise InvalidInput(f"interactions need a frame of pandas or polars, got {type(frame).__name__}")
-    at = positions("the frame", wanted, [str(label) for label in frame.columns])
+    labels = [str(label) for label in frame.columns]
+    at = positions("the frame", wanted, labels)
     by_position = getattr(frame, "iloc", frame)
     columns = {kind: by_position[:, position].to_numpy() for kind, position in at.items()}
     if not len(frame):
@@ -164,7 +165,7 @@ def interactions_from_frame(
         Log("the frame", np.ndarray.tolist, lambda kind, row: columns[kind][row], unit="row"),
         wanted, code_cells(columns["user"]), code_cells(columns["item"]),
         judge_values(columns["value"], bound) if "value" in columns else None,
-        names=told("name"), groups=told("group"), strict=strict,
+        names=told("name"), groups=told("group"), strict=strict, columns=labels,
     )  # fmt: skip
     return cut(read, top_users=top_users, top_items=top_items)
 
@@ -174,7 +175,8 @@ def _from_parquet(
 ) -> Interactions:
     with connected() as db, parquet_errors(path):
         relation = f"SELECT * FROM read_parquet({path_literal(path)})"
-        at = positions(path.name, wanted, parquet_names(db, path))
+        names = parquet_names(db, path)
+        at = positions(path.name, wanted, names)
         kinds = db.execute(f"DESCRIBE {relation}").fetchall()
         columns = {kind: identifier(kinds[place][0]) for kind, place in at.items()}
         size = path.stat().st_size
@@ -188,7 +190,7 @@ def _from_parquet(
         )
         read = _gathered(
             db, relation, columns, wanted, value, bound, log, users, items, (), strict,
-            _part(progress, _IDS, 1), size,
+            _part(progress, _IDS, 1), size, names,
         )  # fmt: skip
     progress(size, size)
     return read
@@ -231,6 +233,7 @@ def _gathered(
     strict: bool,
     progress: Progress,
     size: int,
+    labels: Sequence[str],
 ) -> Interactions:
     # Joins give rows back in any order: each has its number with it. The smaller side is the table of ids,
     # whatever DuckDB estimates.
@@ -266,7 +269,7 @@ def _gathered(
 
     return gather(
         log, wanted, Coded(user_codes, users), Coded(item_codes, items), values,
-        names=told("name"), groups=told("group"), skipped=skipped, strict=strict,
+        names=told("name"), groups=told("group"), skipped=skipped, strict=strict, columns=labels,
     )  # fmt: skip
 
 

@@ -99,6 +99,7 @@ def gather(
     groups: Told = (),
     skipped: tuple[Skipped, ...] = (),
     strict: bool = False,
+    columns: Sequence[str] = (),
 ) -> Interactions:
     """Every row is one interaction; those without a user, an item or a number are skipped and counted.
 
@@ -140,6 +141,7 @@ def gather(
         item_groups=tuple(member_of.get(item, ()) for item in item_ids) if member_of else (),
         facts={"interactions": len(user_codes), "users": len(user_ids), "items": len(item_ids)},
         skipped=skipped,
+        columns=tuple(name.strip() for name in columns),
     )
 
 

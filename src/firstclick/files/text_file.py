@@ -82,7 +82,7 @@ class TextFile:
     def records(self) -> Iterator[Records]:
         """Every row that is not a blank line, whether it is as wide as the others or not."""
         if not (self.has_quotes and self.quoting):
-            return _line_records(self.path, self.lines_before)
+            return _line_records(self.path, self.separator, self.lines_before)
         return _quoted_records(self.path, self.separator, self.lines_before)
 
     def line_numbers(self, rows: Ints, rejected: Ints, *, header: bool) -> tuple[Ints, Ints]:
@@ -420,7 +420,12 @@ def _line_at(path: Path, offset: int) -> int:
     return ends + 1
 
 
-def _line_records(path: Path, lines_before: int) -> Iterator[Records]:
+def _has_fields(line: bytes, separator: bytes) -> bool:
+    # Between tabs, a line of blanks is a row of empty fields.
+    return bool(line.strip()) or bool(separator and separator in line)
+
+
+def _line_records(path: Path, separator: str, lines_before: int) -> Iterator[Records]:
     """Every line that is not blank."""
     done, lines, rest = 0, lines_before, b""
     with path.open("rb") as file:
@@ -437,7 +442,7 @@ def _line_records(path: Path, lines_before: int) -> Iterator[Records]:
             rest = block[starts[-1] :]
             full = ~np.isin(content[starts[:-1]], _BLANK_BYTES)
             for row in np.flatnonzero(~full).tolist():
-                full[row] = bool(block[starts[row] : ends[row]].strip())
+                full[row] = _has_fields(block[starts[row] : ends[row]], separator.encode())
             kept = np.flatnonzero(full)
             numbers = lines + 1 + kept
             if kept.size:
@@ -458,7 +463,7 @@ def _quoted_records(path: Path, separator: str, lines_before: int) -> Iterator[R
         for one in row.finditer(content, start):
             text = one[0]
             inside = text.count(b"\n", 0, -1)
-            if text.strip():
+            if _has_fields(text, separator.encode()):
                 at = one.start() if len(found) or lines > lines_before or not start else 0
                 found.append((at, lines + 1, lines + 1 + inside))
             lines += inside + 1
