@@ -128,6 +128,13 @@ def test_fewer_than_19_in_20_numbers_are_a_category_unless_told():
     assert (decision.kind, decision.n_missing, encoder.names) == ("number", 5, ("x", "x missing"))
 
 
+def test_only_infinities_are_nothing():
+    for unscaled in (False, True):
+        encoder, decision = only([math.inf, "1e308", -1e200], unscaled=unscaled)
+        assert (encoder.n_features, decision.in_short) == (0, "empty")
+        assert decision.problems[0].startswith("3 cells are infinite or above 1e100")
+
+
 def test_mostly_numbers_are_not_left_out():
     _, decision = only(["4,90", "7,50", "3,20", "24,00", "on request"])
     assert (decision.kind, decision.n_missing) == ("number", 1)

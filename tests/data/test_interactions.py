@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firstclick.data import Interactions, feedback_matrix, read_interactions
+from firstclick.data import Interactions, feedback_matrix, logs, read_interactions
 from firstclick.errors import InvalidInput, UnknownName
+from firstclick.files.duck import connected
 
 # 4 users and 5 items, ids with gaps; user 30 and item 9 are never liked, (7, 100) is rated twice.
 RATINGS = [
@@ -431,6 +432,15 @@ def test_decimal_commas_are_numbers(write, value):
     read = read_interactions(write(f"u;a;{value}\nu;b;3,0\nu;c;1,234,567\n"), value_column=2, above=3.25)
     assert (liked(read), read.item_ids) == ({("u", "a")}, ("a", "b"))
     assert [str(one) for one in read.skipped] == ["1 whose value is no number (line 3)"]
+
+
+def test_rows_that_a_join_gives_back_in_any_order_are_put_in_order():
+    with connected() as db:
+        db.execute(
+            "CREATE TEMP TABLE coded AS SELECT * FROM (VALUES (2, 7), (0, 5), (1, 6)) t(place, user_code)"
+        )
+        place = logs._fetched(db, "place", np.int32)
+        assert logs._fetched(db, "user_code", np.int32, place).tolist() == [5, 6, 7]
 
 
 def test_rows_keep_the_order_of_a_file_that_several_threads_read(write):

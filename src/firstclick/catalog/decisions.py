@@ -375,7 +375,8 @@ def _number(look: Look, hint: bool, unscaled: bool, reason: str) -> Found:
     n_missing = int(len(values) - usable.sum())
     there = values[usable]
     if not len(there) and "you said" not in reason:
-        return None, look.decided(LEFT_OUT, "no usable number", problems=tuple(problems))
+        why = "empty; no number can be used"
+        return None, look.decided(LEFT_OUT, why, missing=n_missing, problems=tuple(problems))
     if not len(there):
         raise InvalidInput(
             f"names {look.name!r}, but none of its cells is a number, {quoted(look.examples[0], 30)} for "

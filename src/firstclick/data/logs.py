@@ -69,9 +69,9 @@ def read_interactions(
     matter. Names and groups of an item ('|' separates several) are those of the first row that has any. Text
     ending in .gz is unpacked.
 
-    Blank lines, rows with too few or too many fields, and rows without a user, an item or a number are
-    skipped; `skipped` of the result counts them with their first lines. With `strict` the first of them
-    raises InvalidInput.
+    Blank lines, rows with too few or too many fields (empty ones at the end of a row do not count), and rows
+    without a user, an item or a number are skipped; `skipped` of the result counts them with their first
+    lines. With `strict` the first of them raises InvalidInput.
     """
     path = as_path(path)
     name = path.name
