@@ -23,6 +23,7 @@ class Lines:
         self.name = path.name
         self._path = path
         self._advance = advance
+        self._told = 0
         self._without_end = 0
 
     def blocks(self) -> Iterator[tuple[int, list[bytes]]]:
@@ -64,6 +65,17 @@ class Lines:
                 except UnicodeDecodeError:
                     raise self.error(number, "bytes that are not UTF-8; convert the file to UTF-8") from None
                 yield number, text
+
+    def part(self, start: float, stop: float) -> Progress:
+        """Progress for who reads the file in another way: from one share of its bytes to another."""
+
+        def tell(done: int, total: int) -> None:
+            share = start + (stop - start) * done / total if total else stop
+            told = max(int(share * self._path.stat().st_size), self._told)
+            self._advance(told - self._told)
+            self._told = told
+
+        return tell
 
     def error(self, number: int, problem: str) -> InvalidInput:
         """What to raise about this line; a last line without an end may have been cut off, and it says so."""

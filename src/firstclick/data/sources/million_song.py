@@ -1,18 +1,23 @@
 """Songs of the Million Song data set and who played them."""
 
-from array import array
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.data.interactions import Interactions
-from firstclick.data.ranking import most_first, places
 from firstclick.data.sources.lines import Lines, lines_of, refuse_cut_short
 from firstclick.data.sources.source import Progress, Source, silent
 from firstclick.errors import InvalidInput
+from firstclick.files.duck import connected, rejects, run, text_relation
+from firstclick.files.table import text_errors
+from firstclick.files.text_file import WrongEncoding, open_text
 from firstclick.parameters import param
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 # The first that is there is taken: CD2C and CD2 know the paper's Rock, CD1 only Pop_Rock.
 GENRE_FILES = ("msd_tagtraum_cd2c.cls", "msd_tagtraum_cd2.cls", "msd_tagtraum_cd1.cls")
@@ -70,18 +75,10 @@ class MillionSong(Source):
         """The most played songs, the most active users, and every triplet of theirs."""
         files = self.find(path)
         lines = lines_of(files, progress)
-        users, songs = _Tally(), _Tally(begin=SONG)
-        user_codes, song_codes = _read_triplets(lines["triplets"], users, songs)
+        kept_users, kept_songs, user_ids, song_ids, ranks, facts = _read_triplets(
+            files["triplets"], lines["triplets"], self.n_users, self.n_items
+        )
         refuse_cut_short(files["triplets"])
-        facts = {
-            "songs": len(songs), "users": len(users), "triplets": len(user_codes), "plays": sum(songs.plays)
-        }  # fmt: skip
-        new_users, user_ids, _ = users.most(self.n_users)
-        new_songs, song_ids, ranks = songs.most(self.n_items)
-        del users, songs  # all ids together take about as much memory as the rows
-        kept_users = new_users[user_codes]
-        kept_songs = new_songs[song_codes]
-        both = (kept_users >= 0) & (kept_songs >= 0)
         codes = {song: code for code, song in enumerate(song_ids)}
         names, tracks, facts["tracks"] = _read_tracks(lines["tracks"], codes)
         refuse_cut_short(files["tracks"])
@@ -92,9 +89,9 @@ class MillionSong(Source):
         if "genres" in lines:
             groups = _read_genres(lines["genres"], tracks, len(song_ids), minority=self.minority == "yes")
         return Interactions(
-            users=kept_users[both],
-            items=kept_songs[both],
-            attracted=np.ones(np.count_nonzero(both), np.bool_),
+            users=kept_users,
+            items=kept_songs,
+            attracted=np.ones(len(kept_users), np.bool_),
             user_ids=user_ids,
             item_ids=song_ids,
             item_names=names,
@@ -104,58 +101,90 @@ class MillionSong(Source):
         )
 
 
-class _Tally(dict[bytes, int]):
-    """Id -> code in order of first appearance, and the plays of each; a new id gets its code on the way."""
-
-    def __init__(self, begin: str = "") -> None:
-        self.begin = begin.encode()
-        self.plays = array("q")
-
-    def __missing__(self, name: bytes) -> int:
-        if not name or not name.startswith(self.begin) or not name.isascii():
-            raise ValueError
-        code = self[name] = len(self)
-        self.plays.append(0)
-        return code
-
-    def most(self, n: int) -> tuple[Codes, tuple[str, ...], NDArray[np.int64]]:
-        """New codes of all, -1 for those left out; the ids of the n with most plays, sorted; their ranks."""
-        ids = list(self)
-        ranking = most_first(np.frombuffer(self.plays, np.int64), ids)[:n]
-        kept = sorted(ranking.tolist(), key=ids.__getitem__)
-        ranks = places(ranking, len(ids))[kept].astype(np.int64)
-        return places(kept, len(ids)), tuple(ids[code].decode() for code in kept), ranks
+# What a triplet is, for DuckDB: strlen counts bytes, length characters.
+_VALID = (
+    f"c0 <> '' AND strlen(c0) = length(c0) AND starts_with(c1, '{SONG}') AND strlen(c1) = length(c1) "
+    f"AND regexp_full_match(c2, '[0-9]+') AND try_cast(c2 AS BIGINT) BETWEEN 1 AND {MOST_PLAYS}"
+)
 
 
-def _read_triplets(lines: Lines, users: _Tally, songs: _Tally) -> tuple[Codes, Codes]:
-    """The user and the song of every line; both tallies have their plays."""
-    user_codes, song_codes = array("i"), array("i")
-    user_plays, song_plays = users.plays, songs.plays
-    latest, user_code = None, -1
+class _Triplets(NamedTuple):
+    users: Codes
+    songs: Codes
+    user_ids: tuple[str, ...]
+    song_ids: tuple[str, ...]
+    song_ranks: NDArray[np.int64]
+    facts: dict[str, int]
+
+
+def _read_triplets(path: Path, lines: Lines, n_users: int, n_songs: int) -> _Triplets:
+    """Who played what, of the users and the songs with most plays; facts count all."""
+    try:
+        opened = open_text(path, separator="\t", progress=lines.part(0, 0.1))
+        with opened as file, connected() as db, text_errors(file):
+            file = replace(file, first=["user", "song", "plays"])
+            rows = f"SELECT * FROM {text_relation(file, header=False, count_rejects=True)}"
+            size = path.stat().st_size
+            # In one go: the plays of every user and of every song, and whether all rows are triplets.
+            tally = (
+                "CREATE TEMP TABLE tally AS SELECT c0, c1, sum(try_cast(c2 AS BIGINT))::BIGINT AS plays, "
+                f"count(*) AS n, bool_and(coalesce({_VALID}, false)) AS valid FROM ({rows}) "
+                "GROUP BY GROUPING SETS ((c0), (c1))"
+            )
+            run(db, lambda: db.execute(tally), lines.part(0.1, 0.5), size)
+            left_out = rejects(db, file)
+            (valid,) = db.execute("SELECT coalesce(bool_and(valid), false) FROM tally").fetchall()[0]
+            if not valid or len(left_out.starts) or left_out.blank_lines:
+                raise _first_problem(path)
+            songs, users = _most(db, "songs", "c1", n_songs), _most(db, "users", "c0", n_users)
+            facts = db.execute(
+                "SELECT count(c1), count(c0), sum(n) FILTER (c0 IS NOT NULL)::BIGINT, "
+                "sum(plays) FILTER (c0 IS NOT NULL)::BIGINT FROM tally"
+            ).fetchall()[0]
+            db.execute("SET disabled_optimizers = 'join_order,build_side_probe_side'")
+            again = text_relation(file, header=False)
+            kept = (
+                "SELECT users.code AS user_code, songs.code AS song_code, place FROM "
+                f"(SELECT c0, c1, row_number() OVER ()::INTEGER AS place FROM {again}) AS log "
+                "JOIN songs ON log.c1 = songs.id JOIN users ON log.c0 = users.id"
+            )
+            found = run(db, lambda: db.execute(kept).fetchnumpy(), lines.part(0.5, 1), size)
+    except WrongEncoding:
+        raise _first_problem(path) from None
+    lines.part(0, 1)(size, size)
+    order = np.argsort(found["place"], kind="stable")
+    return _Triplets(
+        found["user_code"][order], found["song_code"][order], users[0], songs[0], songs[1],
+        dict(zip(("songs", "users", "triplets", "plays"), facts, strict=True)),
+    )  # fmt: skip
+
+
+def _most(
+    db: "DuckDBPyConnection", table: str, column: str, n: int
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The ids of the n with most plays, sorted, and the rank of each; a table of them with their codes."""
+    db.execute(
+        f"CREATE TEMP TABLE {table} AS "
+        "SELECT id, rank, (row_number() OVER (ORDER BY id) - 1)::INTEGER AS code FROM "
+        f"(SELECT {column} AS id, row_number() OVER (ORDER BY plays DESC, {column}) - 1 AS rank "
+        f"FROM tally WHERE {column} IS NOT NULL) WHERE rank < {n}"
+    )
+    found = db.execute(f"SELECT id, rank FROM {table} ORDER BY code").fetchnumpy()
+    return tuple(found["id"].tolist()), found["rank"].astype(np.int64)
+
+
+def _first_problem(path: Path) -> InvalidInput:
+    """What is wrong with the first line that is no triplet."""
+    lines = Lines(path)
     for first, block in lines.blocks():
         for number, line in enumerate(block, first):
-            try:
-                user, song, count = line.split(b"\t")
-                plays = int(count)
-                # Python reads +1 and 1_000 as numbers, too.
-                if not 0 < plays <= MOST_PLAYS or not count.isdigit():
-                    raise ValueError
-                # A user's rows follow one another: most need no look into a million users.
-                if user != latest:
-                    user_code = users[user]
-                    latest = user
-                song_code = songs[song]
-            except ValueError:
-                raise lines.error(number, _problem(line)) from None
-            user_plays[user_code] += plays
-            song_plays[song_code] += plays
-            user_codes.append(user_code)
-            song_codes.append(song_code)
-    return np.frombuffer(user_codes, np.intc), np.frombuffer(song_codes, np.intc)
+            if problem := _problem(line):
+                return lines.error(number, problem)
+    return InvalidInput(f"{path.name} is damaged; fetch it again")
 
 
 def _problem(line: bytes) -> str:
-    """What is wrong with a line that is no triplet."""
+    """What is wrong with a line, empty for a triplet."""
     fields = line.split(b"\t")
     if len(fields) != 3:
         return f"expected 3 fields (user, song, play count) separated by tabs, got {len(fields)}"
@@ -166,6 +195,9 @@ def _problem(line: bytes) -> str:
         return f"a song id must be ASCII text that begins with {SONG}, got {song!r}"
     if not user or not fields[0].isascii():
         return f"a user id must be ASCII text that is not empty, got {user!r}"
+    # Python reads +1 and 1_000 as numbers, too.
+    if fields[2].isdigit() and 0 < int(fields[2]) <= MOST_PLAYS:
+        return ""
     return f"a play count must be a whole number from 1 to {MOST_PLAYS}, got {count!r}"
 
 
