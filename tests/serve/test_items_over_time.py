@@ -148,7 +148,7 @@ def test_features_by_column_name_and_what_is_not_named_stays(table: Service) -> 
     rows, _ = encoder.encode([catalog.values["t0"], catalog.values["new"]])
     assert catalog.table[[0, 6]].tolist() == rows.tolist()
     assert model.describe()["notes"] == [
-        "brand: 25 % of new items have a level the model does not know; start a new model to learn them"
+        "brand: all new items have a level the model does not know; start a new model to learn them"
     ]
     for wrong in ([1, 2], "Acme", 7):
         with pytest.raises(Malformed, match=r"must be an object by column name, or a list of 3 values"):

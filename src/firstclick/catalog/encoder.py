@@ -48,12 +48,12 @@ class Oddities:
         for name, kind, unknown, unreadable in columns:
             if unknown:
                 told.append(
-                    f"{name}: {_share(unknown, self.n_rows)} of new items have a level the model does not "
+                    f"{name}: {_share(unknown, self.n_rows)} have a level the model does not "
                     "know; start a new model to learn them"
                 )
             if unreadable:
                 told.append(
-                    f"{name}: {_share(unreadable, self.n_rows)} of new items have a cell that is no {kind}, "
+                    f"{name}: {_share(unreadable, self.n_rows)} have a cell that is no {kind}, "
                     "and was taken as missing"
                 )
         return told
@@ -62,8 +62,9 @@ class Oddities:
 def _share(part: int, whole: int) -> str:
     percent = 100 * part / whole
     if part == whole:
-        return "all"
-    return f"{percent:.0f} %" if 1 <= percent <= 99 else "less than 1 %" if percent < 1 else "more than 99 %"
+        return "all new items"
+    rough = "less than 1 %" if percent < 1 else "more than 99 %"
+    return f"{f'{percent:.0f} %' if 1 <= percent <= 99 else rough} of new items"
 
 
 @dataclass(frozen=True)

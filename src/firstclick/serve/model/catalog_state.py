@@ -138,7 +138,7 @@ class CatalogState:
                 available,
             )
         self._touched.update(items.ids)
-        self.oddities += self._odd(sum(map(bool, items.sent)), items.unknown, items.unreadable)
+        self.oddities += self._odd(items.n_new, items.unknown, items.unreadable)
 
     def _odd(self, *counts: Any) -> Oddities:
         encoder = self.catalog.encoder

@@ -244,9 +244,21 @@ def items_changed(model: Model, items: Sequence[Item]) -> ItemsChanged:
         ]
         if catalog.encoder is not None
         else [],
-        list(given.unknown),
-        list(given.unreadable),
+        *_odd_of_new(model, items, given.values),
     )
+
+
+def _odd_of_new(
+    model: Model, items: Sequence[Item], values: Sequence[list[Any]]
+) -> tuple[int, list[int], list[int]]:
+    """How many items are new, and what is odd in them. An item that is there may have a rare level, which
+    counts as unknown too: of such a one nothing has to be said every night."""
+    catalog = model.catalog
+    if catalog.encoder is None:
+        return 0, [], []
+    new = [values[place] for place, item in enumerate(items) if catalog.row_of(item.id) is None]
+    _, odd = catalog.encoder.encode(new)
+    return odd.n_rows, list(odd.unknown), list(odd.unreadable)
 
 
 def _told(text: str | NotGiven | None) -> str | None:
@@ -260,8 +272,6 @@ class GivenValues(NamedTuple):
     rows: Rows
     values: list[list[Any]]  # of all inputs; None where nothing was sent
     sent: list[bool | list[int]]  # as in `ItemsChanged`
-    unknown: Sequence[int] = ()
-    unreadable: Sequence[int] = ()
 
 
 def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
@@ -295,8 +305,8 @@ def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
             )
     columns = {name: [line.get(name) for line in lines] for name in encoder.inputs}
     values = [list(line) for line in encoder.values_of(columns, len(items))]
-    rows, odd = encoder.encode(values)
-    return GivenValues(list(rows), values, sent, odd.unknown, odd.unreadable)
+    rows, _ = encoder.encode(values)
+    return GivenValues(list(rows), values, sent)
 
 
 def _is_line(features: object) -> bool:
