@@ -180,7 +180,6 @@ def test_the_whole_life_of_a_shop(store_url: str, tmp_path: Path) -> None:
 
     counts = service.model("shop").click_stats.slates
     put(service, shop, [Item("002", "Ünder new näme"), Item("013", group="gifts")])
-    put(service, shop, [Item("008", features={"Organic": None, "Price": "7,77 €"})])
     check(service, shop, "renamed")
     play(service, 20, draw)
     assert service.model("shop").click_stats.slates == counts + 20
@@ -193,6 +192,8 @@ def test_the_whole_life_of_a_shop(store_url: str, tmp_path: Path) -> None:
     (note,) = service.model("shop").describe()["notes"]
     assert note.startswith("Brand: 50 % of new items have a level the model does not know"), note
     check(service, shop, "new brand")
+    put(service, shop, [Item("008", features={"Organic": None, "Price": "7,77 €"})])
+    check(service, shop, "two columns of one item")
     play(service, 20, draw)
 
     service.withdraw_items("shop", ["003", "004"])
