@@ -83,7 +83,11 @@ class AnyTable(RuleBasedStateMachine):
         self.kinds = {f"{kind} {place}": kind for place, kind in enumerate(kinds)}
         n_items = data.draw(st.integers(K, 9))
         table = [self.line(data, list(self.kinds)) for _ in range(n_items)]
-        items = [Item(self.id_of(row), f"Name {row}", "ab"[row % 2], table[row]) for row in range(n_items)]
+        available = data.draw(st.lists(st.booleans(), min_size=n_items, max_size=n_items))
+        items = [
+            Item(self.id_of(row), f"Name {row}", "ab"[row % 2], table[row], available[row])
+            for row in range(n_items)
+        ]
         try:
             self.service.create("shop", policy="cascade-lin-ts", k=K, items=items, seed=1)
         except Malformed as refusal:
@@ -97,7 +101,7 @@ class AnyTable(RuleBasedStateMachine):
             item.id: Ware(str(item.name), str(item.group), self.stored(line))
             for item, line in zip(items, table, strict=True)
         }
-        self.off: set[Any] = set()
+        self.off: set[Any] = {item.id for item in items if not item.available}
         self.past = {1: dict(self.wares)}
         self.copies = 0
 

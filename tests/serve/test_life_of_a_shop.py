@@ -109,6 +109,10 @@ def check(service: Service, shop: Shop, step: str, name: str = "shop") -> str:
         (values,) = catalog.features_as_given(np.array([row]))
         held = (items.names[item], items.group(item), values, item not in catalog.unavailable)
         assert held == (ware.name, ware.group, ware.values, ware.available), (step, item)
+    assert catalog.encoder is not None
+    rows, _ = catalog.encoder.encode([catalog.values[item] for item in catalog.items])
+    scaled = rows if catalog.scale is None else catalog.scale.apply(rows)
+    np.testing.assert_array_equal(catalog.table, scaled, step)
     for number in range(50):
         shown = service.recommend(name, request_id=f"{step} {number}", at_most=1).items
         assert len(shown) == K, step
@@ -188,6 +192,8 @@ def test_the_whole_life_of_a_shop(store_url: str, tmp_path: Path) -> None:
     (note,) = service.model("shop").describe()["notes"]
     assert note.startswith("Brand: 50 % of new items have a level the model does not know"), note
     check(service, shop, "new brand")
+    put(service, shop, [Item("008", features={"Organic": None, "Price": "7,77 €"})])
+    check(service, shop, "two columns of one item")
     play(service, 20, draw)
 
     service.withdraw_items("shop", ["003", "004"])
