@@ -34,7 +34,9 @@ StoreOption = Annotated[
 ]
 ModelArgument = Annotated[str, Argument(metavar="MODEL", help="Name of the model.")]
 OWN_STORE = "firstclick.db"
-KINDS = ("created", "feedback", "items-put", "items-withdrawn", "rolled-back")
+KINDS = (
+    "created", "feedback", "items-put", "items-changed", "items-withdrawn", "availability", "rolled-back",
+)  # fmt: skip
 
 
 @contextmanager
