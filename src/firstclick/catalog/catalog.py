@@ -18,7 +18,6 @@ from firstclick.catalog.ids import ItemId, ids_to_find, item_id, item_ids, new_i
 from firstclick.catalog.kernel_rows import KernelRows
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.kernels.arrays import CatalogArrays
-from firstclick.parameters import did_you_mean
 from firstclick.validation.quoting import quoted
 
 
@@ -38,7 +37,7 @@ class Catalog:
     An item without features in a catalog that has some is *cold*: its row is None, or NaN throughout. It gets
     the mean of all rows that have features when it is added, those added with it included: to a policy with
     features it is a typical item, and one cold item like another. Policies without features do not care. When
-    its features become known, withdraw it and add it again.
+    its features become known, `change` it.
 
     `groups`, a name for each item or None for no group, are what `recommend(at_most=)` limits.
 
@@ -341,6 +340,8 @@ class Catalog:
 
         It stays so until it is set again: items that are withdrawn and put back, or changed, keep it.
         """
+        if not isinstance(available, bool):
+            raise InvalidInput(f"must be True or False, got {quoted(available)}", "available")
         ids = item_ids(items)
         self.rows_of(ids)  # Refuses those that it never had.
         if available:
@@ -453,12 +454,7 @@ class Catalog:
             if row is None:
                 lines.append(own)
             elif isinstance(row, Mapping):
-                for name in row:
-                    if name not in own and not encoder.leaves_out(name):
-                        hint = did_you_mean(str(name), encoder.inputs)
-                        raise InvalidInput(
-                            f"names a column that the catalog does not have, {quoted(name)}{hint}", "features"
-                        )
+                encoder.check_names(row)
                 lines.append({**own, **row})
             elif hasattr(row, "__len__") and not isinstance(row, str) and len(row) == n_inputs:
                 lines.append(dict(zip(encoder.inputs, row, strict=True)))

@@ -75,6 +75,7 @@ IDENTIFIERS = frozenset(
 # What columns of row numbers are called, those of pandas' index among them.
 ROW_NUMBERS = frozenset(("unnamed", "index", "row", "column", "nr", "no", "number"))
 FEWEST_OF_AN_EMBEDDING = 4
+WIDE_EMBEDDING = 16
 # Columns of one embedding are numbered: these words before the number say so.
 EMBEDDINGS = frozenset(
     ("vec", "vector", "emb", "embed", "embedding", "dim", "latent", "factor", "svd", "pca", "feature", "feat")
@@ -343,7 +344,7 @@ def _one_value(look: Look) -> Found:
         return None, look.decided(LEFT_OUT, f"constant; always {quoted(look.examples[0], 30)}")
     column = FlagColumn(look.name, True, 0.0, False)
     reason = f"1 if given; it is always {quoted(look.examples[0], 30)} then"
-    return replace(column, fill=0.0), look.decided("yes/no", reason, n_columns=1)
+    return column, look.decided("yes/no", reason, n_columns=1)
 
 
 def _flag(look: Look) -> Found:
@@ -517,9 +518,11 @@ def _text(look: Look, hint: bool) -> Found:
         return None, look.decided(LEFT_OUT, f"long text; more than {LONGEST_LEVEL} characters in most cells")
     if not is_nearly_unique(look):
         return _category(look, "category")
+    # Better than nothing, and it is told.
     if look.share(_is_number) >= MOSTLY:
-        # Better than nothing, and it is told.
         return _number(look, hint, False, "number")
+    if look.share(_is_date) >= MOSTLY:
+        return _date(look)
     return None, look.decided(LEFT_OUT, "differs in nearly every row")
 
 
@@ -620,7 +623,7 @@ def _block(prefix: str, looks: Sequence[Look], hint: bool) -> dict[str, Found]:
     readers = [_reader(comma) for comma in commas]
     table = np.column_stack([look.values(read) for look, read in zip(looks, readers, strict=True)])
     table[~np.isfinite(table)] = np.nan
-    divisor = _long_row(np.nan_to_num(table))
+    divisor = _divisor(np.nan_to_num(table))
     found: dict[str, Found] = {}
     for look, comma, read, values in zip(looks, commas, readers, table.T, strict=True):
         there = values[~np.isnan(values)]
@@ -644,11 +647,14 @@ def _reader(comma: bool) -> Callable[[Plain], float | None]:
     return lambda cell: as_number(cell, comma=comma)
 
 
-def _long_row(table: Floats) -> float:
-    """The length that one row in a hundred has at least."""
+def _divisor(table: Floats) -> float:
+    """What makes the columns of an embedding about 1 in size, as numbers are; of a wide one less, so that it
+    does not drown them: a row is about as long as one of WIDE_EMBEDDING columns."""
     largest = float(np.abs(table).max(initial=0.0)) or 1.0
-    norms = largest * np.sqrt(((table / largest) ** 2).sum(axis=1))
-    return float(np.quantile(norms, 0.99, method="lower")) or float(norms.max()) or 1.0
+    centred = table / largest - (table / largest).mean(axis=0)
+    norms = largest * np.sqrt((centred**2).sum(axis=1))
+    usual = float(np.median(norms)) or float(norms.max()) or largest
+    return usual / math.sqrt(min(table.shape[1], WIDE_EMBEDDING))
 
 
 def _list_column(look: Look, unscaled: bool) -> Found:
@@ -667,7 +673,7 @@ def _list_column(look: Look, unscaled: bool) -> Found:
 
     vectors = [read(cell) for cell in look.cells]
     table = np.array([vector for vector in vectors if vector is not None], np.float64)
-    divisor = 1.0 if unscaled else _long_row(table)
+    divisor = 1.0 if unscaled else _divisor(table)
     n_missing = len(look.cells) - len(table)
     indicator = _is_common(n_missing, look)
     fill = tuple(in_embedding(table, divisor).mean(axis=0).tolist())

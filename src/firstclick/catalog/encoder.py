@@ -13,6 +13,7 @@ from firstclick.catalog.decisions import Decision, Look, Overrules, decide
 from firstclick.catalog.encoded_column import Column, EmbeddingColumn, column_from_json
 from firstclick.catalog.features import MOST_FEATURES
 from firstclick.errors import InvalidInput
+from firstclick.parameters import did_you_mean
 from firstclick.validation.quoting import quoted
 
 VERSION = 1
@@ -52,10 +53,8 @@ class Oddities:
                     "know; start a new model to learn them"
                 )
             if unreadable:
-                told.append(
-                    f"{name}: {_share(unreadable, self.n_rows)} have a cell that is no {kind}, "
-                    "and was taken as missing"
-                )
+                cells = "1 cell of later items is" if unreadable == 1 else f"{unreadable:,} cells of later items are"
+                told.append(f"{name}: {cells} no {kind}, and taken as missing")
         return told
 
 
@@ -132,9 +131,16 @@ class Encoder:
         """The raw columns that it uses."""
         return tuple(column.name for column in self.columns)
 
-    def leaves_out(self, name: str) -> bool:
-        """Whether the first catalog had such a column, which is no feature."""
-        return any(decision.name == name for decision in self.decisions)
+    def check_names(self, values: Mapping[str, Any]) -> None:
+        """Refuse values of which none is of a column of the first catalog: that is a mistake. Beside others,
+        a column that it does not know is ignored, because tables get more of them."""
+        known = {*self.inputs, *(decision.name for decision in self.decisions)}
+        if values and known.isdisjoint(values):
+            name = next(iter(values))
+            raise InvalidInput(
+                f"names no column of the catalog, {quoted(name)} for instance{did_you_mean(str(name), known)}",
+                "features",
+            )
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -158,18 +158,21 @@ def catalog_from_frame(
     """
     names, cells = _columns_of(frame)
     if not cells or not len(cells[0]):
-        raise InvalidInput("the frame has no items; add a row for each item", "frame")
+        raise InvalidInput("the frame has no items; add a row for each item")
     overrules = Overrules(ignore, category, number, embedding)  # type: ignore[arg-type]
     return _catalog("the frame", names, cells, lambda row: f"the frame row {row} (from 0)", id, overrules, [])
 
 
 def _columns_of(frame: Any) -> tuple[list[str], list[list[Any]]]:
     if isinstance(frame, Mapping):
+        for name, column in frame.items():
+            if isinstance(column, str) or not hasattr(column, "__iter__"):
+                raise InvalidInput(f"column {quoted(name)} must be a list of cells, got {quoted(column)}")
         cells = [list(column) for column in frame.values()]
         if len({len(column) for column in cells}) > 1:
             raise InvalidInput("must have columns of one length", "frame")
         return [str(name).strip() for name in frame], cells
-    if hasattr(frame, "iloc"):
+    if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         if any(name is not None and name not in frame.columns for name in frame.index.names):
             frame = frame.reset_index()
         columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
@@ -263,6 +266,8 @@ def _check_names(file: str, names: Sequence[str]) -> None:
 def _id_column(file: str, columns: Mapping[str, Sequence[Any]], id: str | None) -> tuple[str, str]:
     """The column of ids, and why it is that one."""
     if id is not None:
+        if not isinstance(id, str):
+            raise InvalidInput(f"must be the name of a column, got {quoted(id)}", "id")
         same = [name for name in columns if name == id] or [
             name for name in columns if name.casefold() == id.strip().casefold()
         ]
@@ -276,7 +281,9 @@ def _id_column(file: str, columns: Mapping[str, Sequence[Any]], id: str | None) 
     known = {re.sub(r"\W+", "_", name).casefold(): name for name in reversed(list(columns))}
     others = [name for name in columns if identifier_name(name)]
     first = next(iter(columns))
-    for name in [*(known[word] for word in IDS if word in known), *others, first]:
+    # pandas writes row numbers under no name: another day they belong to other items.
+    named = [] if re.fullmatch(r"column \d+|unnamed.*|index", first.casefold()) else [first]
+    for name in [*(known[word] for word in IDS if word in known), *others, *named]:
         cells = [cell.strip() if isinstance(cell, str) else cell for cell in columns[name]]
         fit = all(type(cell) in (str, int) and cell != "" for cell in cells)
         # A first column of any name may be one of codes: no titles, no prices.

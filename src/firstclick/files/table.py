@@ -212,7 +212,14 @@ def _from_parquet(path: Path, progress: Progress) -> Table:
 
 
 def _listed(columns: Mapping[int, Sequence[str]]) -> str:
-    return ", ".join(f"{identifier(column[0])} AS c{place}" for place, column in columns.items())
+    return ", ".join(f"{_expression(*column[:2])} AS c{place}" for place, column in columns.items())
+
+
+def _expression(name: str, kind: str) -> str:
+    """The column; a time with a zone is that of UTC, because DuckDB gives zones by a package we do not need."""
+    if kind == "TIMESTAMP WITH TIME ZONE":
+        return f"make_timestamp(epoch_us({identifier(name)}))"
+    return identifier(name)
 
 
 def _from_json_lines(path: Path, encoding: str | None, strict: bool) -> Table:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.catalog import Catalog, Subset
 from firstclick.catalog.features import check_features
-from firstclick.catalog.groups import Group
+from firstclick.catalog.groups import Group, checked_groups
 from firstclick.catalog.ids import ItemId, item_ids, new_ids
 from firstclick.errors import (
     DuplicateFeedback,
@@ -380,6 +380,7 @@ class Ranker:
             engine, catalog = self._engine, self.catalog
             ids = new_ids(items)
             catalog.rows_of(ids)  # Refuses those that it never had.
+            named = None if groups is None else checked_groups(groups, len(ids))
             if features is not None:
                 if catalog.n_features is None:
                     raise InvalidInput("the catalog has no features to change")
@@ -395,8 +396,8 @@ class Ranker:
                     rows, _ = catalog.encoder.encode(values)
                     catalog.values.update(zip(ids, values, strict=True))
                 engine.change_features(ids, rows)
-            if groups is not None:
-                catalog.regroup(ids, groups)
+            if named is not None:
+                catalog.regroup(ids, named)
             catalog.show_again(ids)
 
     def withdraw_items(self, items: Iterable[ItemId]) -> None:

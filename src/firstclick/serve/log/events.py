@@ -97,8 +97,8 @@ class ItemsChanged(msgspec.Struct, frozen=True, array_like=True):
     features: bytes  # float64, little-endian, row after row, as the policy sees them
     # As people gave them: for each item the values of the inputs that were sent. Empty without an encoder.
     values: list[list[Any]]
-    # How many items were new to who sent it; of these, for each input, how many have a level that the encoder
-    # does not know, and a cell that it cannot read.
+    # How many items were new to who sent it; for each input, how many of these have a level that the encoder
+    # does not know, and how many items a cell that it cannot read.
     n_new: int = 0
     unknown: list[int] = []
     unreadable: list[int] = []

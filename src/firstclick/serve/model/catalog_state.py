@@ -205,8 +205,9 @@ class CatalogState:
         catalog is."""
         catalog, n_first = self.catalog, self._n_first
         items = sorted(self._touched, key=str)
-        rows = {row for row in catalog.rows_of(items) if row < n_first}
-        changed = np.array([*sorted(rows), *range(n_first, len(catalog.items))], np.int64)
+        # All rows of an item: in logs of earlier versions it may have several.
+        rows = [row for row, item in enumerate(catalog.items[:n_first]) if item in self._touched]
+        changed = np.array([*rows, *range(n_first, len(catalog.items))], np.int64)
         page = {
             "added": catalog.items[n_first:],
             "touched": [

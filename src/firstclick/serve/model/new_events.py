@@ -13,10 +13,10 @@ from firstclick.catalog.feature_scale import FeatureScale, listed
 from firstclick.catalog.features import check_features, typical_row
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.catalog.item import Item
+from firstclick.errors import InvalidInput
 from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.online.engine import scale_for
 from firstclick.online.random_key import new_key
-from firstclick.parameters import did_you_mean
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.serve.log.events import Availability, Created, ItemsChanged, ItemsPut
@@ -251,14 +251,18 @@ def items_changed(model: Model, items: Sequence[Item]) -> ItemsChanged:
 def _odd_of_new(
     model: Model, items: Sequence[Item], values: Sequence[list[Any]]
 ) -> tuple[int, list[int], list[int]]:
-    """How many items are new, and what is odd in them. An item that is there may have a rare level, which
-    counts as unknown too: of such a one nothing has to be said every night."""
+    """How many items are new, how many of these have unknown levels, and how many cells cannot be read at all.
+
+    An item that is there may have a rare level, which counts as unknown too: of such a one nothing has to be
+    said every night.
+    """
     catalog = model.catalog
     if catalog.encoder is None:
         return 0, [], []
     new = [values[place] for place, item in enumerate(items) if catalog.row_of(item.id) is None]
-    _, odd = catalog.encoder.encode(new)
-    return odd.n_rows, list(odd.unknown), list(odd.unreadable)
+    _, odd_of_new = catalog.encoder.encode(new)
+    _, odd = catalog.encoder.encode(values)
+    return len(new), list(odd_of_new.unknown), list(odd.unreadable)
 
 
 def _told(text: str | NotGiven | None) -> str | None:
@@ -285,13 +289,10 @@ def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
             sent.append(features is None)
             lines.append({})
         elif isinstance(features, Mapping):
-            # A table may get more columns; an object without any that is known is a mistake.
-            if features and not any(name in encoder.inputs or encoder.leaves_out(name) for name in features):
-                name = next(iter(features))
-                raise Malformed(
-                    f"item {item.id!r}: this model was made of a table without a column {quoted(name)}"
-                    f"{did_you_mean(str(name), encoder.inputs)}"
-                )
+            try:
+                encoder.check_names(features)
+            except InvalidInput as error:
+                raise Malformed(f"item {item.id!r}: {error}") from None
             places = [place for place, name in enumerate(encoder.inputs) if name in features]
             sent.append(places if len(places) < n_inputs else True)
             lines.append(features)
@@ -341,6 +342,8 @@ def _scaled(rows: Rows, scale: FeatureScale | None) -> Rows:
 
 def _filled(rows: Rows, more: Sequence[NDArray[np.float64]] | NDArray[np.float64] = ()) -> Rows:
     """The rows; where some have features, those without get the mean of these and of the rows in `more`."""
+    if all(row is not None for row in rows):
+        return rows
     given = [*(row for row in rows if row is not None), *more]
     if not given or not any(row is None for row in rows):
         return rows
