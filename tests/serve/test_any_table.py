@@ -81,8 +81,15 @@ class AnyTable(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="firstclick-"))
         self.service = open_service(str(self.folder / "shop.db"))
         self.kinds = {f"{kind} {place}": kind for place, kind in enumerate(kinds)}
-        n_items = data.draw(st.integers(K, 9))
+        n_items = data.draw(st.integers(5, 9))
         table = [self.line(data, list(self.kinds)) for _ in range(n_items)]
+        if data.draw(st.integers(0, 5), "with features"):
+            # Columns that are surely features: random tables often have none.
+            self.kinds |= {"size": "whole numbers", "drink": "words"}
+            table = [
+                line | {"size": row * row, "drink": ("tea", "Kaffee")[row % 2]}
+                for row, line in enumerate(table)
+            ]
         available = data.draw(st.lists(st.booleans(), min_size=n_items, max_size=n_items))
         items = [
             Item(self.id_of(row), f"Name {row}", "ab"[row % 2], table[row], available[row])
@@ -157,6 +164,14 @@ class AnyTable(RuleBasedStateMachine):
                 self.off = self.off - {item} if available else self.off | {item}
         self.happened(self.service.put_items("shop", items))
 
+    @rule(data=st.data(), number=st.integers(0, N_IDS - 1), how=st.sampled_from(["object", "part", "list"]))
+    def put_features(self, data: st.DataObject, number: int, how: str) -> None:
+        item = self.id_of(number)
+        old = self.wares.get(item, Ware("", "", self.stored({})))
+        features, values = self._features(data, how, old)
+        self.wares[item] = Ware(old.name, old.group, values)
+        self.happened(self.service.put_items("shop", [Item(item, features=features)]))
+
     def _features(self, data: st.DataObject, how: str, old: Ware) -> tuple[Any, dict[str, Any]]:
         """What is sent, and what must be there then."""
         inputs = list(self.encoder.inputs)
@@ -213,6 +228,13 @@ class AnyTable(RuleBasedStateMachine):
         self.service = open_service(str(self.folder / "shop.db"))
         assert self._digest() == digest
         assert self.service.model("shop").describe()["notes"] == notes
+
+    @rule()
+    def snapshot_and_restart(self) -> None:
+        self.snapshot()
+        self.restart()
+        model = self.service.model("shop")
+        assert model.restored_from == model.seq
 
     @precondition(lambda self: self.copies < 2)
     @rule()

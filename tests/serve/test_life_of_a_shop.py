@@ -87,7 +87,7 @@ def write_file(path: Path, wares: dict[str, Ware], *, say_available: bool) -> No
     for item, ware in wares.items():
         available = ("yes" if ware.available else "0") if say_available else ""
         cells = [item, f'"{ware.name}"', ware.group, available]
-        cells += [f" {ware.values[column]} " for column in COLUMNS]
+        cells += [f" {ware.values[column] or ''} " for column in COLUMNS]
         lines.append(";".join([*cells, f"40{item}99{item}11", "EUR"]))
     path.write_text("\r\n".join(lines) + "\r\n", encoding="utf-8")
 
@@ -121,6 +121,9 @@ def check(service: Service, shop: Shop, step: str, name: str = "shop") -> str:
         plain = service.recommend(name) if number % 2 else service.recommend(name, request_id=f"{number}")
         assert len(plain.items) == K, step
         assert shop.shown().issuperset(plain.items), step
+    for group in {shop.wares[item].group for item in shop.shown()}:
+        own = [item for item in shop.shown() if shop.wares[item].group == group]
+        assert len(service.recommend(name, candidates=own, at_most=1).items) == 1, (step, group)
     facts = model.describe()
     assert facts["items"] == len(shop.shown()), step
     assert facts["withdrawn"] == len(shop.wares) - len(there), step
@@ -179,7 +182,7 @@ def test_the_whole_life_of_a_shop(store_url: str, tmp_path: Path) -> None:
     check(service, shop, "restocked")
 
     counts = service.model("shop").click_stats.slates
-    put(service, shop, [Item("002", "Ünder new näme"), Item("013", group="gifts")])
+    put(service, shop, [Item("002", "Ünder new näme"), Item("013", group="gifts"), Item("014", group="pots")])
     check(service, shop, "renamed")
     play(service, 20, draw)
     assert service.model("shop").click_stats.slates == counts + 20

@@ -1,6 +1,6 @@
 """What a server does before its first request: open the store, make the model or bring it up to date."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,10 +8,10 @@ import numpy as np
 from firstclick.catalog.describe import short_description
 from firstclick.catalog.file import CatalogFile, read_catalog
 from firstclick.catalog.ids import ItemId
-from firstclick.catalog.item import Item
+from firstclick.catalog.item import Features, Item
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
-from firstclick.not_given import NOT_GIVEN
+from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.parameters import split_spec
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
@@ -142,20 +142,25 @@ def _create(service: Service, settings: Settings, file: CatalogFile) -> list[str
 
 
 def _items(file: CatalogFile, inputs: Collection[str]) -> list[Item]:
-    """The items of the file with the columns that a model takes; nothing is said of what it does not have."""
-    said = {decision.kind for decision in file.chosen}
+    """The items of the file with the columns that a model takes."""
     there = [name for name in inputs if name in file.columns]
     cells = zip(*(file.columns[name] for name in there), strict=True) if there else ((),) * len(file.ids)
+    return _with_words(file, [dict(zip(there, values, strict=True)) for values in cells])
+
+
+def _with_words(file: CatalogFile, features: Sequence[Features | NotGiven | None]) -> list[Item]:
+    """The items of the file with these features; nothing is said of what the file does not have."""
+    said = {decision.kind for decision in file.chosen}
     return [
         Item(
             item,
             name if "name" in said else NOT_GIVEN,
             group if "group" in said else NOT_GIVEN,
-            dict(zip(there, values, strict=True)),
+            values,
             NOT_GIVEN if available is None else available,
         )
         for item, name, group, available, values in zip(
-            file.ids, file.names, file.groups, file.available, cells, strict=True
+            file.ids, file.names, file.groups, file.available, features, strict=True
         )
     ]
 
@@ -191,7 +196,10 @@ def _other_columns(model: Model, file: CatalogFile) -> tuple[list[str], list[str
 def _changed(model: Model, file: CatalogFile) -> list[Item]:
     """The items of the file that the model does not have so."""
     encoder = model.catalog.encoder
-    items = file.items if encoder is None else _items(file, encoder.inputs)
+    if encoder is None:
+        items = _with_words(file, [item.features for item in file.items])
+    else:
+        items = _items(file, encoder.inputs)
     return [item for item in items if _differs(model, item)]
 
 

@@ -227,9 +227,10 @@ def items_changed(model: Model, items: Sequence[Item]) -> ItemsChanged:
             given = _given_values(catalog.encoder, items)
             rows = _scaled(given.rows, catalog.scale)
         put = _as_put(items, rows, model.created.n_features)
-        if (table := put.table()) is not None:
+        table = _merged(model, put, given.sent)
+        if table is not None:
             engine.policy.admit(engine.numbers, table)
-        _check_growth(model, put, given.sent)
+        _check_growth(model, put.ids, table)
     return ItemsChanged(
         put.ids,
         [_told(item.name) for item in items],
@@ -361,12 +362,31 @@ def _as_put(items: Sequence[Item], rows: Rows, n_features: int | None = None) ->
     return ItemsPut.of(ready)
 
 
-def _check_growth(model: Model, put: ItemsPut, sent: Sequence[bool | list[int]]) -> None:
-    """A policy that cannot take new items must not find them in its log."""
+def _merged(model: Model, put: ItemsPut, sent: Sequence[bool | list[int]]) -> NDArray[np.float64] | None:
+    """The features that the items will have if nobody else changes them meanwhile; None if they have none."""
     catalog, table = model.catalog, put.table()
-    for place, item in enumerate(put.ids):
+    if table is None:
+        return None
+    merged = table.copy()
+    with model.lock:
+        for place, (item, told) in enumerate(zip(put.ids, sent, strict=True)):
+            row = catalog.row_of(item)
+            if row is None or told is True:
+                continue
+            merged[place] = catalog.table[row]
+            if told:
+                assert catalog.encoder is not None
+                columns = [column for one in told for column in catalog.encoder.blocks[one]]
+                merged[place, columns] = table[place, columns]
+    return merged
+
+
+def _check_growth(model: Model, ids: Sequence[ItemId], table: NDArray[np.float64] | None) -> None:
+    """A policy that cannot take new items must not find them in its log."""
+    catalog = model.catalog
+    for place, item in enumerate(ids):
         row = catalog.row_of(item)
-        changes = table is not None and sent[place] and (table[place] != catalog.table[row]).any()
+        changes = table is not None and (table[place] != catalog.table[row]).any()
         if row is None or changes:
             if not model.engine.policy.growable:
                 raise Malformed(
