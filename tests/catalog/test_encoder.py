@@ -116,7 +116,7 @@ def test_cells_that_are_no_numbers_are_missing_and_told_with_their_line():
     rows, odd = encoder.encode([["on request"], [math.inf], [-1e308], [50.0], [None]])
     assert np.isfinite(rows).all()
     assert odd.unreadable == (3,)
-    assert odd.sentences() == ["x: 60 % of new items have a cell that is no number, and was taken as missing"]
+    assert odd.sentences() == ["x: 3 cells of later items could not be read as a number; taken as missing"]
 
 
 def test_fewer_than_19_in_20_numbers_are_a_category_unless_told():
@@ -219,7 +219,7 @@ def test_dates_are_days_before_a_stored_date():
     assert rows[0, 0] < rows[1, 0] < rows[3, 0] == 8.0
     assert rows[2, 0] == -8.0
     assert odd.unreadable == (1,)
-    assert odd.sentences()[0].startswith("x: 20 % of new items have a cell that is no date")
+    assert odd.sentences()[0].startswith("x: 1 cell of later items could not be read as a date")
 
 
 def test_days_and_months_are_told_apart_by_the_column():
@@ -313,8 +313,15 @@ def test_an_embedding_is_scaled_by_one_number(names, options):
     assert encoder.names == tuple(names)
     assert {one.kind for one in encoder.decisions} == {"embedding"}
     assert rows * encoder.columns[0].divisor == pytest.approx(table)
-    assert np.quantile(np.linalg.norm(rows, axis=1), 0.99) == pytest.approx(1, abs=0.05)
+    assert np.median(np.linalg.norm(rows - rows.mean(axis=0), axis=1)) == pytest.approx(np.sqrt(2))
     assert encoder.blocks == ((0,), (1,))
+
+
+def test_a_wide_embedding_does_not_drown_other_columns():
+    table = DRAW.normal(size=(200, 64)) * 7 + 3
+    encoder = Encoder.fitted({"vec": table.tolist()})
+    rows = encoded(encoder, {"vec": table.tolist()})
+    assert np.median(np.linalg.norm(rows - rows.mean(axis=0), axis=1)) == pytest.approx(4)
 
 
 def test_four_columns_counted_from_0_are_one_embedding_under_any_name():

@@ -86,7 +86,7 @@ def test_a_request_brings_values_by_name(path: Path) -> None:
     ranker = Ranker(Catalog.read(path), k=2, policy="cascade-lin-ts", seed=1)
     slate = ranker.recommend(candidates=["a1", "c2"], features=[{"price": 5}, {}])
     ranker.learn(slate, click=0)
-    with pytest.raises(firstclick.InvalidInput, match=r"names a column .* 'prise'; did you mean 'price'"):
+    with pytest.raises(firstclick.InvalidInput, match=r"names no column .* 'prise' .* did you mean 'price'"):
         ranker.recommend(candidates=["a1"], features=[{"prise": 5}])
     with pytest.raises(firstclick.InvalidInput, match="a list of 4 values"):
         ranker.recommend(candidates=["a1"], features=[[1, 2]])
@@ -100,6 +100,11 @@ def test_a_request_brings_values_by_name(path: Path) -> None:
         (lambda ranker: ranker.change_items(["a1"], {"price": 1}), "a list with a row for each item"),
         (lambda ranker: ranker.change_items(["a1", "a1"], [{}, {}]), "'a1' is given twice"),
         (lambda ranker: ranker.change_items(["a1"], groups=["x", "y"]), "a name for each of the 1 items"),
+        (
+            lambda ranker: ranker.change_items(["a1"], [{"price": 1}], groups=["x", "y"]),
+            "a name for each of the 1 items",
+        ),
+        (lambda ranker: ranker.set_available(["a1"], "no"), "available must be True or False, got 'no'"),
         (lambda ranker: ranker.set_available("a1", False), "must be a list of ids"),
         (lambda ranker: ranker.set_available(["a1", "never"], False), "no item 'never'"),
     ],

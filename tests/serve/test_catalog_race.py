@@ -213,7 +213,7 @@ def at_once(
     """Each puts one of the items, and writes after both have looked at the catalog as it was."""
     meeting = threading.Barrier(2, timeout=60)
 
-    def looked(model: Model, given: Sequence[Item]) -> ItemsChanged:
+    def looked(model: Model, given: Sequence[Item], file_marks: Sequence[str]) -> ItemsChanged:
         body = door(model, given)
         meeting.wait()
         return body

@@ -150,6 +150,11 @@ def test_features_by_column_name_and_what_is_not_named_stays(table: Service) -> 
     assert model.describe()["notes"] == [
         "brand: all new items have a level the model does not know; start a new model to learn them"
     ]
+    table.put_items("shop", [Item("t0", features={"price": "cheap"})])
+    assert (
+        "price: 1 cell of later items could not be read as a number; taken as missing"
+        in model.describe()["notes"]
+    )
     for wrong in ([1, 2], "Acme", 7):
         with pytest.raises(Malformed, match=r"must be an object by column name, or a list of 3 values"):
             table.put_items("shop", [Item("t0", features=wrong)])  # type: ignore[arg-type]
@@ -163,7 +168,7 @@ def test_a_request_names_columns_and_the_rest_is_that_of_the_item(table: Service
     token = table.keys.read(shown.token, model.id, days=1)
     rows = np.frombuffer(token.features).reshape(2, -1)
     assert sorted(rows.tolist()) == sorted(expected.tolist())
-    with pytest.raises(Malformed, match=r"features names a column .* 'prise'; did you mean 'price'"):
+    with pytest.raises(Malformed, match=r"features names no column .* 'prise' .* did you mean 'price'"):
         table.recommend("shop", candidates=["t3"], features=[{"prise": 4}])
 
 

@@ -26,7 +26,8 @@ LONGEST_LEVEL = 200
 LARGEST_INTEGER = 2**63 - 1
 
 MISSING = frozenset(
-    ("", "na", "n/a", "n.a.", "k.a.", "n.c.", "n.d.", "unknown", "unbekannt", "#n/a", "#na", "<na>", "nan", "nat", "null", "none", "nil", "\\n", "?",
+    ("", "na", "n/a", "n.a.", "k.a.", "n.c.", "n.d.", "unknown", "unbekannt",
+     "#n/a", "#na", "<na>", "nan", "nat", "null", "none", "nil", "\\n", "?",
      "-", "--", "---", "\N{EN DASH}", "\N{EM DASH}")
 )  # fmt: skip
 TRUE = frozenset(("true", "yes", "y", "t", "1", "1.0", "ja", "j", "oui", "si", "sí", "wahr", "vrai"))

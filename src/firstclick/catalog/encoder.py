@@ -53,8 +53,8 @@ class Oddities:
                     "know; start a new model to learn them"
                 )
             if unreadable:
-                cells = "1 cell of later items is" if unreadable == 1 else f"{unreadable:,} cells of later items are"
-                told.append(f"{name}: {cells} no {kind}, and taken as missing")
+                cells = "1 cell" if unreadable == 1 else f"{unreadable:,} cells"
+                told.append(f"{name}: {cells} of later items could not be read as a {kind}; taken as missing")
         return told
 
 
@@ -137,9 +137,9 @@ class Encoder:
         known = {*self.inputs, *(decision.name for decision in self.decisions)}
         if values and known.isdisjoint(values):
             name = next(iter(values))
+            hint = did_you_mean(str(name), known)
             raise InvalidInput(
-                f"names no column of the catalog, {quoted(name)} for instance{did_you_mean(str(name), known)}",
-                "features",
+                f"names no column of the catalog, {quoted(name)} for instance{hint}", "features"
             )
 
     @cached_property

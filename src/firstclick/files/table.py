@@ -216,7 +216,7 @@ def _listed(columns: Mapping[int, Sequence[str]]) -> str:
 
 
 def _expression(name: str, kind: str) -> str:
-    """The column; a time with a zone is that of UTC, because DuckDB gives zones by a package we do not need."""
+    """The column; a time with a zone is that of UTC, because DuckDB has zones by another package alone."""
     if kind == "TIMESTAMP WITH TIME ZONE":
         return f"make_timestamp(epoch_us({identifier(name)}))"
     return identifier(name)

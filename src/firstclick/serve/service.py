@@ -117,17 +117,18 @@ class Service:
         feature_names: Sequence[str] = (),
         scale: bool = True,
         encoder: Encoder | None = None,
+        file_marks: Sequence[str] = (),
     ) -> Model:
         """A new model with these items; Conflict when the name is taken.
 
         Features, here and in `put_items`, are as people have them: the values of columns by name, which
         become numbers by an `encoder`, fitted to these items if none is given; or lists of numbers. To fit
         the policy's prior, a constant is put after the numbers and all are divided by one (`FeatureScale`),
-        unless `scale` is False.
+        unless `scale` is False. `file_marks` are hashes of what a catalog file says of each item.
         """
         body = first_event(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale,
-            encoder=encoder,
+            encoder=encoder, file_marks=file_marks,
         )  # fmt: skip
         self.models.take_up(self.store.create(name, [_event(body)]))
         return self.model(name)
@@ -262,12 +263,12 @@ class Service:
 
     # Changes
 
-    def put_items(self, name: str, items: Sequence[Item]) -> int:
+    def put_items(self, name: str, items: Sequence[Item], *, file_marks: Sequence[str] = ()) -> int:
         """Add or change items; the place in the log of the change.
 
         What is not given of an item stays as it is, and so does what was learned of it.
         """
-        return self.change_items(name, put=items)
+        return self.change_items(name, put=items, file_marks=file_marks)
 
     def withdraw_items(self, name: str, ids: Sequence[ItemId]) -> int:
         """Take these items out of the catalog; Unknown if one was never there."""
@@ -279,15 +280,30 @@ class Service:
         Neither a put without `available` nor a rollback changes it. Unknown if an item was never there.
         """
         model = self.model(name)
+        self._look_for(model, (*on, *off))
         return self._write(model, availability(model, on, off))
 
-    def change_items(self, name: str, *, put: Sequence[Item] = (), withdraw: Sequence[ItemId] = ()) -> int:
+    def _look_for(self, model: Model, ids: Sequence[object]) -> None:
+        """Another process may have put an item just now."""
+        known = model.items.names
+        if self.store.shared and any(item not in known for item in ids if isinstance(item, str | int)):
+            catch_up(self.store, model)
+
+    def change_items(
+        self,
+        name: str,
+        *,
+        put: Sequence[Item] = (),
+        withdraw: Sequence[ItemId] = (),
+        file_marks: Sequence[str] = (),
+    ) -> int:
         """Put and withdraw, all of it or nothing; the place in the log of the last change."""
         model = self.model(name)
         if not put and not withdraw:
             raise Malformed("no items given; give at least one to put or to withdraw")
-        bodies: list[Body] = [items_changed(model, put)] if put else []
+        bodies: list[Body] = [items_changed(model, put, file_marks)] if put else []
         if withdraw:
+            self._look_for(model, withdraw)
             bodies.append(ItemsWithdrawn(withdrawn_ids(model, withdraw, {item.id for item in put})))
         return self._write(model, *bodies)
 

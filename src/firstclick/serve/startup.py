@@ -1,9 +1,12 @@
 """What a server does before its first request: open the store, make the model or bring it up to date."""
 
+import hashlib
+import json
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firstclick.catalog.describe import short_description
 from firstclick.catalog.file import CatalogFile, read_catalog
@@ -60,15 +63,26 @@ def open_for(
         if settings.demo:
             catalog = _follow(service, settings, demo_catalog(), given, notes)
         elif settings.catalog is not None:
-            file = read_catalog(
-                settings.catalog, id=settings.id, ignore=settings.ignore, category=settings.category,
-                number=settings.number, embedding=settings.embedding, encoding=settings.encoding,
-            )  # fmt: skip
-            catalog = _follow(service, settings, file, given, notes)
+            catalog = _follow(service, settings, _read(service, settings), given, notes)
     except BaseException:
         service.close()
         raise
     return Opened(service, catalog, notes)
+
+
+def _read(service: Service, settings: Settings) -> CatalogFile:
+    """The catalog file, with the words that the stored model knows."""
+    assert settings.catalog is not None
+    options: dict[str, Any] = {
+        "id": settings.id, "ignore": settings.ignore, "category": settings.category,
+        "embedding": settings.embedding, "encoding": settings.encoding,
+    }  # fmt: skip
+    file = read_catalog(settings.catalog, number=settings.number, **options)
+    if settings.name in service.names() and service.model(settings.name).catalog.encoder is None:
+        # To models of earlier versions `available` was a feature like others.
+        words = [decision.name for decision in file.chosen if decision.kind == "available"]
+        return read_catalog(settings.catalog, number=(*settings.number, *words), **options)
+    return file
 
 
 def _follow(
@@ -98,13 +112,24 @@ def _follow(
     _check_same(model, settings, given)
     # What was withdrawn while the server ran stays withdrawn: it may be a product that was recalled.
     known, listed = model.items.names, set(file.ids)
+    if listed.isdisjoint(known):
+        raise InvalidInput(
+            f"no item of {file.name} is in model {settings.name!r}: its ids are like {next(iter(known))!r}, "
+            f"those of the file like {file.ids[0]!r}; say --id COLUMN, or --name for another model"
+        )
     withdrawn = {item for item in listed if item in known and not model.catalog.has(item)}
-    changed = [item for item in _changed(model, file) if item.id not in withdrawn]
+    changed = [(item, mark) for item, mark in _changed(model, file) if item.id not in withdrawn]
     others = _not_in(model, file)
     new, gone = _other_columns(model, file)
     if changed:
-        service.put_items(settings.name, changed)
+        items, marks = zip(*changed, strict=True)
+        service.put_items(settings.name, items, file_marks=marks)
         notes.append(f"{len(changed)} of {len(listed)} items of the catalog are new or changed, and were put")
+    if options := [f"--{name}" for name in ("ignore", "category", "number", "embedding") if name in given]:
+        notes.append(
+            f"{', '.join(options)}: model {settings.name!r} keeps what was decided when it was made; say "
+            "--name for a new one"
+        )
     notes += model.items.oddities.sentences()
     notes += [
         f"column {name!r} of the catalog is not learned, because model {settings.name!r} was made without "
@@ -130,13 +155,15 @@ def _follow(
 
 def _create(service: Service, settings: Settings, file: CatalogFile) -> list[str]:
     encoder = file.encoder(unscaled=make_policy(settings.policy).unit_features)
+    items = _items(file, encoder.inputs)
     service.create(
         settings.name,
         policy=settings.policy,
         k=settings.k,
-        items=_items(file, encoder.inputs),
+        items=items,
         seed=settings.seed,
         encoder=encoder,
+        file_marks=[_mark(item) for item in items],
     )
     return short_description(encoder, file, "" if settings.demo else str(settings.catalog))
 
@@ -168,7 +195,7 @@ def _with_words(file: CatalogFile, features: Sequence[Features | NotGiven | None
 def _differences(model: Model, file: CatalogFile) -> list[str]:
     """What differs between the file and a model that was just made."""
     told = []
-    if changed := _changed(model, file):
+    if changed := [item for item, _ in _changed(model, file) if _differs(model, item, None)]:
         told.append(f"{len(changed)} of {len(file.ids)} items differ")
     if others := _not_in(model, file):
         told.append(f"{len(others)} of its items {'is' if len(others) == 1 else 'are'} not in the file")
@@ -189,21 +216,42 @@ def _other_columns(model: Model, file: CatalogFile) -> tuple[list[str], list[str
     encoder = model.catalog.encoder
     if encoder is None:
         return [], []
-    new = [name for name in file.columns if not encoder.leaves_out(name)]
+    known = {*encoder.inputs, *(decision.name for decision in encoder.decisions)}
+    new = [name for name in file.columns if name not in known]
     return new, [name for name in encoder.inputs if name not in file.columns]
 
 
-def _changed(model: Model, file: CatalogFile) -> list[Item]:
-    """The items of the file that the model does not have so."""
-    encoder = model.catalog.encoder
+def _changed(model: Model, file: CatalogFile) -> list[tuple[Item, str]]:
+    """The items of the file that are new, or of which it says other things than last time; with their marks.
+
+    What was changed over HTTP since is newer than a file that stayed as it was.
+    """
+    encoder, marks = model.catalog.encoder, model.items.file_marks
     if encoder is None:
         items = _with_words(file, [item.features for item in file.items])
     else:
         items = _items(file, encoder.inputs)
-    return [item for item in items if _differs(model, item)]
+    found = [(item, _mark(item)) for item in items]
+    unsure = [(item, mark) for item, mark in found if marks.get(item.id) != mark]
+    # Of items that no file has put yet, the model itself says whether they differ.
+    learned = None
+    if encoder is None and any(item.id not in marks for item, _ in unsure):
+        learned = items_changed(model, [item for item, _ in unsure]).table()
+    return [
+        (item, mark)
+        for place, (item, mark) in enumerate(unsure)
+        if item.id in marks or _differs(model, item, None if learned is None else learned[place])
+    ]
 
 
-def _differs(model: Model, item: Item) -> bool:
+def _mark(item: Item) -> str:
+    """A hash of what a file says of an item."""
+    said = [None if part is NOT_GIVEN else part for part in item[1:]]
+    text = json.dumps(said, default=lambda part: np.asarray(part).tolist())
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _differs(model: Model, item: Item, learned: NDArray[np.float64] | None) -> bool:
     catalog = model.catalog
     row = catalog.row_of(item.id)
     if row is None:
@@ -216,8 +264,7 @@ def _differs(model: Model, item: Item) -> bool:
     if any(getattr(item, word) not in (NOT_GIVEN, value) for word, value in held.items()):
         return True
     if catalog.encoder is None:
-        learned = items_changed(model, [item]).table()
-        return learned is not None and not np.array_equal(learned[0], catalog.table[row])
+        return learned is not None and not np.array_equal(learned, catalog.table[row])
     own = dict(zip(catalog.encoder.inputs, catalog.values[item.id], strict=True))
     # As they are stored, for 3.0 in a file may be 3 there.
     ((now,), (then,)) = (

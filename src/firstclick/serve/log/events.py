@@ -102,6 +102,9 @@ class ItemsChanged(msgspec.Struct, frozen=True, array_like=True):
     n_new: int = 0
     unknown: list[int] = []
     unreadable: list[int] = []
+    # Of items that a catalog file put: a hash of what it said of each. A file that says the same again at the
+    # next start puts nothing.
+    file_marks: list[str] = []
 
     def table(self) -> NDArray[np.float64] | None:
         """The features, one row an item, or None."""
@@ -132,6 +135,7 @@ class Created(msgspec.Struct, frozen=True):
     encoder: dict[str, Any] | None = None  # how raw values become features, see `Encoder`
     values: list[list[Any]] = []  # of each item, as people gave them, in the order of the encoder's inputs
     unavailable: list[ItemId] = []
+    file_marks: list[str] = []  # as in `ItemsChanged`
 
     def first_features(self) -> NDArray[np.float64]:
         """The features of the first items, without columns if they have none."""
@@ -302,7 +306,7 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
         else:
             for item, values in zip(told["items"], body.values, strict=True):
                 item["features"] = dict(zip(words.inputs, values, strict=True))
-        del told["values"]
+        del told["values"], told["file_marks"]
     return told
 
 

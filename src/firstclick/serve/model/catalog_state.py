@@ -36,6 +36,7 @@ class CatalogCopy(NamedTuple):
     names: dict[ItemId, str]
     groups: dict[ItemId, Group | None]
     values: dict[ItemId, list[Any]]
+    file_marks: dict[ItemId, str]
 
 
 class CatalogState:
@@ -53,6 +54,7 @@ class CatalogState:
         )
         self.names = dict(zip(items.ids, items.names, strict=True))
         self.oddities = self._odd()
+        self.file_marks = dict(zip(items.ids, created.file_marks, strict=False))
         self._n_first = len(items.ids)
         # Items that are not as they were at first: a snapshot has these alone.
         self._touched: set[ItemId] = set()
@@ -85,6 +87,7 @@ class CatalogState:
             dict(self.names),
             dict(catalog.group_of),
             dict(catalog.values),
+            dict(self.file_marks),
         )
 
     def apply(self, event: Event, change: ChangeFeatures, copy_at: Callable[[int], CatalogCopy]) -> None:
@@ -107,6 +110,7 @@ class CatalogState:
                 self.catalog.show_as(earlier.withdrawn, earlier.features)
                 self.names |= earlier.names
                 self.catalog.values |= earlier.values
+                self.file_marks |= earlier.file_marks
                 self.catalog.regroup([*earlier.groups], earlier.groups.values())
 
     def is_shown(self, item: ItemId) -> bool:
@@ -138,6 +142,7 @@ class CatalogState:
                 available,
             )
         self._touched.update(items.ids)
+        self.file_marks.update(zip(items.ids, items.file_marks, strict=False))
         self.oddities += self._odd(items.n_new, items.unknown, items.unreadable)
 
     def _odd(self, *counts: Any) -> Oddities:
@@ -204,14 +209,15 @@ class CatalogState:
         """What is not as it was at first, as a page and arrays: as much as was changed, however large the
         catalog is."""
         catalog, n_first = self.catalog, self._n_first
-        items = sorted(self._touched, key=str)
+        items, marks = sorted(self._touched, key=str), self.file_marks
         # All rows of an item: in logs of earlier versions it may have several.
         rows = [row for row, item in enumerate(catalog.items[:n_first]) if item in self._touched]
         changed = np.array([*rows, *range(n_first, len(catalog.items))], np.int64)
         page = {
             "added": catalog.items[n_first:],
             "touched": [
-                [item, self.names[item], self.group(item), catalog.values.get(item)] for item in items
+                [item, self.names[item], self.group(item), catalog.values.get(item), marks.get(item)]
+                for item in items
             ],
             "unavailable": sorted(catalog.unavailable, key=str),
             "odd": [self.oddities.n_rows, self.oddities.unknown, self.oddities.unreadable],
@@ -232,8 +238,10 @@ class CatalogState:
             raise ValueError("withdrawn")
         table = np.concatenate([catalog.table, np.empty((len(added), catalog.table.shape[1]))])
         table[changed] = arrays["catalog.features"]
-        for item, name, group, values in page["touched"]:
+        for item, name, group, values, mark in page["touched"]:
             state.names[item] = name
+            if mark is not None:
+                state.file_marks[item] = mark
             catalog.group_of[item] = group or None
             if values is not None:
                 catalog.values[item] = values

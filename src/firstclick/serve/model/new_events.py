@@ -158,6 +158,7 @@ def first_event(
     feature_names: Sequence[str],
     scale: bool,
     encoder: Encoder | None,
+    file_marks: Sequence[str] = (),
 ) -> Created:
     """How a model of this policy and these items begins, or Malformed."""
     check_name(name)
@@ -204,12 +205,13 @@ def first_event(
             encoder=None if encoder is None else encoder.as_json(),
             values=values,
             unavailable=[item.id for item in items if item.available is False],
+            file_marks=list(file_marks),
         )
         Model(0, name, body)  # What the policy cannot work with it refuses now.
     return body
 
 
-def items_changed(model: Model, items: Sequence[Item]) -> ItemsChanged:
+def items_changed(model: Model, items: Sequence[Item], file_marks: Sequence[str] = ()) -> ItemsChanged:
     """The change as the model's log has it; Malformed if the items do not fit the model.
 
     A new item that comes without features gets the mean of all rows there are.
@@ -246,13 +248,15 @@ def items_changed(model: Model, items: Sequence[Item]) -> ItemsChanged:
         if catalog.encoder is not None
         else [],
         *_odd_of_new(model, items, given.values),
+        list(file_marks),
     )
 
 
 def _odd_of_new(
     model: Model, items: Sequence[Item], values: Sequence[list[Any]]
 ) -> tuple[int, list[int], list[int]]:
-    """How many items are new, how many of these have unknown levels, and how many cells cannot be read at all.
+    """How many items are new, how many of these have unknown levels, and how many items a cell that cannot be
+    read.
 
     An item that is there may have a rare level, which counts as unknown too: of such a one nothing has to be
     said every night.
