@@ -136,13 +136,11 @@ def _check_words(item: Item) -> None:
 
 
 def _is_list(features: object) -> bool:
-    """Whether it has one dimension and no texts or gaps; how large the numbers are, is looked at with those
-    of all items."""
+    """Whether it has one dimension; what the numbers are, is looked at with those of all items."""
     try:
-        row = np.asarray(features)
+        return np.ndim(features) == 1  # type: ignore[arg-type]
     except ValueError:  # lists of different lengths
         return False
-    return row.ndim == 1 and row.dtype.kind not in "US" and not (row.dtype.kind == "O" and None in row)
 
 
 def model_seed(seed: SupportsIndex) -> int:
