@@ -109,7 +109,7 @@ def test_items_and_slates_of_the_wrong_kind_are_named(service: Service) -> None:
             service.roll_back("shop", wrong)  # type: ignore[arg-type]
     assert service.model("shop").seq == 1
     letters = list("abcdefgh"[:N_FEATURES])
-    with pytest.raises(Malformed, match="features must be a list of numbers"):
+    with pytest.raises(Malformed, match="features must be numbers, one row per item"):
         service.put_items("shop", [Item("x", features=letters)])  # type: ignore[arg-type]
 
 
