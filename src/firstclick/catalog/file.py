@@ -119,8 +119,8 @@ def read_catalog(
     table = read_table(path, encoding=encoding, progress=progress)
     if wrong := [str(skipped) for skipped in table.skipped if skipped.reason != BLANK]:
         raise InvalidInput(
-            f"{path.name}: a row must have a cell for each column, got {', '.join(wrong)}; mend them, or "
-            "quote cells that hold the separator"
+            f"{path.name}: a row must have a cell for each column, there are {', '.join(wrong)}; mend them, "
+            "or quote cells that hold the separator"
         )
     columns = [column.tolist() for column in table.columns]
     lines = enumerate(zip(*columns, strict=True))
