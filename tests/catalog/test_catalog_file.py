@@ -115,8 +115,8 @@ WRONG = [
     ),
     (
         "id,f,g\na,1,2\nb,1\nc,1,2\n",
-        "items.csv: a row must have a cell for each column, there are 1 without 3 fields (line 3); mend them, "
-        "or quote cells that hold the separator",
+        "items.csv: a row must have a cell for each column, there are 1 without 3 fields (line 3); mend "
+        "them, or quote cells that hold the separator",
     ),
     ("id,f,f\na,1,2\n", "items.csv: two columns are called 'f'; rename or leave out one of them"),
     ("id,ID\na,1\n", "items.csv: two columns are called 'ID'; rename or leave out one of them"),
