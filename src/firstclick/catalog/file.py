@@ -282,7 +282,8 @@ def _id_column(file: str, columns: Mapping[str, Sequence[Any]], id: str | None) 
     others = [name for name in columns if identifier_name(name)]
     first = next(iter(columns))
     # pandas writes row numbers under no name: another day they belong to other items.
-    named = [] if re.fullmatch(r"column \d+|unnamed.*|index", first.casefold()) else [first]
+    unfit = first.casefold() in RESERVED or re.fullmatch(r"column \d+|unnamed.*|index", first.casefold())
+    named = [] if unfit else [first]
     for name in [*(known[word] for word in IDS if word in known), *others, *named]:
         cells = [cell.strip() if isinstance(cell, str) else cell for cell in columns[name]]
         fit = all(type(cell) in (str, int) and cell != "" for cell in cells)
