@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,12 +51,12 @@ def test_the_same_items_however_they_are_written(tmp_path, content):
 
 def test_parquet_keeps_whole_numbers_dates_and_lists(tmp_path):
     table = {
-        "id": pa.array([7, 8], pa.int32()), "name": pa.array(["Seven", None]).dictionary_encode(),
-        "half": pa.array([0.5, None], pa.float32()), "organic": [True, False],
-        "since": pa.array([date(2024, 5, 1), None]), "at": [datetime(2024, 5, 1, 6), datetime(2024, 5, 2)],
+        "id": pl.Series([7, 8], dtype=pl.Int32), "name": pl.Series(["Seven", None], dtype=pl.Categorical),
+        "half": pl.Series([0.5, None], dtype=pl.Float32), "organic": [True, False],
+        "since": pl.Series([date(2024, 5, 1), None]), "at": [datetime(2024, 5, 1, 6), datetime(2024, 5, 2)],
         "vec": [[1.0, 2.0], [3.0, 4.5]],
     }  # fmt: skip
-    pq.write_table(pa.table(table), tmp_path / "items.parquet")
+    pl.DataFrame(table).write_parquet(tmp_path / "items.parquet")
     read = read_catalog(tmp_path / "items.parquet")
     assert (read.ids, read.names) == ([7, 8], ["Seven", ""])
     assert type(read.ids[0]) is int
@@ -142,7 +140,7 @@ def test_no_such_file_and_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"id": pa.array([], pa.int64())}, " has columns but no items; add a row for each item"),
+        ({"id": pl.Series([], dtype=pl.Int64)}, " has columns but no items; add a row for each item"),
         ({"id": [1, 2, 1]}, ": 1 id is there more than once (1 in row 0 (from 0), 2 (from 0)); *"),
         ({"id": ["a", None]}, ": 1 id is empty (row 1 (from 0)); *"),
         ({"id": [1.5]}, ": 1 id is neither text nor a whole number, 1.5 for instance (row 0 (from 0)); *"),
@@ -150,7 +148,7 @@ def test_no_such_file_and_a_folder(tmp_path):
     ],
 )
 def test_what_is_wrong_with_parquet_is_said_with_its_row(tmp_path, table, message):
-    pq.write_table(pa.table(table), tmp_path / "items.parquet")
+    pl.DataFrame(table).write_parquet(tmp_path / "items.parquet")
     said = refusal(tmp_path / "items.parquet")
     assert said == "items.parquet" + message.replace("*", "every item needs an id of its own")
 
@@ -245,8 +243,22 @@ def test_row_numbers_of_pandas_are_told_and_left_out(tmp_path):
     read = read_catalog(tmp_path / "items.csv")
     decision = read.encoder().decisions[0]
     assert (decision.name, decision.in_short, read.encoder().names) == ("column 1", "row numbers", ("f",))
-    frame.set_index(pd.Index([3, 5, 7, 9])).to_parquet(tmp_path / "items.parquet")
+    # What pandas calls an index of its own in a Parquet file.
+    columns = {"id": list("abcd"), "f": [1.0, 2.0, 5.0, 3.0], "__index_level_0__": [3, 5, 7, 9]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "items.parquet")
     assert "f" in read_catalog(tmp_path / "items.parquet").encoder().names
+
+
+def test_times_with_a_zone_are_those_of_utc(tmp_path):
+    noon = pl.Series([datetime(2024, 5, 1, 12), datetime(2024, 6, 1, 12), None]).dt.replace_time_zone(
+        "Europe/Berlin"
+    )
+    pl.DataFrame({"id": list("abc"), "at": noon}).write_parquet(tmp_path / "items.parquet")
+    assert read_catalog(tmp_path / "items.parquet").columns["at"] == [
+        "2024-05-01T10:00:00",
+        "2024-06-01T10:00:00",
+        None,
+    ]
 
 
 FRAME = {

@@ -57,7 +57,7 @@ def test_a_model_whose_log_cannot_be_folded_takes_no_other_down(tmp_path: Path) 
         shop(service, "good")
         shop(service, "bad")
         service.put_items("bad", made_items(1, first=40))
-    ask(place, "UPDATE event SET payload = X'93' WHERE kind = ? AND model = 2", int(Kind.ITEMS_PUT))
+    ask(place, "UPDATE event SET payload = X'93' WHERE kind = ? AND model = 2", int(Kind.ITEMS_CHANGED))
     with open_service(str(place), poll_seconds=0.01) as service:
         assert service.names() == ["good"]
         assert service.feedback("good", service.recommend("good").token, 0).seq == 2

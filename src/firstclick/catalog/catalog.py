@@ -129,7 +129,7 @@ class Catalog:
 
         >>> drinks = {"id": ["e1", "t1", "t2"], "price": [2.2, 1.9, 3.1], "kind": ["coffee", "tea", "tea"]}
         >>> Catalog.from_frame(drinks)
-        Catalog(3 items, 4 features)
+        Catalog(3 items, 3 features)
         """
         file = catalog_from_frame(
             frame, id=id, ignore=ignore, category=category, number=number, embedding=embedding

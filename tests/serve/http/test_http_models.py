@@ -207,7 +207,7 @@ def test_the_view_is_what_the_dashboard_expects(site: Site) -> None:
         "positions", "best", "recent", "estimates", "exploring", "feedback", "process", "replicas",
     }  # fmt: skip
     assert view["totals"] == {"slates": 10, "clicks": 9}
-    assert view["items"] == {"shown": 4, "withdrawn": 0}
+    assert view["items"] == {"shown": 4, "withdrawn": 0, "unavailable": 0}
     assert view["positions"] == [0, 9, 0]
     assert sum(span["slates"] for span in view["clickthrough"]) == 10
     assert len(view["recent"]) == 8
@@ -243,7 +243,7 @@ def test_a_withdrawn_item_leaves_the_view_at_once(site: Site) -> None:
     site.ask("DELETE", f"{SHOP}/items/cake")
     view = site.ask("GET", f"{SHOP}/view").json()
     assert "cake" not in [one["id"] for one in view["estimates"]]
-    assert view["items"] == {"shown": 3, "withdrawn": 1}
+    assert view["items"] == {"shown": 3, "withdrawn": 1, "unavailable": 0}
 
 
 def test_the_start_is_compared_with_lately_by_slates_and_later_by_days() -> None:

@@ -14,7 +14,9 @@ KNOWN = sorted((Path(__file__).parents[1] / "databases").glob("*/every-policy.js
 def test_the_log_of_every_policy_comes_to_what_it_did_however_it_is_folded() -> None:
     """Another digest means that stored models learn otherwise: then the policy needs another `version`."""
     found = digests()
-    assert set(found) >= set(policy_classes())
+    # Not those of tests that were run before in this process.
+    ours = {name for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
+    assert set(found) >= ours
     assert KNOWN
     for path in KNOWN:
         known = json.loads(path.read_text())
