@@ -838,11 +838,12 @@ def saved(tmp_path):
 PAGE_KEYS = [
     "policy", "numbers", "k", "scale", "seed", "key", "origins", "runs", "records", "warm_starts",
     "max_pending", "requests", "items", "has_features", "groups", "cold", "pending",
+    "unavailable", "encoder", "values",
 ]  # fmt: skip
 ARRAY_NAMES = [
     "features",
     "forgotten",
-    "hidden",
+    "withdrawn",
     "pending.contexts",
     "pending.features",
     "state.precision",
@@ -890,7 +891,7 @@ def test_a_file_with_a_part_missing_is_refused(saved, part):
         lambda page, arrays: page.update(policy="random"),
         lambda page, arrays: arrays.update(features=arrays["features"][:, 0]),
         lambda page, arrays: arrays.update(features=arrays["features"][:, 1:].copy()),
-        lambda page, arrays: arrays.update(hidden=arrays["hidden"][2:]),
+        lambda page, arrays: arrays.update(withdrawn=arrays["withdrawn"][2:]),
         lambda page, arrays: arrays.update({"state.moment": arrays["state.moment"].astype(np.float32)}),
         lambda page, arrays: arrays.update({"state.factor": arrays["state.factor"][1:]}),
     ],
@@ -904,10 +905,10 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
     ("change", "error", "sentence"),
     [
         (
-            lambda page: page.update(format="firstclick ranker 5"),
+            lambda page: page.update(format="firstclick ranker 6"),
             InvalidInput,
-            "expected 'firstclick ranker 4' or 'firstclick ranker 3' or 'firstclick ranker 2' or 'firstclick "
-            "ranker 1', got 'firstclick ranker 5'",
+            "expected 'firstclick ranker 5' or 'firstclick ranker 4' or 'firstclick ranker 3' or 'firstclick "
+            "ranker 2' or 'firstclick ranker 1', got 'firstclick ranker 6'",
         ),
         (
             lambda page: page["policy"].update(name="cascade-lin-uct"),
@@ -940,8 +941,10 @@ def test_a_file_of_the_first_format_is_still_read(saved):
         arrays["features"] = FeatureScale.from_json(page.pop("scale")).apply(arrays["features"])
         page["pending"] = [entry[:2] for entry in page["pending"]]
         del page["policy"]["version"]
-        for part in ("groups", "cold", "key", "origins", "runs", "records", "warm_starts"):
+        newer = ("unavailable", "encoder", "values")
+        for part in ("groups", "cold", "key", "origins", "runs", "records", "warm_starts", *newer):
             del page[part]
+        arrays["hidden"] = arrays.pop("withdrawn")
         for part in ("pending.contexts", "pending.features", "forgotten"):
             del arrays[part]
 
@@ -1133,8 +1136,8 @@ def test_a_slate_is_only_a_handle_and_a_list():
 
 def test_a_ranker_shows_these_names_and_nothing_of_its_engine():
     assert {name for name in dir(new_ranker()) if not name.startswith("_")} == {
-        "add_items", "catalog", "estimates", "k", "learn", "load", "max_pending", "merge", "pending",
-        "policy", "recommend", "requests", "save", "seed", "state", "warm_start", "withdraw_items",
+        "add_items", "catalog", "change_items", "estimates", "k", "learn", "load", "max_pending", "merge", "pending",
+        "policy", "recommend", "requests", "save", "seed", "set_available", "state", "warm_start", "withdraw_items",
     }  # fmt: skip
 
 

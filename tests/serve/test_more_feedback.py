@@ -26,6 +26,7 @@ from firstclick.serve.log.events import (
     Created,
     Event,
     FeedbackEvent,
+    ItemsChanged,
     ItemsPut,
     Kind,
     Words,
@@ -87,7 +88,7 @@ def test_what_was_written_before_is_read_as_it_was_and_written_the_same() -> Non
 
 
 def five_items() -> list[Item]:
-    return [Item(f"i{n}", f"item {n}", "g") for n in range(5)]
+    return [Item(f"i{n}", f"item {n}", "g", None) for n in range(5)]
 
 
 def made_model(policy: str, **settings: Any) -> Model:
@@ -405,7 +406,7 @@ def test_an_item_without_features_is_taken_for_a_typical_one(site: Site) -> None
     assert service.model("shop").items.names["cold"] == "Colder"
     assert len(catalog.items) == row + 1
     last = next(event for part in service.store.events(1, service.model("shop").seq - 1) for event in part)
-    assert unpacked(last, ItemsPut).n_features == 3
+    assert unpacked(last, ItemsChanged).n_features == 3
     begun = service.create("cold", policy="cascade-lin-ts", k=2, items=[Item("new"), *ITEMS[:2]], scale=False)
     np.testing.assert_array_equal(begun.catalog.arrays.features[0], [0.5, 0.5])
     none = [Item("a"), Item("b")]
