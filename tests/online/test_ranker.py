@@ -1136,8 +1136,9 @@ def test_a_slate_is_only_a_handle_and_a_list():
 
 def test_a_ranker_shows_these_names_and_nothing_of_its_engine():
     assert {name for name in dir(new_ranker()) if not name.startswith("_")} == {
-        "add_items", "catalog", "change_items", "estimates", "k", "learn", "load", "max_pending", "merge", "pending",
-        "policy", "recommend", "requests", "save", "seed", "set_available", "state", "warm_start", "withdraw_items",
+        "add_items", "catalog", "change_items", "estimates", "k", "learn", "load", "max_pending", "merge",
+        "pending", "policy", "recommend", "requests", "save", "seed", "set_available", "state", "warm_start",
+        "withdraw_items",
     }  # fmt: skip
 
 
