@@ -247,27 +247,26 @@ def items_changed(model: Model, items: Sequence[Item], file_marks: Sequence[str]
         ]
         if catalog.encoder is not None
         else [],
-        *_odd_of_new(model, items, given.values),
+        *_new_and_unknown(model, items, given.values),
+        list(given.unreadable),
         list(file_marks),
     )
 
 
-def _odd_of_new(
+def _new_and_unknown(
     model: Model, items: Sequence[Item], values: Sequence[list[Any]]
-) -> tuple[int, list[int], list[int]]:
-    """How many items are new, how many of these have unknown levels, and how many items a cell that cannot be
-    read.
+) -> tuple[int, list[int]]:
+    """How many items are new, and for each input, how many of these have a level that nobody knows here.
 
     An item that is there may have a rare level, which counts as unknown too: of such a one nothing has to be
     said every night.
     """
     catalog = model.catalog
     if catalog.encoder is None:
-        return 0, [], []
+        return 0, []
     new = [values[place] for place, item in enumerate(items) if catalog.row_of(item.id) is None]
-    _, odd_of_new = catalog.encoder.encode(new)
-    _, odd = catalog.encoder.encode(values)
-    return len(new), list(odd_of_new.unknown), list(odd.unreadable)
+    _, odd = catalog.encoder.encode(new)
+    return len(new), list(odd.unknown)
 
 
 def _told(text: str | NotGiven | None) -> str | None:
@@ -281,6 +280,7 @@ class GivenValues(NamedTuple):
     rows: Rows
     values: list[list[Any]]  # of all inputs; None where nothing was sent
     sent: list[bool | list[int]]  # as in `ItemsChanged`
+    unreadable: Sequence[int] = ()
 
 
 def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
@@ -311,8 +311,8 @@ def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
             )
     columns = {name: [line.get(name) for line in lines] for name in encoder.inputs}
     values = [list(line) for line in encoder.values_of(columns, len(items))]
-    rows, _ = encoder.encode(values)
-    return GivenValues(list(rows), values, sent)
+    rows, odd = encoder.encode(values)
+    return GivenValues(list(rows), values, sent, odd.unreadable)
 
 
 def _is_line(features: object) -> bool:
@@ -350,7 +350,7 @@ def _filled(rows: Rows, more: Sequence[NDArray[np.float64]] | NDArray[np.float64
     if all(row is not None for row in rows):
         return rows
     given = [*(row for row in rows if row is not None), *more]
-    if not given or not any(row is None for row in rows):
+    if not given:
         return rows
     mean = typical_row(np.array(given))
     return [mean if row is None else row for row in rows]
