@@ -2,6 +2,7 @@
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -13,7 +14,7 @@ from stores import feedback, log_of, raised
 from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import Event, Kind, NewEvent
 from firstclick.serve.store import open_store
-from firstclick.serve.store.store import Appended, Store
+from firstclick.serve.store.store import ABANDONED_AFTER, Appended, Store
 from firstclick.wire.errors import Conflict, Unavailable, Unknown
 
 CREATED = feedback(0, b"born", Kind.CREATED)
@@ -28,6 +29,81 @@ def damage(url: str, statement: str) -> None:
         other = sqlite3.connect(url, isolation_level=None)
         other.execute(statement.format(event="event", model="model"))
         other.close()
+
+
+# -- models put in and removed piece by piece
+
+
+def some_events(first: int, n: int) -> list[Event]:
+    return [Event(seq, *feedback(seq)) for seq in range(first, first + n)]
+
+
+def test_a_model_that_is_loaded_is_seen_when_it_is_whole(store: Store) -> None:
+    before = store.create("bakery", [CREATED])
+    number = store.reserve()
+    store.load(number, some_events(1, 3))
+    assert store.models() == [before]
+    assert store.check() == []
+    store.load(number, some_events(4, 2))
+    model = store.publish(number, "shop", 5)
+    assert store.models() == [before, model]
+    assert log_of(store, number) == some_events(1, 5)
+    assert store.append([(number, feedback(9))])[0].seq == 6
+    assert store.append([(number, feedback(2))])[0] == Appended(2, False, b"clicked")
+    assert not store.sweep()
+    assert store.check() == []
+
+
+def test_a_loaded_model_gets_no_name_that_is_taken_and_can_be_given_up(store: Store) -> None:
+    store.create("shop", [CREATED])
+    number = store.reserve()
+    store.load(number, some_events(1, 3))
+    with pytest.raises(Conflict, match="there is a model 'shop' already"):
+        store.publish(number, "shop", 3)
+    with pytest.raises(InvalidInput, match="one nonce"):
+        store.load(number, [Event(4, *feedback(2))])
+    store.give_up(number)
+    assert store.sweep()
+    assert not store.sweep()
+    assert log_of(store, number, 0, 9) == []
+    with pytest.raises(Unavailable, match="start again"):
+        store.load(number, some_events(4, 1))
+    assert store.check() == []
+
+
+def test_what_a_process_that_is_gone_was_loading_is_removed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = store.reserve()
+    store.load(number, some_events(1, 3))
+    assert not store.sweep(), "somebody may be at it"
+    later = time.time() + ABANDONED_AFTER + 1
+    monkeypatch.setattr(time, "time", lambda: later)
+    assert store.sweep()
+    assert log_of(store, number, 0, 9) == []
+
+
+def test_a_deleted_model_is_gone_at_once_and_its_events_are_removed_piece_by_piece(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firstclick.serve.store.store.SWEPT_AT_ONCE", 4)
+    shop, bakery = (store.create(name, [CREATED]) for name in ("shop", "bakery"))
+    store.append([(shop.id, feedback(n)) for n in range(1, 10)])
+    store.save_snapshot(shop.id, 3, b"known")
+    assert store.delete(shop.id)
+    assert not store.delete(shop.id)
+    assert store.models() == [bakery]
+    assert store.check() == []
+    new = store.create("shop", [CREATED])
+    left = []
+    while store.sweep():
+        left.append(len(log_of(store, shop.id, 0, 99)))
+    assert left == [6, 2, 0]
+    assert store.snapshots(shop.id) == []
+    assert store.models() == [bakery, new]
+    with pytest.raises(Unknown):
+        store.append([(shop.id, feedback(1))])
+    assert store.check() == []
 
 
 # -- logs

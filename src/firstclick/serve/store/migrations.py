@@ -35,6 +35,10 @@ SQLITE_STEPS: list[Sequence[str]] = [
             id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, role TEXT NOT NULL,
             hash BLOB NOT NULL UNIQUE, created REAL NOT NULL)""",
     ),
+    (
+        # Models whose events are being put in, or removed, piece by piece: they have no row in `model`.
+        "CREATE TABLE unfinished (model INTEGER PRIMARY KEY, touched REAL NOT NULL)",
+    ),
 ]
 
 POSTGRESQL_STEPS: list[Sequence[str]] = [
@@ -62,6 +66,10 @@ POSTGRESQL_STEPS: list[Sequence[str]] = [
         """CREATE UNLOGGED TABLE firstclick_replica (
             name text PRIMARY KEY, seen double precision NOT NULL, seqs jsonb NOT NULL,
             heard timestamptz NOT NULL)""",
+    ),
+    (
+        """CREATE TABLE firstclick_unfinished (
+            model bigint PRIMARY KEY, touched double precision NOT NULL)""",
     ),
 ]
 

@@ -14,6 +14,7 @@ from firstclick.serve.log.events import Event
 from firstclick.serve.store.numbering import Batch, Row, heads_after, numbered
 from firstclick.serve.store.postgresql_link import Connection, Link, PostgresSchema
 from firstclick.serve.store.store import Appended, Store
+from firstclick.wire.errors import StoreBroken
 
 
 class PostgresStore(Store):
@@ -72,6 +73,12 @@ class PostgresStore(Store):
         made = connection.execute(f"{statement} RETURNING id", values).fetchone()
         return int(made[0]) if made else 0
 
+    def _insert_model(self, connection: Connection, model: int, name: str, head: int) -> None:
+        connection.execute(
+            "INSERT INTO firstclick_model (id, name, head) OVERRIDING SYSTEM VALUE VALUES (?, ?, ?)",
+            (model, name, head),
+        )
+
     def _append(self, connection: Connection, batch: Batch) -> list[Appended]:
         models = [model for model, _ in batch]
         # In order of their numbers: two processes that lock the same models do not wait for each other.
@@ -88,7 +95,9 @@ class PostgresStore(Store):
         ).fetchall()
         found = {(model, nonce): (seq, payload) for model, nonce, seq, payload in known}
         rows, answers = numbered(batch, dict(heads), found)
-        self._insert(connection, rows)
+        if not self._insert(connection, rows):
+            # The log was asked under the same lock.
+            raise StoreBroken("the index of nonces and the log contradict each other; audit the store")
         after = heads_after(rows)
         connection.execute(
             "UPDATE firstclick_model SET head = given.head FROM unnest(?::bigint[], ?::bigint[]) "
@@ -98,16 +107,17 @@ class PostgresStore(Store):
         return answers
 
     def _insert(self, connection: Connection, rows: Sequence[Row]) -> bool:
-        """A nonce that is there already is an error, because the log was asked under the same lock."""
         left = iter(rows)
         while part := self._some(left):
             models, seqs, kinds, nonces, payloads, received = map(list, zip(*part, strict=True))
-            connection.execute(
+            done = connection.execute(
                 "INSERT INTO firstclick_event (model, seq, kind, nonce, payload, received) SELECT * FROM "
                 "unnest(%b::bigint[], %b::bigint[], %b::smallint[], %b::bytea[], %b::bytea[], "
-                "%b::double precision[])",
+                "%b::double precision[]) ON CONFLICT (model, nonce) DO NOTHING",
                 (models, seqs, [int(kind) for kind in kinds], nonces, payloads, received),
             )
+            if done.rowcount != len(part):
+                return False
         return True
 
     def _some(self, left: Iterator[Row]) -> list[Row]:

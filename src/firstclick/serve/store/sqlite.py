@@ -43,6 +43,9 @@ class SqliteStore(Store):
         done = connection.execute(statement, values)
         return (done.lastrowid or 0) if done.rowcount else 0
 
+    def _insert_model(self, connection: sqlite3.Connection, model: int, name: str, head: int) -> None:
+        connection.execute("INSERT INTO model (id, name, head) VALUES (?, ?, ?)", (model, name, head))
+
     def _append(self, connection: sqlite3.Connection, batch: Batch) -> list[Appended]:
         heads: dict[int, int] = {}
         for model in {model for model, _ in batch}:

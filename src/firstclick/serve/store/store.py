@@ -4,19 +4,26 @@ The log is the truth; snapshots are a cache. SQLite and PostgreSQL differ in how
 many rows and tell errors: that is in their own files.
 """
 
+import os
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
+from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import Event, NewEvent
 from firstclick.serve.log.token import TokenKey
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import Appended as Appended
 from firstclick.serve.store.numbering import Batch, Row, first_rows
-from firstclick.wire.errors import Conflict
+from firstclick.wire.errors import Conflict, Unavailable
 
 KEPT_SNAPSHOTS = 3
+# What is loaded piece by piece and was not touched for so many seconds belongs to a process that is gone.
+ABANDONED_AFTER = 3600.0
+# Events removed in one transaction: others write in between.
+SWEPT_AT_ONCE = 2000
 # Of sqlite3 or of psycopg: both have `execute`, which returns a cursor.
 Connection = Any
 
@@ -149,6 +156,80 @@ class Store(ABC):
             yield chunk
             after = chunk[-1].seq
 
+    # -- models put in and removed piece by piece, while others write
+
+    def reserve(self) -> int:
+        """The number of a model that nobody sees before it is published."""
+        model, unfinished = f"{self.prefix}model", f"{self.prefix}unfinished"
+        with self._database.transaction() as connection:
+            # A row is made for its number, which is never given again. No model may have such a name.
+            name = f"/{os.urandom(8).hex()}"
+            made = self._new_row(connection, f"INSERT INTO {model} (name, head) VALUES (?, ?)", (name, 0))
+            connection.execute(f"DELETE FROM {model} WHERE id = ?", (made,))
+            connection.execute(f"INSERT INTO {unfinished} VALUES (?, ?)", (made, time.time()))
+        return made
+
+    def load(self, model: int, events: Sequence[Event]) -> None:
+        """Put in the next events of a reserved model, some thousands at a time."""
+        rows = [(model, *event) for event in events]
+        with self._database.transaction() as connection:
+            self._touch(connection, model)
+            if not self._insert(connection, rows):
+                raise InvalidInput("two events have one nonce; each has its own")
+        step("after load")
+
+    def publish(self, model: int, name: str, head: int) -> StoredModel:
+        """A reserved model is whole and gets its name; Conflict when that is taken."""
+        with self._database.transaction() as connection:
+            self._touch(connection, model)
+            taken = connection.execute(f"SELECT 1 FROM {self.prefix}model WHERE name = ?", (name,)).fetchone()
+            if taken is not None:
+                raise Conflict(f"there is a model {name!r} already; choose another name")
+            self._insert_model(connection, model, name, head)
+            connection.execute(f"DELETE FROM {self.prefix}unfinished WHERE model = ?", (model,))
+        step("after publish")
+        return StoredModel(model, name, head)
+
+    def _touch(self, connection: Connection, model: int) -> None:
+        touched = connection.execute(
+            f"UPDATE {self.prefix}unfinished SET touched = ? WHERE model = ?", (time.time(), model)
+        )
+        if not touched.rowcount:
+            raise Unavailable("what was loaded so far was taken for abandoned and removed; start again")
+
+    def delete(self, model: int) -> bool:
+        """Whether there was such a model; it is gone at once, its events are removed by `sweep`."""
+        with self._database.transaction() as connection:
+            gone = connection.execute(f"DELETE FROM {self.prefix}model WHERE id = ?", (model,))
+            if gone.rowcount:
+                connection.execute(f"INSERT INTO {self.prefix}unfinished VALUES (?, ?)", (model, 0.0))
+            return bool(gone.rowcount)
+
+    def give_up(self, model: int) -> None:
+        """Have a reserved model removed."""
+        with self._database.transaction() as connection:
+            connection.execute(f"UPDATE {self.prefix}unfinished SET touched = 0 WHERE model = ?", (model,))
+
+    def sweep(self) -> bool:
+        """Remove some events of models that were deleted or abandoned; whether more are left."""
+        event, unfinished = f"{self.prefix}event", f"{self.prefix}unfinished"
+        old = self._database.rows(
+            f"SELECT model FROM {unfinished} WHERE touched < ? LIMIT 1", (time.time() - ABANDONED_AFTER,)
+        )
+        for (model,) in old:
+            with self._database.transaction() as connection:
+                done = connection.execute(
+                    f"DELETE FROM {event} WHERE model = ? AND seq IN (SELECT seq FROM {event} "
+                    "WHERE model = ? ORDER BY seq LIMIT ?)",
+                    (model, model, SWEPT_AT_ONCE),
+                )
+                if done.rowcount < SWEPT_AT_ONCE:
+                    connection.execute(f"DELETE FROM {self.prefix}snapshot WHERE model = ?", (model,))
+                    connection.execute(f"DELETE FROM {unfinished} WHERE model = ?", (model,))
+                self._wrote(SWEPT_AT_ONCE, 0)
+            step("after sweep")
+        return bool(old)
+
     # -- snapshots
 
     def save_snapshot(self, model: int, seq: int, content: bytes) -> None:
@@ -237,7 +318,8 @@ class Store(ABC):
             "ON model = id GROUP BY id ORDER BY id"
         )
         strays = connection.execute(
-            f"SELECT DISTINCT model FROM {event} WHERE model NOT IN (SELECT id FROM {model})"
+            f"SELECT DISTINCT model FROM {event} WHERE model NOT IN (SELECT id FROM {model}) "
+            f"AND model NOT IN (SELECT model FROM {self.prefix}unfinished)"
         )
         twice = connection.execute(
             f"SELECT model, nonce, count(*) FROM {event} {hint} GROUP BY model, nonce "
@@ -262,6 +344,10 @@ class Store(ABC):
     @abstractmethod
     def _new_row(self, connection: Connection, statement: str, values: Sequence[object]) -> int:
         """The id of the row that is inserted, from 1; 0 when a conflict was to be ignored."""
+
+    @abstractmethod
+    def _insert_model(self, connection: Connection, model: int, name: str, head: int) -> None:
+        """Put in the row of a model that has its number already."""
 
     @abstractmethod
     def _insert(self, connection: Connection, rows: Sequence[Row]) -> bool:
