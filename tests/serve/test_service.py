@@ -36,8 +36,8 @@ def service(place: str) -> Iterator[Service]:
 
 
 @pytest.mark.parametrize("word", ["exclude", "candidates"])
-def test_a_text_is_not_taken_for_a_list_of_its_letters(service: Service, word: str) -> None:
-    with pytest.raises(Malformed, match=rf"{word} must be a list of ids, got the text 'i3'; say \['i3'\]"):
+def test_a_text_is_the_name_of_a_list_not_an_id(service: Service, word: str) -> None:
+    with pytest.raises(Malformed, match=r"no list 'i3' in model 'shop'.*If it is an id, say \['i3'\]"):
         service.recommend("shop", **{word: "i3"})  # type: ignore[arg-type]
 
 

@@ -20,10 +20,11 @@ def recover(
     store: Store, stored: StoredModel, *, use_snapshots: bool = True, progress: Progress = silent
 ) -> Model:
     """The model after the event `stored.head`."""
-    created = created_in(store, stored)
+    first = first_event_in(store, stored)
+    created = unpacked(first, Created)
     model = _from_snapshot(store, stored, created) if use_snapshots else None
     if model is None:
-        model = Model(stored.id, stored.name, created)
+        model = Model(stored.id, stored.name, created, nonce=first.nonce)
     memory = Memory(changes_in(store, stored, model.seq))
     catch_up(store, model, stored.head, memory=memory, progress=progress)
     return model
@@ -97,9 +98,14 @@ def known_after(store: Store, model: Model, seq: int) -> Known:
     return recover(store, StoredModel(model.id, model.name, seq)).known()
 
 
+def first_event_in(store: Store, stored: StoredModel) -> Event:
+    """The creation of the model."""
+    return next(chain.from_iterable(store.events(stored.id, 0, 1)))
+
+
 def created_in(store: Store, stored: StoredModel) -> Created:
-    """How the model began: the first event of its log."""
-    return unpacked(next(chain.from_iterable(store.events(stored.id, 0, 1))), Created)
+    """How the model began."""
+    return unpacked(first_event_in(store, stored), Created)
 
 
 def changes_in(store: Store, stored: StoredModel, after: int) -> Iterable[Event]:

@@ -156,6 +156,17 @@ class Store(ABC):
             yield chunk
             after = chunk[-1].seq
 
+    def events_at(self, model: int, seqs: Sequence[int]) -> list[Event]:
+        """The events with these numbers, in any order; at most some thousand."""
+        if not seqs:
+            return []
+        found = self._database.rows(
+            f"SELECT seq, kind, nonce, payload, received FROM {self.prefix}event WHERE model = ? "
+            f"AND seq IN ({', '.join('?' * len(seqs))})",
+            (model, *seqs),
+        )
+        return [Event._make(row) for row in found]
+
     # -- models put in and removed piece by piece, while others write
 
     def reserve(self) -> int:
