@@ -277,10 +277,10 @@ def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
         "at_most": "VARCHAR", "explored": "BOOLEAN", "explore": "DOUBLE", "explore_propensities": "DOUBLE[]",
         "not_evaluable": "VARCHAR", "change": "VARCHAR",
     }  # fmt: skip
-    write_parquet(out, columns, (_flat(told, list(columns)) for told in events))
+    write_parquet(out, columns, map(_flat, events))
 
 
-def _flat(told: dict[str, Any], columns: list[str]) -> dict[str, Any]:
+def _flat(told: dict[str, Any]) -> dict[str, Any]:
     if told["kind"] == "feedback":
         flat = told | {"items": [str(item) for item in told["items"]]}
         for word in ("candidates", "exclude"):
@@ -292,7 +292,7 @@ def _flat(told: dict[str, Any], columns: list[str]) -> dict[str, Any]:
             if word in told:
                 flat[word] = json_module.dumps(told[word], ensure_ascii=False)
         return flat
-    flat = {name: value for name, value in told.items() if name in columns and name != "items"}
+    flat = {name: told[name] for name in ("seq", "kind", "received", "nonce", "to") if name in told}
     change = {name: value for name, value in told.items() if name not in flat}
     return flat | {"change": json_module.dumps(change, ensure_ascii=False)}
 
