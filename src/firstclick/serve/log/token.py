@@ -110,16 +110,9 @@ class KeyRing:
         """The token as text; Malformed if it would be too long."""
         key = self.newest
         n_columns = len(token.features) // (FLOAT_SIZE * token.size) if token.features else 0
-        content = b"".join(
-            (
-                HEAD.pack(WITH_FIELDS, key, token.model, token.issued_ms, token.nonce, token.size),
-                token.rows,
-                TAIL.pack(len(token.context) // FLOAT_SIZE, n_columns),
-                token.context,
-                token.features,
-                token.fields,
-            )
-        )
+        head = HEAD.pack(WITH_FIELDS, key, token.model, token.issued_ms, token.nonce, token.size) + token.rows
+        tail = TAIL.pack(len(token.context) // FLOAT_SIZE, n_columns) + token.context + token.features
+        content = head + tail + token.fields
         text = base64.urlsafe_b64encode(content + self._mac(key, content)).rstrip(b"=").decode()
         if len(text) > LONGEST:
             raise Malformed(

@@ -67,10 +67,10 @@ class Ranked(NamedTuple):
     items: list[ItemId]
     scores: list[float | None]
     seq: int
+    fields: bytes  # what it was drawn from, see `log.drawn`
     context: bytes = b""
     features: bytes = b""
     skipped_pins: tuple[ItemId, ...] = ()
-    fields: bytes = b""  # what it was drawn from, see `log.drawn`
     explored: bool = False  # drawn uniformly, not by the policy
     not_evaluable: str = ""  # why nobody can draw it again, if so
 
@@ -235,11 +235,10 @@ class Model:
                 features=rows.features if len(rows.features) else None,
             )
             fields, not_evaluable = drawn.packed(len(self.catalog.items))
-            return self._ranked(slate.rows, slate.means)._replace(
+            return self._ranked(slate.rows, slate.means, fields)._replace(
                 context=_packed(rows.context),
                 features=_packed(slate.features),
                 skipped_pins=request.skipped_pins,
-                fields=fields,
                 explored=slate.explored is not None and slate.explored.drawn,
                 not_evaluable=not_evaluable,
             )
@@ -284,13 +283,14 @@ class Model:
         """What a plain slate is drawn from now."""
         return Drawn(self.seq, self.nonce[-MARK_SIZE:], self.build, explore=explored)
 
-    def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
+    def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64], fields: bytes) -> Ranked:
         items = self.catalog.items
         return Ranked(
             rows,
             [items[row] for row in rows.tolist()],
             [None if mean != mean else mean for mean in means.tolist()],
             self.seq,
+            fields,
         )
 
     def next_slate(self) -> tuple[int, Ranked]:
@@ -313,7 +313,7 @@ class Model:
             number, (rows, means) = self._ready.pop()
             if self.explorer.share:
                 return number, self._explored(number, rows, means)
-            return number, self._ranked(rows, means)._replace(fields=self._ready_fields)
+            return number, self._ranked(rows, means, self._ready_fields)
 
     def _explored(self, number: int, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
         """A slate of a model that explores: the one that the policy made, or one that is drawn uniformly."""
@@ -322,7 +322,7 @@ class Model:
         n = len(self.catalog)
         explored = Explored(self.explorer.share, False, tuple(range(n, n - len(rows), -1)))
         fields, _ = self._drawn(explored).packed(len(self.catalog.items))
-        return self._ranked(rows, means)._replace(fields=fields)
+        return self._ranked(rows, means, fields)
 
     def best_rows(self, n: int) -> NDArray[np.int64]:
         """The slate without exploration: the shown rows of the highest estimates; none if nothing is held."""
