@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made_log import K, made_items
 
-from firstclick.serve.log.events import Kind
+from firstclick.serve.log.events import Kind, NewEvent
 from firstclick.serve.log.token import KeyRing
 from firstclick.serve.model import audit
 from firstclick.serve.service import Service, open_service
@@ -108,6 +108,7 @@ def test_a_log_that_was_set_back_is_noticed_and_its_lost_events_are_not_served(
         assert service.model("shop").digest() != lost
     else:
         service.maintenance.look()
+        wait_for(lambda: not service.model("shop").set_back)
         assert "the store was set back" in caplog.text
     assert service.model("shop").seq == (5 if restarted else 3)
     assert service.audit("shop").equal
@@ -155,7 +156,7 @@ def test_a_model_that_another_process_made_is_taken_up_beside_the_others(tmp_pat
     with open_service(str(tmp_path / "shop.db"), poll_seconds=600.0) as service:
         shop(service)
         (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)
-        service.store.create("new", [first._replace(nonce=b"x" * 16)[1:]])  # type: ignore[list-item]
+        service.store.create("new", [NewEvent(*first._replace(nonce=b"x" * 16)[1:])])
         service.maintenance.look()
         wait_for(lambda: "new" in service.names())
         assert service.recommend("new").items

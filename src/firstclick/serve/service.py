@@ -148,7 +148,7 @@ class Service:
         return self.model(name)
 
     def _admit(self, model: Model) -> None:
-        self.outcomes[model.name] = Counter()
+        self.outcomes.setdefault(model.name, Counter())
         self.exploring[model.name] = Exploration()
 
     # Recommendations

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from firstclick.errors import FirstclickError
 from firstclick.files.progress import Progress, silent
+from firstclick.serve.log.events import Created, unpacked
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import Memory, catch_up, changes_in, created_in, recover
+from firstclick.serve.model.replay import Memory, catch_up, changes_in, first_in, recover
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import OtherVersion
 
@@ -59,8 +60,9 @@ def audit_stored(store: Store, stored: StoredModel, progress: Progress = silent)
 
 def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
     started = time.monotonic()
-    created = created_in(store, stored)
-    model = Model(stored.id, stored.name, created)
+    first = first_in(store, stored)
+    created = unpacked(first, Created)
+    model = Model(stored.id, stored.name, created, first=first)
     memory = Memory(changes_in(store, stored, 1))
 
     def go_on(upto: int) -> None:
@@ -77,6 +79,8 @@ def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
         if (found := kept.digest()) != (wanted := model.digest()):
             differing.append(f"the snapshot after event {seq} has digest {found}, the log {wanted}")
     go_on(stored.head)
+    if model.changed_before:
+        differing.append(f"events up to {model.changed_before} are not what was appended: links differ")
     return Audit(
         stored.name, model.seq, model.digest(), compared, tuple(differing), time.monotonic() - started
     )
