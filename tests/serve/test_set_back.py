@@ -137,7 +137,7 @@ def test_an_append_to_another_history_writes_nothing_and_the_model_is_loaded_aga
 
 def found_by_an_append(scene: Scene, head: int) -> None:
     service = scene.service
-    token = service.recommend("shop").token
+    token = service.recommend("shop", exclude=["i70"]).token  # Which the other history does not have.
     scene.go_on_elsewhere(head)
     before = scene.log()
     with pytest.raises(Unavailable, match=r"model 'shop': the store was set back.*send the same again"):
