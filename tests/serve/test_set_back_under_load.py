@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from clients import MODELS, Crowd
@@ -96,10 +97,7 @@ def set_back_under_load(
     for model in MODELS:
         assert len({(said.seq, said.digest) for said in last if said.model == model}) == 1, last
     for stage in stages:
-        (line,) = (
-            line for line in metrics(stage) if line.startswith('firstclick_lost_events_total{model="shop"')
-        )
-        assert float(line.split()[-1]) > 0
+        assert lost_events(stage, "shop") > 0
     for stage, pid in zip(stages, pids, strict=True):
         assert stage.stop(pid) == 0, stage.said()
     assert crowd.codes <= {200, 201, 404, 409, 422, 429, 503}, crowd.codes
@@ -124,11 +122,11 @@ def known(stages: list[Stage]) -> dict[str, int]:
     return found
 
 
-def metrics(stage: Stage) -> list[str]:
-    import urllib.request
-
-    with urllib.request.urlopen(f"http://127.0.0.1:{stage.port}/metrics") as answer:
-        return str(answer.read().decode()).splitlines()
+def lost_events(stage: Stage, model: str) -> float:
+    with urlopen(f"http://127.0.0.1:{stage.port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    (line,) = (line for line in lines if line.startswith(f'firstclick_lost_events_total{{model="{model}"'))
+    return float(line.split()[-1])
 
 
 def test_a_backup_that_is_restored_into_the_file_of_a_running_server(zygote: Zygote, tmp_path: Path) -> None:

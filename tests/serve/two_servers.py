@@ -33,7 +33,8 @@ class Pair:
             shutil.chown(folder, user, user)
         address = self.primary._server.get_uri()
         pg_basebackup(["-d", address, "-X", "stream", "-R", "-c", "fast"], pgdata=folder, user=user)
-        (folder / "postmaster.pid").unlink(missing_ok=True)
+        for left in (folder / "postmaster.pid", *folder.glob(".s.PGSQL.*.lock")):
+            left.unlink(missing_ok=True)
         self._control("-w", "-o", f'-h "" -k {folder}', "-l", str(folder / "log"), "start")
 
     def stop_following(self) -> None:
@@ -56,7 +57,7 @@ class Pair:
     def close(self) -> None:
         self._relay.close()
         if self._standby is not None:
-            with suppress(Exception):
+            if (self._standby / "postmaster.pid").exists():
                 self._control("-w", "-m", "immediate", "stop")
             shutil.rmtree(self._standby, ignore_errors=True)
         if not self._running:
@@ -116,8 +117,15 @@ class Relay:
                     server.close()
                     continue
                 self._open += [client, server]
-            for source, target in ((client, server), (server, client)):
-                threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
+            threading.Thread(target=self._serve, args=(client, server), daemon=True).start()
+
+    def _serve(self, client: socket.socket, server: socket.socket) -> None:
+        back = threading.Thread(target=self._carry, args=(server, client), daemon=True)
+        back.start()
+        self._carry(client, server)
+        back.join()
+        client.close()
+        server.close()
 
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
