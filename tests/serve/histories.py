@@ -55,8 +55,10 @@ def replaced(url: str, by: str) -> None:
 def _replaced_tables(url: str, by: str) -> None:
     source, target = (re.findall(r"search_path%3D(\w+)", address)[0] for address in (by, url))
     with psycopg.connect(url) as connection:
-        # Whoever appends holds a row of a model; whoever reads is not kept waiting.
-        connection.execute(f"LOCK TABLE {target}.firstclick_model IN EXCLUSIVE MODE".encode())
+        # All that is read is of one moment: the first statement after the locks. Only who writes waits.
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        for table in ("model", "snapshot"):
+            connection.execute(f"LOCK TABLE {target}.firstclick_{table} IN EXCLUSIVE MODE".encode())
         for table in TABLES:
             name = f"firstclick_{table}"
             connection.execute(f"DELETE FROM {target}.{name}".encode())

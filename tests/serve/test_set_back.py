@@ -17,6 +17,7 @@ from firstclick.serve.log.events import Event, NewEvent
 from firstclick.serve.log.history import Mark
 from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model import model as model_module
+from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Appended, Store
@@ -412,6 +413,8 @@ def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(
         service.maintenance.snapshot(service.model("shop"))
     with open_service(store_url) as service:
         assert service.model("shop").restored_from == LOST + 2
+        (told,) = audit_stored(service.store, service.store.models()[0]).differing
+        assert told == f"events up to {LOST + 2} are not what was appended: links differ"
 
 
 # -- servers that do not compare are found out
@@ -429,18 +432,19 @@ BROKEN: dict[str, tuple[list[tuple[Any, str]], Callable[..., None]]] = {
 
 @pytest.mark.parametrize("mutant", [*BROKEN, "snapshot_not_checked"])
 def test_a_server_that_does_not_compare_is_found_out(
-    mutant: str, store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mutant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    url = str(tmp_path / "shop.db")
     if mutant == "snapshot_not_checked":
-        monkeypatch.setattr(Store, "marks", Store.marks)
+        monkeypatch.setattr(Store, "marks", Store.marks)  # Put back afterwards.
         mutants.ALL[mutant]()
         with pytest.raises(AssertionError):
-            found_at_a_restart(store_url, tmp_path, LOST)
+            found_at_a_restart(url, tmp_path, LOST)
         return
     touched, case = BROKEN[mutant]
-    with scene_at(store_url, tmp_path) as scene:
+    with scene_at(url, tmp_path) as scene:
         for owner, name in touched:
-            monkeypatch.setattr(owner, name, getattr(owner, name))  # Put back afterwards.
+            monkeypatch.setattr(owner, name, getattr(owner, name))
         mutants.ALL[mutant]()
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             case(scene)

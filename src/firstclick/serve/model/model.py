@@ -228,7 +228,11 @@ class Model:
                 f"model {self.name!r}: the store was set back, and does not hold all events that were read "
                 "from it before; the model is being loaded again from its log, send the same again"
             )
-            log.critical("%s", self.set_back)
+            log.critical(
+                "%s: the store does not hold all events that were read from it before; no feedback is taken "
+                "until the model is loaded again",
+                self.name,
+            )
         return OtherHistory(self.set_back, [self.id])
 
     def known(self) -> Known:
