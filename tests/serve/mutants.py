@@ -187,8 +187,7 @@ def conflict_told_as_duplicate() -> None:
 
 def poll_not_inclusive() -> None:
     def mutant(self: Store, model: int, last: Mark, upto: int) -> tuple[list[Event], Mark]:
-        chunk = self._chunk(model, last.seq, upto)
-        return [Event(*row[:5]) for row in chunk], last
+        return self._chunk(model, last.seq, upto)[0], last
 
     Store.events_after = mutant  # type: ignore[method-assign]
 

@@ -197,8 +197,8 @@ def test_a_restart_uses_no_snapshot_of_a_history_that_is_gone(
     store_url: str, tmp_path: Path, head: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     found_at_a_restart(store_url, tmp_path, head)
-    told = f"at least {max(LOST - head, 1)} events up to event {LOST} are gone"
-    assert f"shop: the store was set back: {told}" in caplog.text
+    gone = f"{LOST - head} events" if head < LOST else "1 event"
+    assert f"shop: the store was set back: at least {gone} up to event {LOST}" in caplog.text
 
 
 def found_at_a_restart(url: str, folder: Path, head: int) -> None:
@@ -394,7 +394,20 @@ def test_events_of_earlier_versions_are_told_apart_by_nonce_and_time(scene: Scen
     replaced(scene.url, scene.copy)
     scene.service.maintenance.look()
     scene.check_followed()
-    assert len(scene.service.models.set_backs["shop"]) == 1
+    # Which of them are others cannot be told.
+    assert [str(found) for found in scene.service.models.set_backs["shop"]] == [
+        f"at least 1 event up to event {LOST + 1} is gone"
+    ]
+
+
+def test_a_link_vouches_for_the_events_without_links_before_it(scene: Scene) -> None:
+    for url in (scene.url, scene.copy):
+        asked(url, "UPDATE {event} SET link = NULL WHERE seq < ?", COMMON)
+    scene.go_on_elsewhere(LOST)
+    scene.service.maintenance.look()
+    scene.check_followed()
+    (found,) = scene.service.models.set_backs["shop"]
+    assert (found.lost, found.exact) == (LOST - COMMON, True)
 
 
 def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(

@@ -38,12 +38,18 @@ class Mark(NamedTuple):
         return (self.nonce, self.received) == (other.nonce, other.received)
 
 
-def linked(previous: bytes | None, events: Iterable[Event | NewEvent]) -> list[bytes | None]:
+def link_of(event: Event | NewEvent, previous: bytes | None) -> bytes | None:
+    """The link of an event that comes after one with link `previous`."""
+    if previous is None:
+        return None
+    content = previous + _HEAD.pack(event.kind, event.received) + event.nonce + event.payload
+    return blake2b(content, digest_size=LINK_SIZE).digest()
+
+
+def links_of(events: Iterable[Event], previous: bytes | None) -> list[bytes | None]:
     """The link of each event, of which the first comes after one with link `previous`."""
-    links: list[bytes | None] = []
+    links = []
     for event in events:
-        if previous is not None:
-            content = previous + _HEAD.pack(event.kind, event.received) + event.nonce + event.payload
-            previous = blake2b(content, digest_size=LINK_SIZE).digest()
+        previous = link_of(event, previous)
         links.append(previous)
     return links

@@ -32,7 +32,7 @@ from firstclick.serve.log.events import (
     read_feedback,
     unpacked,
 )
-from firstclick.serve.log.history import START, Mark, linked
+from firstclick.serve.log.history import START, Mark, link_of, links_of
 from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
@@ -44,7 +44,7 @@ log = logging.getLogger("firstclick.serve")
 # Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.
 TOGETHER = 64
 RECENT = 8
-# Events whose marks are kept: a store that was set back by fewer is told by how many.
+# Events whose links are kept: a store that was set back by fewer is told by how many.
 PAST = 4096
 # Slates made in one call at most.
 MOST_READY = 16
@@ -105,10 +105,9 @@ class Model:
         self.recent: deque[tuple[float, FeedbackEvent]] = deque(maxlen=RECENT)  # for people to look at
         self.last = Mark(1, b"", 0.0, None)
         if first is not None:
-            (link,) = linked(START, [first])
-            self.last = Mark(1, first.nonce, first.received, link)
-        # The events that were folded last: when a log is another one, how far both are the same.
-        self.past = deque([self.last], maxlen=PAST)
+            self.last = Mark(1, first.nonce, first.received, link_of(first, START))
+        # The links of the last events: when the log is another one, how far both are the same.
+        self.past = deque([self.last.link], maxlen=PAST)
         self.changed_before = 0  # an event before this one, or itself, was changed after it was appended
         self.appended = 1  # the last event that this process has put into the log
         # Why nothing more is appended: the store has another log. Another Model takes the place of this one.
@@ -205,10 +204,9 @@ class Model:
             self._passed([event])
 
     def _passed(self, events: list[Event]) -> None:
-        links = linked(self.last.link, events)
-        kept = zip(events[-PAST:], links[-PAST:], strict=True)
-        self.past.extend(Mark(event.seq, event.nonce, event.received, link) for event, link in kept)
-        self.last = self.past[-1]
+        links = links_of(events, self.last.link)
+        self.past.extend(links)
+        self.last = Mark(events[-1].seq, events[-1].nonce, events[-1].received, links[-1])
 
     def check_link(self, last: Mark) -> None:
         """Whether the log's own link of the last event fits what was folded; the log's is the one to keep."""
@@ -218,7 +216,7 @@ class Model:
                     "%s: events up to %d are not what was appended: the log was changed in its place",
                     self.name, last.seq,
                 )  # fmt: skip
-                self.last = self.past[-1] = last
+                self.last, self.past[-1] = last, last.link
                 self.changed_before = last.seq
 
     def refuse_appends(self) -> OtherHistory:
@@ -362,7 +360,7 @@ class Model:
             model.last = Mark(seq, bytes.fromhex(page["nonce"]), float(page["received"]), link)
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
-        model.past = deque([model.last], maxlen=PAST)
+        model.past = deque([model.last.link], maxlen=PAST)
         model.restored_from = model.appended = seq
         return model
 

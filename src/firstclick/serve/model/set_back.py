@@ -15,24 +15,31 @@ class SetBack(NamedTuple):
     exact: bool  # whether that is how many are lost; at least so many otherwise
 
     def __str__(self) -> str:
-        if self.exact:
-            rest = self.known - self.lost
-            return f"{self.lost} events up to event {self.known} are gone, all after event {rest}"
-        return f"at least {self.lost} events up to event {self.known} are gone"
+        gone = f"{self.lost} event{'s' * (self.lost != 1)} up to event {self.known}"
+        gone += " is gone" if self.lost == 1 else " are gone"
+        return f"{gone}, all after event {self.known - self.lost}" if self.exact else f"at least {gone}"
 
 
 def set_back_of(store: Store, model: Model) -> SetBack:
     """What a model has folded, or appended, and its log does not have now."""
     with model.lock:
-        past, known = list(model.past), max(model.seq, model.appended)
-    first = past[0].seq
-    there = store.marks(model.id, first, past[-1].seq)
-    common = first - 1
-    for mark in past:
-        if not mark.same(there.get(mark.seq)):
+        past, last, known = list(model.past), model.seq, max(model.seq, model.appended)
+    first = last - len(past) + 1
+    there = store.marks(model.id, first, last)
+    # The last event that both have; `sure` when nothing before it can differ.
+    common, sure = first - 1, first == 1
+    for seq, link in enumerate(past, first):
+        if seq not in there:
             break
-        common = mark.seq
-    if common >= first or first == 1:
+        if link is None or there[seq].link is None:
+            sure = False  # Of an earlier version, without a link: one takes it for the same.
+        elif link == there[seq].link:
+            sure = True
+        else:
+            break
+        common = seq
+    if sure:
         return SetBack(model.name, known, known - common, exact=True)
-    # All that is remembered is lost. What came before may be lost too, beyond the end of the log for sure.
-    return SetBack(model.name, known, known - min(common, store.head(model.id)), exact=False)
+    # What came before may be lost too; what is beyond the end of the log is so for sure.
+    lost = known - min(common, store.head(model.id))
+    return SetBack(model.name, known, max(lost, 1), exact=False)

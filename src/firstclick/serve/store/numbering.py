@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import NewEvent
-from firstclick.serve.log.history import START, linked
+from firstclick.serve.log.history import START, link_of
 from firstclick.wire.errors import Unknown
 
 Batch = Sequence[tuple[int, NewEvent]]
@@ -45,8 +45,8 @@ def numbered(
             raise Unknown(f"there is no model number {model} in the store") from None
         last[model] = seq
         met[model, nonce] = (seq, payload)
-        (last_link[model],) = linked(last_link[model], [event])
-        rows.append((model, seq, kind, nonce, payload, received, last_link[model]))
+        last_link[model] = link = link_of(event, last_link[model])
+        rows.append((model, seq, kind, nonce, payload, received, link))
         answers.append(Appended(seq, True, payload))
     return rows, answers
 

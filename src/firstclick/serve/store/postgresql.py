@@ -10,9 +10,10 @@ from itertools import islice
 
 from psycopg.types.json import Jsonb
 
+from firstclick.serve.log.events import Event
 from firstclick.serve.store.numbering import Batch, Row, heads_after, numbered
 from firstclick.serve.store.postgresql_link import Connection, Link, PostgresSchema
-from firstclick.serve.store.store import Appended, Marks, Store, StoredEvent
+from firstclick.serve.store.store import Appended, Chunk, Marks, Store
 from firstclick.wire.errors import StoreBroken
 
 
@@ -131,9 +132,7 @@ class PostgresStore(Store):
                 break
         return part
 
-    def _chunk(
-        self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0
-    ) -> list[StoredEvent]:
+    def _chunk(self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0) -> Chunk:
         kinds = "" if feedback else "AND kind <> 1"
         query = (
             "SELECT seq, kind, nonce, payload, received, link FROM (SELECT *, sum(length(payload)) OVER ("
@@ -143,4 +142,5 @@ class PostgresStore(Store):
             f"LIMIT {self.chunk_events}) AS next) AS next WHERE coalesce(before, 0) < {self.chunk_bytes} "
             "ORDER BY seq"
         )
-        return self._link.rows(query, (without, model, after, upto))
+        rows = self._link.rows(query, (without, model, after, upto))
+        return [Event(*row[:5]) for row in rows], [row[5] for row in rows]

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from firstclick.serve.log.events import Event
 from firstclick.serve.store.numbering import Batch, Known, Row, heads_after, numbered
 from firstclick.serve.store.sqlite_file import SqliteFile
-from firstclick.serve.store.store import Appended, Marks, Store, StoredEvent
+from firstclick.serve.store.store import Appended, Chunk, Marks, Store
 from firstclick.wire.errors import StoreBroken
 
 # Each `execute` gives up the interpreter's lock, and a busy thread beside it takes up to 5 ms to give it
@@ -86,9 +87,7 @@ class SqliteStore(Store):
     def _wrote(self, rows: int, size: int) -> None:
         self._file.count(rows, size)
 
-    def _chunk(
-        self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0
-    ) -> list[StoredEvent]:
+    def _chunk(self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0) -> Chunk:
         # The log's own order would be chosen otherwise, and all feedback read.
         index, kinds = ("", "") if feedback else ("INDEXED BY event_catalog", "AND kind <> 1")
         query = (
@@ -96,18 +95,20 @@ class SqliteStore(Store):
             f"FROM event {index} WHERE model = ? AND seq > ? AND seq <= ? {kinds} ORDER BY seq "
             f"LIMIT {self.chunk_events}"
         )
-        chunk: list[StoredEvent] = []
+        chunk: list[Event] = []
+        links: list[bytes | None] = []
         size = 0
         with (
             self._file.reading() as connection,
             closing(connection.execute(query, (without, model, after, upto))) as found,
         ):
-            for row in found:
-                chunk.append(row)
-                size += len(row[3])
+            for seq, kind, nonce, payload, received, link in found:
+                chunk.append(Event(seq, kind, nonce, payload, received))
+                links.append(link)
+                size += len(payload)
                 if size >= self.chunk_bytes:
                     break
-        return chunk
+        return chunk, links
 
 
 def _known(connection: sqlite3.Connection, batch: Batch) -> Known:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import Event, NewEvent
-from firstclick.serve.log.history import START, Mark, linked
+from firstclick.serve.log.history import START, Mark, links_of
 from firstclick.serve.log.token import TokenKey
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import Appended as Appended
@@ -40,8 +40,8 @@ class StoredModel(NamedTuple):
 
 # The last event of each model that was folded.
 Marks = Mapping[int, Mark]
-# seq, kind, nonce, payload, received, link
-StoredEvent = tuple[int, int, bytes, bytes, float, bytes | None]
+# Some events, and the link of each.
+Chunk = tuple[list[Event], list[bytes | None]]
 
 
 class ApiKey(NamedTuple):
@@ -183,9 +183,9 @@ class Store(ABC):
         """
         if upto is None:
             upto = self.head(model)
-        while after < upto and (chunk := self._chunk(model, after, upto, feedback=feedback)):
-            yield [Event(*row[:5]) for row in chunk]
-            after = chunk[-1][0]
+        while after < upto and (chunk := self._chunk(model, after, upto, feedback=feedback)[0]):
+            yield chunk
+            after = chunk[-1].seq
 
     def events_after(self, model: int, last: Mark, upto: int) -> tuple[list[Event], Mark]:
         """The next events after one that was folded, some thousands, up to `upto`, and the last of them.
@@ -193,10 +193,10 @@ class Store(ABC):
         OtherHistory when the log does not have that event in its place. One statement reads both, so that a
         database that is exchanged in between cannot answer the two questions differently.
         """
-        chunk = self._chunk(model, last.seq - 1, upto, without=last.seq)
-        if not chunk or not last.same(_mark(chunk[0])):
+        chunk, links = self._chunk(model, last.seq - 1, upto, without=last.seq)
+        if not chunk or not last.same(_mark(chunk[0], links[0])):
             raise other_history([model])
-        return [Event(*row[:5]) for row in chunk[1:]], _mark(chunk[-1])
+        return chunk[1:], _mark(chunk[-1], links[-1])
 
     # -- models put in and removed piece by piece, while others write
 
@@ -219,7 +219,8 @@ class Store(ABC):
             if events and events[0].seq > 1:
                 before = self._found(connection, [(model, events[0].seq - 1)])
                 link = before[model, events[0].seq - 1].link if before else None
-            rows = [(model, *event, link) for event, link in zip(events, linked(link, events), strict=True)]
+            links = links_of(events, link)
+            rows = [(model, *event, link) for event, link in zip(events, links, strict=True)]
             if not self._insert(connection, rows):
                 raise InvalidInput("two events have one nonce; each has its own")
         step("after load")
@@ -456,18 +457,15 @@ class Store(ABC):
         """Number the events that are new, insert them and move the heads of their models."""
 
     @abstractmethod
-    def _chunk(
-        self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0
-    ) -> list[StoredEvent]:
+    def _chunk(self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0) -> Chunk:
         """The next events, at most `chunk_events`, of about `chunk_bytes`; event `without` has no payload."""
 
     def _wrote(self, rows: int, size: int) -> None:  # noqa: B027
         """So many rows and bytes were written; only SQLite counts them."""
 
 
-def _mark(row: StoredEvent) -> Mark:
-    seq, _, nonce, _, received, link = row
-    return Mark(seq, nonce, received, link)
+def _mark(event: Event, link: bytes | None) -> Mark:
+    return Mark(event.seq, event.nonce, event.received, link)
 
 
 def other_history(models: Collection[int]) -> OtherHistory:
