@@ -10,11 +10,13 @@ import pytest
 from made_log import K, made_items
 
 from firstclick.serve.log.events import Kind, NewEvent
-from firstclick.serve.log.token import KeyRing
+from firstclick.serve.log.token import KeyRing, Token
 from firstclick.serve.model import audit
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import TokenKey
 from firstclick.wire.errors import Unavailable, Unknown
+
+TOKEN = Token(1, 0, bytes(16), bytes(4))
 
 
 def wait_for(true: Callable[[], bool]) -> None:
@@ -140,6 +142,10 @@ def test_a_ring_of_keys_follows_the_store() -> None:
     assert ring.newest == 2
     ring.follow([new])
     assert ring.newest == 2
+    # A store that was set back has given the number to another key since.
+    other = TokenKey(2, b"x" * 32, 0.0)
+    ring.follow([other])
+    assert KeyRing([other], list).sign(TOKEN) == ring.sign(TOKEN) != KeyRing([new], list).sign(TOKEN)
 
 
 def test_all_processes_sign_with_a_new_key_soon(tmp_path: Path) -> None:

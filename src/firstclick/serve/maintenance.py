@@ -96,7 +96,7 @@ class Maintenance:
             elif stored.name not in models.outdated:
                 self._begin(models.take_up, stored)
         for name in before.keys() - {stored.name for stored, _ in ends}:
-            log.critical("%s: the store does not have this model any more, and it is not served now", name)
+            log.warning("%s: the store does not have this model any more; it is not served now", name)
             models.drop(name)
         self._last_contact = time.monotonic()
 
@@ -213,7 +213,7 @@ class Maintenance:
     def _follow_token_keys(self) -> None:
         keys = self._store.token_keys()
         now = time.time()
-        if now - keys[-1].created >= ROTATE_DAYS * DAY:
+        if not keys or now - keys[-1].created >= ROTATE_DAYS * DAY:
             keys.append(self._store.add_token_key(secrets.token_bytes(SECRET_SIZE), now))
         # A key is done when the key after it is older than any token may be, and all have heard of it.
         done = [
