@@ -12,12 +12,17 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any, NamedTuple
 
 import numpy as np
-from made_log import N_FEATURES, K
+from made_log import N_FEATURES
 from oracle import Change, Ledger, put, rolled_back, withdrawn
 
 # How often each is asked for. The last one is of the default policy.
 MODELS = {"shop": 6, "bar": 1, "cafe": 3}
 GIVE_UP_AFTER = 30.0
+# Of all kinds: what was asked is in the log, and every slate can be drawn again.
+REQUESTS: list[dict[str, Any]] = [
+    {}, {}, {}, {"k": 2}, {"exclude": ["i3", "i8"]}, {"candidates": ["i1", "i9", "i4", "i12", "i2"]},
+    {"pinned": {"1": "i5"}, "at_most": 1},
+]  # fmt: skip
 
 
 class Reply(NamedTuple):
@@ -99,12 +104,13 @@ class Crowd:
         pocket: list[tuple[str, str, int | None]] = []
         while not self._stop.is_set():
             (model,) = draw.choices([*MODELS], [*MODELS.values()])
-            reply = caller.post(f"/v1/models/{model}/recommend", {})
+            reply = caller.post(f"/v1/models/{model}/recommend", draw.choice(REQUESTS))
             if reply is None or reply.code != 200:
                 self._note(reply)
                 continue
-            click = draw.randrange(K + 1)
-            pocket.append((model, reply.body["token"], click if click < K else None))
+            n = len(reply.body["items"])
+            click = draw.randrange(n + 1)
+            pocket.append((model, reply.body["token"], click if click < n else None))
             if len(pocket) > 1 and draw.random() < 0.2:
                 pocket.reverse()  # Late, and out of order.
             if len(pocket) < 3 and draw.random() < 0.3:

@@ -14,16 +14,18 @@ from typing import Any, NamedTuple
 from firstclick.errors import FirstclickError
 from firstclick.serve.log.events import (
     BODY_OF,
+    ROW_SIZE,
     Event,
     ItemsChanged,
     ItemsWithdrawn,
     Kind,
-    feedback_payload,
+    full_payload,
     unpacked,
 )
-from firstclick.serve.log.token import HEAD, MAC_SIZE
+from firstclick.serve.log.token import HEAD, MAC_SIZE, TAIL
 from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.replay import recover
+from firstclick.serve.model.slates import LOST, audit_slates
 from firstclick.serve.store.store import Store, StoredModel
 
 ACKNOWLEDGED = ("accepted", "duplicate")
@@ -43,13 +45,16 @@ class Slate:
     def __init__(self, model: str, token: str) -> None:
         self.model = model
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        _, _, _, self.issued_ms, self.nonce, _ = HEAD.unpack_from(raw)
-        self.rows = raw[HEAD.size : -MAC_SIZE]
+        _, _, _, self.issued_ms, self.nonce, size = HEAD.unpack_from(raw)
+        end = HEAD.size + ROW_SIZE * size
+        # Slates of these trials have no context and no features of their own.
+        self.rows, self.fields = raw[HEAD.size : end], raw[end + TAIL.size : -MAC_SIZE]
         self.clicks: set[int | None] = set()
         self.answers: list[Answer] = []
 
     def payload(self, click: int | None) -> bytes:
-        return feedback_payload(click, self.issued_ms, self.rows)
+        clicks = [] if click is None else [click]
+        return full_payload(clicks, self.issued_ms, self.rows, fields=self.fields)
 
 
 class Change(NamedTuple):
@@ -79,6 +84,7 @@ class Ledger:
         self.changes_done: list[Change] = []
         self.followers: dict[tuple[str, tuple[Any, ...]], tuple[Any, ...]] = {}
         self.served: list[Served] = []
+        self.set_back = False  # whether the store was, and slates may be of what it has lost
         self.statuses: Counter[str] = Counter()
 
     def send(self, model: str, token: str, click: int | None) -> None:
@@ -139,7 +145,7 @@ def judge(store: Store, ledger: Ledger) -> Verdict:
             if not said.equal
         ]
         try:
-            complaints += _judge_models(store, stored, events, served)
+            complaints += _judge_models(store, stored, events, ledger, served)
         except FirstclickError as error:
             complaints.append(f"{stored.name}: its log cannot be folded: {error}")
         total = Verdict(complaints, *(a + b for a, b in zip(total[1:], found[1:], strict=True)))
@@ -226,13 +232,18 @@ def rolled_back(to: int) -> tuple[Any, ...]:
 
 
 def _judge_models(
-    store: Store, stored: StoredModel, events: list[Event], served: Iterable[Served]
+    store: Store, stored: StoredModel, events: list[Event], ledger: Ledger, served: Iterable[Served]
 ) -> list[str]:
     wrong = list(audit_stored(store, stored).differing)
     model = recover(store, stored, use_snapshots=False)
     slates = [event for event in events if event.kind == Kind.FEEDBACK]
     if model.click_stats.slates != len(slates):
         wrong.append(f"{stored.name}: {model.click_stats.slates} slates learned, {len(slates)} in the log")
+    drawn = audit_slates(store, stored)
+    # A slate that was shown before its store was set back may come back after that.
+    lost = drawn.not_evaluable.get(LOST, 0) if ledger.set_back else 0
+    if drawn.equal + lost != len(slates):
+        wrong.append(f"{stored.name}: of {len(slates)} slates {drawn.equal} were drawn again equal: {drawn}")
     if recover(store, stored).digest() != model.digest():
         wrong.append(f"{stored.name}: a restart with snapshots comes to another model than the log")
     for said in served:

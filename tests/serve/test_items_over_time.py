@@ -47,7 +47,8 @@ def item(site: Site, id: str) -> dict[str, Any]:
 
 
 def ever_shown(service: Service, n: int = 60) -> set[Any]:
-    return {item for number in range(n) for item in service.recommend("shop", request_id=f"r{number}").items}
+    model = service.model("shop")
+    return {item for number in range(n) for item in model.recommend(number).items}
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])

@@ -48,7 +48,7 @@ class TimedLedger(Ledger):
         """All that was sent, and what was told of what was sent after this moment."""
         made = Ledger()
         made.slates, made.changes_sent, made.followers = self.slates, self.changes_sent, self.followers
-        made.served = self.served
+        made.served, made.set_back = self.served, True
         for slate in made.slates.values():
             slate.answers = []
         for sent, token, answer in self._told:

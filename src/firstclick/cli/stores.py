@@ -20,6 +20,7 @@ from firstclick.files.writing import write_whole
 from firstclick.registry import policy_classes
 
 if TYPE_CHECKING:
+    from firstclick.serve.model.slates import SlateAudit
     from firstclick.serve.store.store import Store, StoredModel
 
 StoreOption = Annotated[
@@ -36,6 +37,7 @@ ModelArgument = Annotated[str, Argument(metavar="MODEL", help="Name of the model
 OWN_STORE = "firstclick.db"
 KINDS = (
     "created", "feedback", "items-put", "items-changed", "items-withdrawn", "availability", "rolled-back",
+    "build", "list-put", "list-removed", "settings",
 )  # fmt: skip
 
 
@@ -64,6 +66,9 @@ def find_model(store: "Store", name: str) -> "StoredModel":
 def audit(
     model: Annotated[str | None, Argument(metavar="[MODEL]", help="Only this model.")] = None,
     store: StoreOption = OWN_STORE,
+    slates: Annotated[
+        bool, Option("--slates", help="Draw every slate again too, from what the log says it was drawn from.")
+    ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Fold every log from its first event, and compare what comes out with the snapshots, bit for bit.
@@ -74,17 +79,23 @@ def audit(
     \b
     Example:
       firstclick audit --store shop.db
+      firstclick audit --slates --store shop.db
     """
     from firstclick.serve.model.audit import audit_stored
+    from firstclick.serve.model.slates import SlateAudit, audit_slates
 
     with opened(store) as there:
         wrong = there.check()
         audits = []
+        drawn: list[SlateAudit] = []
         for stored in [find_model(there, model)] if model else there.models():
             with progress_bar() as progress:
                 audits.append(audit_stored(there, stored, progress.doing(f"folding {stored.name}")))
+                if slates and audits[-1].digest:
+                    drawn.append(audit_slates(there, stored, progress.doing(f"drawing {stored.name}")))
     if json:
-        print_json({"storage": wrong, "models": [one._asdict() | {"equal": one.equal} for one in audits]})
+        told = {"storage": wrong, "models": [one._asdict() | {"equal": one.equal} for one in audits]}
+        print_json(told | ({"slates": [one._asdict() for one in drawn]} if slates else {}))
     else:
         out = page()
         for one in audits:
@@ -97,10 +108,21 @@ def audit(
             if one.equal and not one.compared:
                 found = "folded (no snapshot to compare with)"
             out.print(f"{one.name}: {found}, {one.seq:,} events, SHA-256 {one.digest}")
+        for redrawn in drawn:
+            out.print(f"{redrawn.name}: {_slates_in_words(redrawn)}")
         out.print("storage: " + ("sound" if not wrong else "DAMAGED"))
     problems = [*wrong, *(f"{one.name}: {sentence}" for one in audits for sentence in one.differing)]
+    problems += [f"{redrawn.name}: {sentence}" for redrawn in drawn for sentence in redrawn.told]
     if problems:
         raise WorkFailed("; ".join(problems))
+
+
+def _slates_in_words(audit: "SlateAudit") -> str:
+    told = f"{audit.equal:,} slates drawn again equal, {audit.differing:,} differ"
+    if audit.other_build:
+        told += f", {audit.other_build:,} differ and were made by another build"
+    reasons = "; ".join(f"{n:,} {reason}" for reason, n in audit.not_evaluable.items())
+    return told + (f", {sum(audit.not_evaluable.values()):,} not evaluable ({reasons})" if reasons else "")
 
 
 def export(
@@ -250,15 +272,27 @@ def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
         "seq": "BIGINT", "kind": "VARCHAR", "received": "DOUBLE", "nonce": "VARCHAR", "click": "SMALLINT",
         "issued": "DOUBLE", "items": "VARCHAR[]", "clicks": "SMALLINT[]", "examined": "SMALLINT",
         "context": "DOUBLE[]", "features": "DOUBLE[][]", "encoded_features": "DOUBLE[][]", "to": "BIGINT",
-        "change": "VARCHAR",
+        "drawn_from": "BIGINT", "build": "SMALLINT", "k": "SMALLINT", "candidates": "VARCHAR[]",
+        "candidates_list": "VARCHAR", "exclude": "VARCHAR[]", "exclude_list": "VARCHAR", "pinned": "VARCHAR",
+        "at_most": "VARCHAR", "explored": "BOOLEAN", "explore": "DOUBLE", "explore_propensities": "DOUBLE[]",
+        "not_evaluable": "VARCHAR", "change": "VARCHAR",
     }  # fmt: skip
-    write_parquet(out, columns, (_flat(told, list(columns)) for told in events))
+    write_parquet(out, columns, map(_flat, events))
 
 
-def _flat(told: dict[str, Any], columns: list[str]) -> dict[str, Any]:
+def _flat(told: dict[str, Any]) -> dict[str, Any]:
     if told["kind"] == "feedback":
-        return told | {"items": [str(item) for item in told["items"]]}
-    flat = {name: value for name, value in told.items() if name in columns and name != "items"}
+        flat = told | {"items": [str(item) for item in told["items"]]}
+        for word in ("candidates", "exclude"):
+            if isinstance(told.get(word), str):
+                flat[f"{word}_list"] = flat.pop(word)
+            elif word in told:
+                flat[word] = [str(item) for item in told[word]]
+        for word in ("pinned", "at_most"):
+            if word in told:
+                flat[word] = json_module.dumps(told[word], ensure_ascii=False)
+        return flat
+    flat = {name: told[name] for name in ("seq", "kind", "received", "nonce", "to") if name in told}
     change = {name: value for name, value in told.items() if name not in flat}
     return flat | {"change": json_module.dumps(change, ensure_ascii=False)}
 

@@ -111,8 +111,8 @@ class Flow:
     def recommend(
         self,
         k: int | None = None,
-        candidates: Iterable[ItemId] | None = None,
-        exclude: Iterable[ItemId] = (),
+        candidates: Iterable[ItemId] | str | None = None,
+        exclude: Iterable[ItemId] | str = (),
         pinned: Mapping[int, ItemId] | None = None,
         request_id: str | None = None,
         *,
@@ -122,16 +122,20 @@ class Flow:
     ) -> Steps[ServedSlate]:
         """A slate, best first, and the token to send back. Feedback is counted once for a request id.
 
-        `Service.recommend` explains `context`, `at_most` and `features`.
+        `candidates` and `exclude` are ids, or the name of a list. `Service.recommend` explains the rest.
         """
         asked = {
             "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
-            "candidates": None if candidates is None else list(candidates),
-            "exclude": list(exclude) or None, "pinned": dict(pinned or {}) or None,
+            "candidates": candidates if isinstance(candidates, str | None) else list(candidates),
+            "exclude": exclude if isinstance(exclude, str) else list(exclude) or None,
+            "pinned": dict(pinned or {}) or None,
         }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
         told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
-        return ServedSlate(told.items, told.scores, told.token, told.seq, told.skipped_pins)
+        return ServedSlate(
+            told.items, told.scores, told.token, told.seq, told.skipped_pins, told.explored,
+            told.not_evaluable,
+        )  # fmt: skip
 
     def feedback(
         self,
@@ -201,8 +205,20 @@ class Flow:
         """Which items may be shown and which may not, until this is said again; the place in the log."""
         return self._change("/items:availability", {"on": list(on), "off": list(off)})
 
-    def _change(self, path: str, body: dict[str, Any]) -> Steps[int]:
-        told = yield from self._read(Changed, Call("POST", self.path(path), body))
+    def put_list(self, name: str, items: Iterable[ItemId]) -> Steps[int]:
+        """A list that `recommend` takes by name, as candidates or exclude; the place in the log."""
+        return self._change(f"/lists/{quote(name, safe='')}", {"items": list(items)}, "PUT")
+
+    def remove_list(self, name: str) -> Steps[int]:
+        """Remove a list; the place in the log."""
+        return self._change(f"/lists/{quote(name, safe='')}", None, "DELETE")
+
+    def set_explore(self, share: float) -> Steps[int]:
+        """From now on this share of slates is drawn uniformly; the place in the log."""
+        return self._change("", {"explore": share}, "PATCH")
+
+    def _change(self, path: str, body: dict[str, Any] | None, method: str = "POST") -> Steps[int]:
+        told = yield from self._read(Changed, Call(method, self.path(path), body))
         return told.seq
 
     def models(self) -> Steps[list[dict[str, Any]]]:

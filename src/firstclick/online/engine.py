@@ -18,6 +18,7 @@ from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays, Request
 from firstclick.kernels.calls import estimate_once, learn_once, recommend_some
 from firstclick.kernels.compiling import compiled
 from firstclick.policies.base import PlainParameters, Policy, State
+from firstclick.policies.random import Random
 from firstclick.registry import make_policy
 from firstclick.validation.whole_number import whole_number
 
@@ -209,6 +210,18 @@ class PolicyEngine:
         if means is None:
             means = np.empty((many, 0))
         return [(slates[i, :m], means[i, :m]) for i, m in enumerate(found.tolist())]
+
+    def draw_uniformly(self, key: np.uint64, number: int, n: int, request: Request) -> NDArray[np.int64]:
+        """The best n rows for somebody who knows nothing: drawn among all that the request allows."""
+        self.follow_catalog()
+        random = Random()
+        slates, found = np.empty((1, n), np.int64), np.zeros(1, np.int64)
+        if n:
+            compiled(recommend_some, type(random))(
+                random.numbers(self.k, self.features), random.initial_state(1, 0, self.k), self._rows.arrays,
+                request, key, np.array([number], np.int64), np.empty(0), slates, found, None, np.empty(n),
+            )  # fmt: skip
+        return slates[0, : found[0]]
 
     def learn_rows(
         self,

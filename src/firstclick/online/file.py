@@ -14,19 +14,21 @@ from firstclick.catalog.features import check_features
 from firstclick.catalog.ids import item_id
 from firstclick.errors import WorkFailed
 from firstclick.online.engine import PolicyEngine
+from firstclick.online.explore import check_share
 from firstclick.online.random_key import LARGEST_KEY, key_of_old
 from firstclick.online.slate_record import SlateRecord, parts_of
 from firstclick.policies.base import PlainParameters, Policy
 from firstclick.registry import policy_class
 from firstclick.validation.whole_number import seed_number, whole_number
 
-FORMAT = "firstclick ranker 5"
+FORMAT = "firstclick ranker 6"
+FIFTH_FORMAT = "firstclick ranker 5"  # Without a share of slates to explore.
 FOURTH_FORMAT = "firstclick ranker 4"  # Without an encoder, and what is not available.
 THIRD_FORMAT = "firstclick ranker 3"  # Without a scale: features are seen as they are given.
 SECOND_FORMAT = "firstclick ranker 2"  # Without a key, a version, and what was merged.
 FIRST_FORMAT = "firstclick ranker 1"  # Without contexts, features of a request, groups and cold items.
 MOST_REQUESTS = 2**62  # Kernels count them in 64 bits.
-FORMATS = (FORMAT, FOURTH_FORMAT, THIRD_FORMAT, SECOND_FORMAT, FIRST_FORMAT)
+FORMATS = (FORMAT, FIFTH_FORMAT, FOURTH_FORMAT, THIRD_FORMAT, SECOND_FORMAT, FIRST_FORMAT)
 
 
 class PendingSlate(NamedTuple):
@@ -49,6 +51,7 @@ class Saved(NamedTuple):
     records: Mapping[int, SlateRecord]  # by key: what became of the slates of these rankers
     warm_starts: int = 0
     requests: int = 0
+    explore: float = 0.0  # the share of slates that are drawn uniformly
 
 
 def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -77,6 +80,7 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "warm_starts": saved.warm_starts,
         "max_pending": saved.max_pending,
         "requests": saved.requests,
+        "explore": saved.explore,
         "items": catalog.items,
         "groups": catalog.groups,
         "cold": catalog.cold_rows,
@@ -111,9 +115,9 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     policy = known(**page["policy"]["settings"])
     if page["format"] in (FIRST_FORMAT, SECOND_FORMAT):
         page = _in_third_format(page, policy)
-    if page["format"] not in (FORMAT, FOURTH_FORMAT):
+    if page["format"] not in (FORMAT, FIFTH_FORMAT, FOURTH_FORMAT):
         page = page | {"scale": None}
-    if page["format"] != FORMAT:
+    if page["format"] not in (FORMAT, FIFTH_FORMAT):
         page = page | {"unavailable": [], "encoder": None, "values": []}
         arrays = arrays | {"withdrawn": arrays["hidden"]}
     n_rows = len(page["items"])
@@ -166,6 +170,7 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
         records=_records(page, arrays["forgotten"]) if "forgotten" in arrays else _old_records(page, pending),
         warm_starts=whole_number("warm_starts", page["warm_starts"], at_least=0),
         requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
+        explore=check_share(page["explore"]) if page["format"] == FORMAT else 0.0,
     )
 
 

@@ -26,6 +26,7 @@ from firstclick.errors import (
 from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.not_given import NOT_GIVEN
 from firstclick.online.engine import PolicyEngine, merged_engine, scale_for
+from firstclick.online.explore import Explored, Explorer, check_share
 from firstclick.online.feedback import Click, click_bits
 from firstclick.online.file import FORMATS, PendingSlate, Saved, from_file, to_file
 from firstclick.online.random_key import new_key
@@ -46,6 +47,7 @@ class Slate:
     id: str
     items: tuple[ItemId, ...]
     skipped_pins: tuple[ItemId, ...] = ()  # pinned, but excluded or withdrawn: others are in their places
+    explored: Explored | None = None  # of a ranker that explores: whether this slate was drawn uniformly
 
     def __len__(self) -> int:
         return len(self.items)
@@ -73,6 +75,10 @@ class Ranker:
     is forgotten. No id of a slate is ever given twice, not even by a ranker that was loaded from an older
     file.
 
+    With `explore=0.05` that share of slates is drawn uniformly among all items that may be shown. `explored`
+    of each slate tells whether it was, and the probability of each of its prefixes in such a draw: write both
+    to your log, and it can be evaluated for any other policy later.
+
     Several threads may use a ranker. Several rankers may share a catalog, and see what is added to it or
     withdrawn; then only one thread at a time may change it.
     """
@@ -85,6 +91,7 @@ class Ranker:
         policy: Policy | str | None = None,
         seed: int | None = None,
         max_pending: int = 10_000,
+        explore: float = 0.0,
     ) -> None:
         if old_order:
             policy, catalog = _in_new_order((catalog, *old_order), policy)
@@ -103,7 +110,11 @@ class Ranker:
         seed = secrets.randbits(32) if seed is None else seed_number(seed)
         max_pending = whole_number("max_pending", max_pending, at_least=1)
         key = new_key("ranker", seed, chosen, k)
-        self._go_on_from(Saved(engine, seed, key, frozenset({int(key)}), max_pending, {}, {}))
+        self._go_on_from(
+            Saved(
+                engine, seed, key, frozenset({int(key)}), max_pending, {}, {}, explore=check_share(explore)
+            )
+        )  # fmt: skip
 
     def _go_on_from(self, saved: Saved) -> None:
         self._engine, self.seed, self._key, self._origins = saved[:4]
@@ -112,6 +123,7 @@ class Ranker:
         self._records = {**saved.records}
         self._records.setdefault(int(self._key), SlateRecord())
         self._warm_starts, self.requests = saved.warm_starts, saved.requests
+        self._explorer = Explorer.of(self._key, saved.explore)
         self._lock = threading.RLock()
         self._begin_run()
 
@@ -127,6 +139,11 @@ class Ranker:
     def k(self) -> int:
         """The length of a slate."""
         return self._engine.k
+
+    @property
+    def explore(self) -> float:
+        """The share of slates that are drawn uniformly."""
+        return self._explorer.share
 
     @property
     def state(self) -> State:
@@ -191,9 +208,11 @@ class Ranker:
                 self._engine, k=k, candidates=candidates, exclude=exclude, pinned=pinned, context=context,
                 at_most=at_most, features=features,
             )  # fmt: skip
-            rows, _, own = answered(self._engine, self._key, self.requests, asked, scored=False)
+            rows, _, own, explored = answered(
+                self._engine, self._key, self.requests, asked, scored=False, explorer=self._explorer
+            )
             slate_id = f"{int(self._key):016x}-{self._current_run()}-{self.requests}"
-            slate = Slate(slate_id, self._items(rows), asked.skipped_pins)
+            slate = Slate(slate_id, self._items(rows), asked.skipped_pins, explored)
             self.requests += 1
             self.pending[slate.id] = PendingSlate(rows, asked.kernel.context, own)
             if len(self.pending) > self.max_pending:
@@ -447,7 +466,8 @@ class Ranker:
         origins = self._origins | other._origins | {int(key)}
         most = max(self.max_pending, other.max_pending, len(pending))
         records = self._records_until_now() | other._records_until_now()
-        return Ranker._restored(Saved(engine, new_seed, key, origins, most, pending, records))
+        saved = Saved(engine, new_seed, key, origins, most, pending, records, explore=self.explore)
+        return Ranker._restored(saved)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file, slates that wait included; an older file is replaced whole.
@@ -460,6 +480,7 @@ class Ranker:
             saved = Saved(
                 self._engine, self.seed, self._key, self._origins, self.max_pending, self.pending,
                 self._records_until_now(), warm_starts=self._warm_starts, requests=self.requests,
+                explore=self.explore,
             )  # fmt: skip
             write_arrays(path, *to_file(saved))
 

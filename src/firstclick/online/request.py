@@ -1,6 +1,6 @@
 """A request for a slate, from ids and words to rows and arrays: for the `Ranker` and the service alike."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, Request
 from firstclick.online.engine import PolicyEngine
+from firstclick.online.explore import Explored, Explorer, places_among
 from firstclick.policies.base import Policy
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
@@ -21,14 +22,36 @@ from firstclick.validation.whole_number import whole_number
 AtMost = int | Mapping[Any, int]
 
 
+class RowRequest(NamedTuple):
+    """A request in rows: what it takes to make the same slate again."""
+
+    k: int
+    candidates: NDArray[np.int64] | None  # in ascending order, none that is hidden; None: all
+    exclude: Sequence[int]
+    pinned: dict[int, int]  # the row at each pinned place, none that is hidden or excluded
+    at_most: AtMost | None
+    context: NDArray[np.float64]
+    features: NDArray[np.float64]  # of the candidates, as kernels see them; empty: those of the catalog
+
+
 class SlateRequest(NamedTuple):
-    """A request as kernels take it, how many places are left to fill, the row at each pinned place, and the
-    pinned items that may not be shown."""
+    """A request as kernels take it, how many places are left to fill, the request in rows, and the pinned
+    items that may not be shown."""
 
     kernel: Request
     free: int
-    pinned: dict[int, int]
+    rows: RowRequest
     skipped_pins: tuple[ItemId, ...] = ()
+
+
+class Answered(NamedTuple):
+    """The rows of a slate, what is held for the attraction of each, their features if the request brought
+    some, and what exploration did."""
+
+    rows: NDArray[np.int64]
+    means: NDArray[np.float64]
+    features: NDArray[np.float64]
+    explored: Explored | None
 
 
 def read_request(
@@ -61,31 +84,56 @@ def read_request(
         if not isinstance(candidates, Subset):
             candidates = item_ids(candidates, "candidates")
     rows = None if candidates is None else catalog.rows(candidates, "candidates")
-    hidden = catalog.known_rows(exclude, "exclude")
-    held, skipped = _pinned_rows(catalog, pinned, n, hidden) if pinned else ({}, ())
-    hidden += held.values()
+    excluded = catalog.known_rows(exclude, "exclude")
+    held, skipped = _pinned_rows(catalog, pinned, n, excluded) if pinned else ({}, ())
     if features is not None and candidates:
         own = _own_features(engine, candidates, features)  # type: ignore[arg-type]
+    if rows is not None and (rows[1:] < rows[:-1]).any():
+        # Their order means nothing, and a log keeps none.
+        order = np.argsort(rows)
+        rows, own = rows[order], own[order] if len(own) else own
+    given = read_context(engine.policy, context)
+    asked = request_of_rows(engine, RowRequest(n, rows, excluded, held, at_most, given, own))
+    return asked._replace(skipped_pins=skipped) if skipped else asked
+
+
+def request_of_rows(engine: PolicyEngine, asked: RowRequest) -> SlateRequest:
+    """The request for kernels."""
+    rows, held = asked.candidates, asked.pinned
     request = Request(
         NO_LIMITS.candidates if rows is None else rows,
-        engine.hidden(hidden),
-        read_context(engine.policy, context),
-        own,
-        *(_caps(catalog, at_most, held) if at_most is not None else (NO_LIMITS.groups, NO_LIMITS.caps)),
+        engine.hidden([*asked.exclude, *held.values()]),
+        asked.context,
+        asked.features,
+        *(
+            (NO_LIMITS.groups, NO_LIMITS.caps)
+            if asked.at_most is None
+            else _caps(engine.catalog, asked.at_most, held)
+        ),
     )
     # To a kernel no candidates are all of them.
-    return SlateRequest(request, n - len(held) if rows is None or len(rows) else 0, held, skipped)
+    return SlateRequest(request, asked.k - len(held) if rows is None or len(rows) else 0, asked)
 
 
 def answered(
-    engine: PolicyEngine, key: np.uint64, number: int, asked: SlateRequest, *, scored: bool
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """The rows of the slate for a request, the estimate of each, and its features if the request brought
-    some. The key and the number decide what is explored."""
-    request = asked.kernel
-    ((rows, means),) = engine.recommend_many(key, [number], asked.free, request, scored=scored)
-    if asked.pinned:
-        rows = with_pinned(rows, asked.pinned)
+    engine: PolicyEngine,
+    key: np.uint64,
+    number: int,
+    asked: SlateRequest,
+    *,
+    scored: bool,
+    explorer: Explorer | None = None,
+) -> Answered:
+    """The slate for a request. The key and the number decide what the policy explores, and the explorer, if
+    there is one, which slates are drawn uniformly instead."""
+    request, pinned = asked.kernel, asked.rows.pinned
+    drawn = explorer is not None and explorer.draws(number)
+    if explorer is not None and drawn:
+        rows, means = engine.draw_uniformly(explorer.key, number, asked.free, request), np.empty(0)
+    else:
+        ((rows, means),) = engine.recommend_many(key, [number], asked.free, request, scored=scored)
+    if pinned:
+        rows = with_pinned(rows, pinned)
     own = NO_LIMITS.features
     if len(request.features):
         # A pinned row that is no candidate keeps the features of the catalog.
@@ -94,9 +142,13 @@ def answered(
         own = np.array(
             [request.features[place_of[row]] if row in place_of else of_catalog[row] for row in rows.tolist()]
         ).reshape(len(rows), of_catalog.shape[1])
-    if asked.pinned and scored:
+    if (pinned or drawn) and scored:
         means, _ = engine.estimates(rows, request.context, own)
-    return rows, means, own
+    explored = None
+    if explorer is not None and explorer.share > 0:
+        among = places_among(request, len(engine.catalog.items), rows, pinned)
+        explored = Explored(explorer.share, drawn, among)
+    return Answered(rows, means, own, explored)
 
 
 def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float64]:

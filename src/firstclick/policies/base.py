@@ -61,6 +61,9 @@ class Policy(Declared, ABC):
     scales_features: ClassVar[bool] = False  # It wants features as people give them, in whatever units.
     # There may be clicks below the first one: it alone counts for what stands above it, and no further.
     wants_all_clicks: ClassVar[bool] = False
+    # It draws: the same state gives several slates, beside the order of equal items. What one that does not
+    # draw has shown says nothing about what another policy would have earned.
+    draws: ClassVar[bool] = True
     learns_from_others: ClassVar[bool] = True  # What it learns from may have been shown by somebody else.
     # What it takes for examined where the page does not tell.
     click_model: ClassVar[ClickModel] = Cascade()

@@ -50,6 +50,7 @@ class C3UCB(ContextPolicy):
 
     name = "c3-ucb"
     paper = "Li et al. 2016, Algorithm 1"
+    draws = False
     derived = ("weights",)
     c: float | str = param(
         1.0,

@@ -20,6 +20,7 @@ class CascadeHybrid(CoveragePolicy):
     """
 
     name = "cascade-hybrid"
+    draws = False
     paper = "Li, Feng and de Rijke 2020 (CascadeHybrid)"
     made_for = ("topics", "topics-and-more")
     topics: int | None = param(

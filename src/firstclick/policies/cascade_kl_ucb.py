@@ -36,6 +36,7 @@ class CascadeKLUCB(ConfidencePolicy):
 
     name = "cascade-kl-ucb"
     paper = "Kveton et al. 2015, Algorithm 1"
+    draws = False
     made_for: ClassVar[tuple[str, ...]] = ("few-items", "rare-clicks")
     look = "vermilion"
 

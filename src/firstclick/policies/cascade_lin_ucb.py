@@ -27,6 +27,7 @@ class CascadeLinUCB(LinearPolicy):
 
     name = "cascade-lin-ucb"
     paper = "Zong et al. 2016, Algorithms 2 and 3"
+    draws = False
     made_for: ClassVar[tuple[str, ...]] = ("linear", "long-tail")
     look = "sky"
     derived = ("scale",)

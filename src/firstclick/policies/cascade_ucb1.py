@@ -32,6 +32,7 @@ class CascadeUCB1(ConfidencePolicy):
 
     name = "cascade-ucb1"
     paper = "Kveton et al. 2015, Algorithm 1"
+    draws = False
     made_for = ("few-items",)
     look = "amber"
     grouped_from = 256

@@ -15,3 +15,4 @@ class DCMLinUCB(DependentClickPolicy, CascadeLinUCB):
 
     name = "dcm-lin-ucb"
     paper = "Katariya et al. 2016, with Zong et al. 2016, Algorithms 2 and 3"
+    draws = False

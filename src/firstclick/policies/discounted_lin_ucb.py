@@ -17,3 +17,4 @@ class DiscountedLinUCB(DiscountedPolicy, CascadeLinUCB):
 
     name = "discounted-lin-ucb"
     paper = "Russac et al. 2019, with Zong et al. 2016, Algorithms 2 and 3"
+    draws = False

@@ -35,6 +35,7 @@ class VAC2UCB(CascadeLinUCB):
 
     name = "vac2-ucb"
     paper = "Liu et al. 2023, Algorithm 2"
+    draws = False
     made_for = ("rare-clicks",)
     # An observation counts by what was known before it.
     mergeable: ClassVar[bool] = False

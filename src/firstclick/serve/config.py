@@ -101,6 +101,9 @@ class Settings:
     policy: str = param(DEFAULT_POLICY, "policy of that model, NAME[:param=value,...]")
     k: int = param(6, "items in a slate of that model", at_least=1, at_most=255)
     seed: int | None = param(None, "seed of that model; drawn if absent", kind=int, at_least=0)
+    explore: float = param(
+        0.0, "share of slates drawn uniformly among all items, for evaluation", at_least=0, at_most=1
+    )
     name: str = param("default", "name of that model")
     # Not in a repr: it may hold a password.
     store: str = field(

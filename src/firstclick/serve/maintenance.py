@@ -130,6 +130,7 @@ class Maintenance:
                 self._behind_since.setdefault(model.name, now)
                 catch_up(self._store, model, stored.head)
             self._behind_since.pop(model.name, None)
+            self._service.note_build(model)
             self._snapshot_if_due(model, now)
         except OtherHistory:
             model.refuse_appends()

@@ -6,6 +6,8 @@ with open_service("shop.db") as service:
     service.feedback("shop", shown.token, click=1)      # on the disk, and counted once, when this returns
 """
 
+import hashlib
+import logging
 import os
 import secrets
 import threading
@@ -15,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+import msgspec
 from numpy.typing import ArrayLike
 
 from firstclick.catalog.catalog import Subset
@@ -23,26 +26,49 @@ from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.files.progress import Progress, silent
 from firstclick.not_given import NOT_GIVEN, NotGiven
+from firstclick.online.explore import check_share
 from firstclick.online.feedback import positions_of
 from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
-from firstclick.serve.log.events import KIND_OF, Body, Event, ItemsWithdrawn, NewEvent, RolledBack, packed
+from firstclick.serve.log.events import (
+    KIND_OF,
+    NONCE_SIZE,
+    Body,
+    Build,
+    Event,
+    ItemsWithdrawn,
+    ListRemoved,
+    NewEvent,
+    RolledBack,
+    SettingsChanged,
+    packed,
+)
 from firstclick.serve.log.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
 from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model.audit import Audit, audit_served
+from firstclick.serve.model.build import this_build
 from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes
 from firstclick.serve.model.model import Known, Model
-from firstclick.serve.model.new_events import availability, first_event, items_changed, withdrawn_ids
+from firstclick.serve.model.new_events import (
+    availability,
+    first_event,
+    items_changed,
+    list_put,
+    withdrawn_ids,
+)
 from firstclick.serve.model.replay import catch_up, known_after
 from firstclick.serve.model_set import ModelSet
+from firstclick.serve.request_table import RequestTable
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.writer import Writer
 from firstclick.validation.quoting import quoted
-from firstclick.wire.errors import Malformed, Refused, Unavailable, refusing
+from firstclick.wire.errors import Conflict, Malformed, Refused, Unavailable, Unknown, refusing
 from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
+
+log = logging.getLogger("firstclick.serve")
 
 
 class Service:
@@ -70,6 +96,7 @@ class Service:
         self._counting = threading.Lock()
         # What a rollback goes back to, from when it is asked for until it is in the log.
         self._recalled: dict[tuple[int, int], Known] = {}
+        self._requests = RequestTable()
         self.models = ModelSet(store, self._admit)
         if not store.token_keys():
             store.add_token_key(secrets.token_bytes(SECRET_SIZE), time.time())
@@ -83,6 +110,8 @@ class Service:
             snapshot_events=snapshot_events,
             snapshot_seconds=snapshot_seconds,
         )
+        for name in self.names():
+            self.note_build(self.model(name))
 
     def __enter__(self) -> "Service":
         return self
@@ -118,17 +147,19 @@ class Service:
         scale: bool = True,
         encoder: Encoder | None = None,
         file_marks: Sequence[str] = (),
+        explore: float = 0.0,
     ) -> Model:
         """A new model with these items; Conflict when the name is taken.
 
         Features, here and in `put_items`, are as people have them: the values of columns by name, which
         become numbers by an `encoder`, fitted to these items if none is given; or lists of numbers. To fit
         the policy's prior, a constant is put after the numbers and all are divided by one (`FeatureScale`),
-        unless `scale` is False. `file_marks` are hashes of what a catalog file says of each item.
+        unless `scale` is False. `file_marks` are hashes of what a catalog file says of each item. `explore`
+        is the share of slates that are drawn uniformly.
         """
         body = first_event(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale,
-            encoder=encoder, file_marks=file_marks,
+            encoder=encoder, file_marks=file_marks, explore=explore,
         )  # fmt: skip
         self.models.take_up(self.store.create(name, [_event(body)]))
         return self.model(name)
@@ -145,7 +176,22 @@ class Service:
     def import_model(self, name: str, content: bytes) -> Model:
         """A new model from an exported file; Malformed if it is none, Conflict if the name is taken."""
         self.models.take_up(import_model(self.store, name, content))
-        return self.model(name)
+        model = self.model(name)
+        self.note_build(model)
+        return model
+
+    def note_build(self, model: Model) -> None:
+        """Have the log say what draws slates here, unless it does; tried again later if it cannot be now."""
+        if model.build is not None:
+            return
+        body = this_build(type(model.engine.policy))
+        # All processes of one build write one event.
+        nonce = hashlib.blake2b(packed(body), digest_size=NONCE_SIZE).digest()
+        event = NewEvent(KIND_OF[Build], nonce, packed(body), time.time())
+        try:
+            self._append(model, event)
+        except Refused as refusal:
+            log.warning("%s: the log does not say which build serves it: %s", model.name, refusal)
 
     def _admit(self, model: Model) -> None:
         self.outcomes.setdefault(model.name, Counter())
@@ -158,8 +204,8 @@ class Service:
         name: str,
         *,
         k: int | None = None,
-        candidates: Iterable[ItemId] | Subset | None = None,
-        exclude: Iterable[ItemId] | Subset = (),
+        candidates: Iterable[ItemId] | Subset | str | None = None,
+        exclude: Iterable[ItemId] | Subset | str = (),
         pinned: Mapping[int, ItemId] | None = None,
         request_id: str | None = None,
         context: ArrayLike | None = None,
@@ -168,11 +214,20 @@ class Service:
     ) -> ServedSlate:
         """A slate and its token; nothing is written. The log so far and the request id decide the slate.
 
-        `context` is the user, for a policy that wants to know; of each group, or of those it names, at most
+        Asked again with the same request id within an hour, this process gives the same slate and token. On
+        another, or after a restart, the slate may differ; the first feedback counts, whichever it names.
+
+        `candidates` and `exclude` are ids, or the name of a list (`put_list`). `context` is the user, for a
+        policy that wants to know; of each group, or of those it names, at most
         `at_most` are shown; `features` stand in for those of the candidates, a row each. A pinned item that
         is excluded or withdrawn is not shown: the answer names it in `skipped_pins`.
         """
         model = self.model(name)
+        if request_id is not None:
+            nonce = nonce_of_request(request_id)
+            asked = _packed_request(k, candidates, exclude, pinned, context, at_most, features)
+            if (slate := self._answered_before(model, nonce, asked)) is not None:
+                return slate
         issued_ms = int(time.time() * 1000)
         excluded = (
             exclude if isinstance(exclude, ItemId | Subset | None) else list(exclude)
@@ -183,18 +238,38 @@ class Service:
             number, ranked = model.next_slate()
             nonce = new_nonce(issued_ms, number)
         else:
-            nonce = new_nonce(issued_ms) if request_id is None else nonce_of_request(request_id)
+            if request_id is None:
+                nonce = new_nonce(issued_ms)
             ranked = model.recommend(
                 number_in(nonce), k=k, candidates=candidates, exclude=excluded, pinned=pinned,
                 context=context, at_most=at_most, features=features,
             )  # fmt: skip
         rows = ranked.rows.astype("<u4").tobytes()
-        token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features)
+        token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features, ranked.fields)
         self.recommended[name] += 1
-        if plain:
+        if plain and not ranked.explored:
             self.exploring[name].note(model, ranked.rows)
-        signed = self.keys.sign(token)
-        return ServedSlate(ranked.items, ranked.scores, signed, ranked.seq, ranked.skipped_pins)
+        slate = ServedSlate(
+            ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
+            ranked.explored, ranked.not_evaluable,
+        )  # fmt: skip
+        return slate if request_id is None else self._requests.keep(model.id, nonce, asked, slate)
+
+    def _answered_before(self, model: Model, nonce: bytes, asked: bytes) -> ServedSlate | None:
+        """What was answered to the same request; Conflict if its id was another request's."""
+        known = self._requests.find(model.id, nonce)
+        if known is None:
+            return None
+        if known.asked != asked:
+            raise Conflict(
+                "this request_id was given with another request; send the same request, or give each its own "
+                "id"
+            )
+        if all(model.items.is_shown(item) for item in known.slate.items):
+            return known.slate
+        # What was withdrawn since is not shown again.
+        self._requests.forget(model.id, nonce)
+        return None
 
     # Feedback
 
@@ -283,6 +358,30 @@ class Service:
         self._look_for(model, (*on, *off))
         return self._write(model, availability(model, on, off))
 
+    def put_list(self, name: str, list_name: str, items: Sequence[ItemId]) -> int:
+        """A list of items that requests can name in place of ids; the place in the log.
+
+        Requests with many candidates are then as short as others, and so are their events.
+        """
+        model = self.model(name)
+        self._look_for(model, items)
+        return self._write(model, list_put(model, list_name, items))
+
+    def remove_list(self, name: str, list_name: str) -> int:
+        """Forget a list; Unknown if there is none of this name."""
+        model = self.model(name)
+        if list_name not in model.items.lists:
+            raise Unknown(f"no list {quoted(list_name)} in model {name!r}")
+        return self._write(model, ListRemoved(list_name))
+
+    def set_explore(self, name: str, share: float) -> int:
+        """From now on this share of slates is drawn uniformly; the place in the log."""
+        model = self.model(name)
+        with refusing:
+            body = SettingsChanged(check_share(share))
+        model.warm_up_exploration()
+        return self._write(model, body)
+
     def _look_for(self, model: Model, ids: Sequence[object]) -> None:
         """Another process may have put an item just now."""
         known = model.items.names
@@ -322,8 +421,11 @@ class Service:
             self._recalled.pop((model.id, seq), None)
 
     def _write(self, model: Model, *bodies: Body) -> int:
+        return self._append(model, *map(_event, bodies))
+
+    def _append(self, model: Model, *events: NewEvent) -> int:
         answer: Future[Sequence[Appended] | Refused] = Future()
-        self.writer.submit([(model, _event(body)) for body in bodies], answer.set_result)
+        self.writer.submit([(model, event) for event in events], answer.set_result)
         appended = answer.result()
         if isinstance(appended, Refused):
             raise appended
@@ -343,6 +445,16 @@ class Service:
 
     def _known(self, model: Model, seq: int) -> Known:
         return self._recalled.get((model.id, seq)) or known_after(self.store, model, seq)
+
+
+def _packed_request(*parts: object) -> bytes:
+    """Equal for equal requests."""
+
+    def plain(part: Any) -> Any:
+        return part.tolist() if hasattr(part, "tolist") else list(part)
+
+    content = msgspec.msgpack.encode(parts, enc_hook=plain)
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def _event(body: Body) -> NewEvent:

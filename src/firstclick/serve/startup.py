@@ -64,10 +64,27 @@ def open_for(
             catalog = _follow(service, settings, demo_catalog(), given, notes)
         elif settings.catalog is not None:
             catalog = _follow(service, settings, _read(service, settings), given, notes)
+        notes += _exploration(service, settings, given)
     except BaseException:
         service.close()
         raise
     return Opened(service, catalog, notes)
+
+
+def _exploration(service: Service, settings: Settings, given: Collection[str]) -> list[str]:
+    """Explore as much as was asked for; what to know of it."""
+    if settings.name not in service.names():
+        return []
+    model = service.model(settings.name)
+    if "explore" in given and settings.explore != model.explorer.share:
+        service.set_explore(settings.name, settings.explore)
+        return [f"model {settings.name!r} explores {settings.explore:.3g} of its slates from now on"]
+    if model.explorer.share or model.engine.policy.draws:
+        return []
+    return [
+        f"{model.engine.policy.name} draws nothing at random, so its log cannot tell what another policy "
+        "would have earned; --explore 0.05 draws 5 % of slates uniformly among all items"
+    ]
 
 
 def _read(service: Service, settings: Settings) -> CatalogFile:
@@ -164,6 +181,7 @@ def _create(service: Service, settings: Settings, file: CatalogFile) -> list[str
         seed=settings.seed,
         encoder=encoder,
         file_marks=[_mark(item) for item in items],
+        explore=settings.explore,
     )
     return short_description(encoder, file, "" if settings.demo else str(settings.catalog))
 

@@ -22,13 +22,19 @@ class Receipt(NamedTuple):
 
 class ServedSlate(NamedTuple):
     """A slate, best first; what is held for each item's attraction; what to send back with the click; and the
-    pinned items that are not in it, because they are excluded or withdrawn."""
+    pinned items that are not in it, because they are excluded or withdrawn.
+
+    `explored`: it was drawn uniformly, not by the policy. `not_evaluable` says why the slate cannot be drawn
+    again later, if it cannot.
+    """
 
     items: list[ItemId]
     scores: list[float | None]
     token: str
     seq: int
     skipped_pins: tuple[ItemId, ...] = ()
+    explored: bool = False
+    not_evaluable: str = ""
 
 
 class ClickReport(NamedTuple):

@@ -11,3 +11,5 @@ MOST_ROWS = 255
 # Entries in one batch of feedback.
 MOST_ENTRIES = 1000
 MOST_ITEMS_LISTED = 1000
+# Named lists of items in a model.
+MOST_LISTS = 1000

@@ -30,7 +30,12 @@ Pinned = Annotated[
     ),
 ]
 RequestId = Annotated[
-    str, Meta(min_length=1, max_length=256, description="feedback is counted once for one request id")
+    str,
+    Meta(
+        min_length=1,
+        max_length=256,
+        description="asked again within an hour, the same slate and token; feedback is counted once for it",
+    ),
 ]
 Context = Annotated[
     list[float], Meta(max_length=limits.MOST_CONTEXT, description="the user, if the policy asks for it")
@@ -38,6 +43,11 @@ Context = Annotated[
 OfEachGroup = Annotated[Count, Meta(description="items of each group")]
 OfTheseGroups = Annotated[dict[str, Count], Meta(description="items of these groups: group to number")]
 OwnFeatures = Annotated[list[Features], Meta(description="of the candidates, in place of those they have")]
+
+ListName = Annotated[str, Meta(max_length=64, description="the name of a list of items")]
+Share = Annotated[
+    float, Meta(ge=0, le=1, description="share of slates drawn uniformly among all items, for evaluation")
+]
 
 Click = Annotated[Number, Meta(description="first position clicked, from 0")]
 Clicks = Annotated[
@@ -58,8 +68,8 @@ class Recommend(Body):
     """What to recommend; all of it may be left out."""
 
     k: Places | None = None
-    candidates: Annotated[list[ItemId], Meta(description="choose among these only")] | None = None
-    exclude: Annotated[list[ItemId], Meta(description="never these")] = []
+    candidates: Annotated[list[ItemId], Meta(description="choose among these only")] | ListName | None = None
+    exclude: Annotated[list[ItemId], Meta(description="never these")] | ListName = []
     pinned: Pinned = {}
     request_id: RequestId | None = None
     context: Context | None = None
@@ -77,6 +87,8 @@ class Recommended(Struct, omit_defaults=True):
     skipped_pins: Annotated[
         tuple[ItemId, ...], Meta(description="pinned, but not shown, because excluded or withdrawn")
     ] = ()
+    explored: Annotated[bool, Meta(description="drawn uniformly, not by the policy")] = False
+    not_evaluable: Annotated[str, Meta(description="why the slate cannot be drawn again later")] = ""
 
 
 class Feedback(Body):
@@ -152,6 +164,24 @@ class Changed(Struct):
     seq: int
 
 
+class NewList(Body):
+    """The items of a list."""
+
+    items: list[ItemId]
+
+
+class ItemLists(Struct):
+    """All lists: how many items each has."""
+
+    lists: dict[str, int]
+
+
+class ModelSettings(Body):
+    """What can be changed while a model runs."""
+
+    explore: Share
+
+
 class ListedItem(Struct):
     """An item of the catalog, with its features as they were sent."""
 
@@ -177,6 +207,7 @@ class NewModel(Body):
     k: Annotated[int, Meta(ge=1, le=limits.MOST_ROWS)]
     items: list[NewItem]
     seed: Count | None = None
+    explore: Share = 0.0
 
 
 class ModelFacts(Struct):
@@ -186,6 +217,7 @@ class ModelFacts(Struct):
     policy: str
     k: int
     seed: int
+    explore: float
     n_features: int
     items: Annotated[int, Meta(description="items that can be shown")]
     withdrawn: int

@@ -131,7 +131,7 @@ def test_a_model_is_created_listed_and_described(site: Site) -> None:
     made = site.ask("POST", "/v1/models", body)
     assert made.status_code == 201
     facts = {
-        "name": "plain", "policy": "cascade-ts", "k": 1, "seed": 3, "n_features": 0, "items": 2,
+        "name": "plain", "policy": "cascade-ts", "k": 1, "seed": 3, "explore": 0.0, "n_features": 0, "items": 2,
         "withdrawn": 0, "unavailable": 0, "seq": 1, "slates": 0, "clicks": 0, "notes": [],
     }  # fmt: skip
     assert made.json() == facts

@@ -86,7 +86,7 @@ def test_a_token_of_nobody_is_unknown(site: Site, token: str) -> None:
         ({"k": 0}, "k must be a whole number, at least 1, got 0"),
         ({"k": 4}, "k must be at most 3"),
         ({"k": 10**30}, "k must be a whole number, at most 255"),
-        ({"candidates": "espresso"}, 'candidates must be a list or null, got "espresso"'),
+        ({"candidates": "espresso"}, "no list 'espresso' in model 'shop'; there are: none"),
         ({"candidates": ["nothing"]}, "no item 'nothing'"),
         ({"candidates": ["7"]}, "but there is 7"),
         ({"candidates": [1.5]}, "candidates[0] must be a whole number or a text, got 1.5"),

@@ -49,6 +49,7 @@ class CascadeDUCB(ForgettingCountPolicy):
     """
 
     name = "cascade-ducb"
+    draws = False
     paper = "Li and de Rijke 2019 (CascadeDUCB)"
     by_horizon = "discount"
 

@@ -23,5 +23,6 @@ class CascadeLSB(CoveragePolicy):
     """
 
     name = "cascade-lsb"
+    draws = False
     paper = "Hiranandani et al. 2019 (CascadeLSB)"
     derived = ("topics",)

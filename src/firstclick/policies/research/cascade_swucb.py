@@ -43,6 +43,7 @@ class CascadeSWUCB(ForgettingCountPolicy):
     """
 
     name = "cascade-swucb"
+    draws = False
     paper = "Li and de Rijke 2019 (CascadeSWUCB)"
     by_horizon = "window"
 

@@ -44,6 +44,7 @@ class CascadeUCBV(ConfidencePolicy):
     """
 
     name = "cascade-ucb-v"
+    draws = False
     paper = "Vial et al. 2022 (CascadeUCB-V)"
     made_for = ("rare-clicks",)
     radius: float = param(1.2, "weight of the logarithm in the confidence radius", above=0)

@@ -36,6 +36,7 @@ class DcmKLUCB(CascadeKLUCB):
     """
 
     name = "dcm-kl-ucb"
+    draws = False
     paper = "Katariya et al. 2016 (dcmKL-UCB)"
     family = "clicks"
     made_for = ("dependent-clicks",)

@@ -23,6 +23,7 @@ class PbmUCB(PositionPolicy):
     """
 
     name = "pbm-ucb"
+    draws = False
     paper = "Lagree, Vernade and Cappe 2016 (PBM-UCB)"
 
     @staticmethod

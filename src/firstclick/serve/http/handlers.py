@@ -125,6 +125,20 @@ def set_available(asked: Asked) -> schemas.Changed:
     return schemas.Changed(asked.service.set_available(asked.path[0], on=body.on, off=body.off))
 
 
+def put_list(asked: Asked) -> schemas.Changed:
+    name, list_name = asked.path
+    return schemas.Changed(asked.service.put_list(name, list_name, asked.body.items))
+
+
+def remove_list(asked: Asked) -> schemas.Changed:
+    return schemas.Changed(asked.service.remove_list(*asked.path))
+
+
+def show_lists(asked: Asked) -> schemas.ItemLists:
+    lists = asked.service.model(asked.path[0]).items.lists
+    return schemas.ItemLists({name: len(listed) for name, listed in sorted(lists.copy().items())})
+
+
 def list_items(asked: Asked) -> schemas.ListedItems:
     model = asked.service.model(asked.path[0])
     after, limit = asked.query["after"], asked.query["limit"]
@@ -172,13 +186,18 @@ def list_models(asked: Asked) -> schemas.ModelList:
 def create_model(asked: Asked) -> Answer:
     body: schemas.NewModel = asked.body
     model = asked.service.create(
-        body.name, policy=body.policy, k=body.k, items=_items(body.items), seed=body.seed
-    )
+        body.name, policy=body.policy, k=body.k, items=_items(body.items), seed=body.seed,
+        explore=body.explore,
+    )  # fmt: skip
     return Answer(encode(_facts(model)), 201)
 
 
 def describe_model(asked: Asked) -> schemas.ModelFacts:
     return _facts(asked.service.model(asked.path[0]))
+
+
+def change_settings(asked: Asked) -> schemas.Changed:
+    return schemas.Changed(asked.service.set_explore(asked.path[0], asked.body.explore))
 
 
 def view_model(asked: Asked) -> View:

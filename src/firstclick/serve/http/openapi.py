@@ -21,6 +21,7 @@ REASONS = {
 PARAMETERS = {
     "model": "a model's name",
     "id": "an item's id; digits mean a whole number where only that is there",
+    "list": "the name of a list of items",
     "key": "a key's id",
 }
 

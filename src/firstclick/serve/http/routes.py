@@ -138,6 +138,21 @@ ROUTES: list[Route] = [
         example={"put": [ITEM], "withdraw": ["tea"]},
     ),
     Route(
+        "PUT", f"{MODEL}/lists/{{list}}", WRITE, handlers.put_list,
+        "A list of items that requests can name as `candidates` or `exclude`. Their events name it too, and "
+        "stay short however long it is.",
+        body=schemas.NewList, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
+        example={"items": ["espresso", "tea"]},
+    ),
+    Route(
+        "DELETE", f"{MODEL}/lists/{{list}}", WRITE, handlers.remove_list, "Remove a list; its items stay.",
+        answer=schemas.Changed, refused=(404, 503), in_pool=True,
+    ),
+    Route(
+        "GET", f"{MODEL}/lists", READ, handlers.show_lists, "The lists, and how many items each has.",
+        answer=schemas.ItemLists, refused=(404, 503),
+    ),
+    Route(
         "GET", f"{MODEL}/items", READ, handlers.list_items,
         "The items of the catalog, some at a time.",
         answer=schemas.ListedItems, refused=(404, 503), in_pool=True,
@@ -157,6 +172,13 @@ ROUTES: list[Route] = [
     Route(
         "GET", MODEL, READ, handlers.describe_model, "A model in words and numbers.",
         answer=schemas.ModelFacts, refused=(404, 503),
+    ),
+    Route(
+        "PATCH", MODEL, ADMIN, handlers.change_settings,
+        "Change settings. `explore`: this share of slates is drawn uniformly among all items that may be "
+        "shown, so that the log can be evaluated for any other policy.",
+        body=schemas.ModelSettings, answer=schemas.Changed, refused=(404, 503), in_pool=True,
+        example={"explore": 0.05},
     ),
     Route(
         "GET", f"{MODEL}/view", READ, handlers.view_model, "What the dashboard shows of a model.",

@@ -14,7 +14,7 @@ from firstclick.kernels.clicks import UNTOLD, examined_positions
 from firstclick.kernels.compiling import compiled, kernel, learn
 from firstclick.online.engine import PolicyEngine
 from firstclick.policies.base import Policy
-from firstclick.serve.log.events import FEEDBACK_HEAD, MORE, MORE_HEAD, read_feedback
+from firstclick.serve.log.events import FEEDBACK_HEAD, MORE, MORE_HEAD, WITH_FIELDS, read_feedback
 
 _HEAD = FEEDBACK_HEAD.size
 _MORE_HEAD = MORE_HEAD.size
@@ -62,7 +62,8 @@ def _read(content, at, end, n_rows, shape, rows, clicked, words, floats):  # typ
     marks = at
     told, n_context, n_columns = UNTOLD, np.int64(0), np.int64(0)
     n = (end - at) // 4
-    if click == MORE:
+    is_more = click in (MORE, WITH_FIELDS)
+    if is_more:
         if end - at < _MORE_HEAD:
             return wrong
         n = np.int64(_unsigned(content, at, 2))
@@ -74,9 +75,11 @@ def _read(content, at, end, n_rows, shape, rows, clicked, words, floats):  # typ
     n_floats = n_context + n * n_columns
     if n > shape.longest or n_context != shape.n_context or n_columns not in (0, shape.n_columns):
         return wrong
-    if end - at != 4 * n + 8 * n_floats or not UNTOLD <= told <= n:
+    size = 4 * n + 8 * n_floats
+    # What the slate was drawn from may follow, and teaches nothing.
+    if end - at < size or (end - at > size and click != WITH_FIELDS) or not UNTOLD <= told <= n:
         return wrong
-    if click == MORE:
+    if is_more:
         if n % 8 and content[marks + n // 8] >> (n % 8):
             return wrong
         for position in range(n):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.serve.log.drawn import NOT_RECORDED, read_drawn
 
 NONCE_SIZE = 16
 
@@ -31,6 +32,10 @@ class Kind(IntEnum):
     ROLLED_BACK = 4
     ITEMS_CHANGED = 5
     AVAILABILITY = 6
+    BUILD = 7
+    LIST_PUT = 8
+    LIST_REMOVED = 9
+    SETTINGS = 10
 
 
 class NewEvent(NamedTuple):
@@ -118,6 +123,35 @@ class Availability(msgspec.Struct, frozen=True):
     off: list[ItemId]
 
 
+class Build(msgspec.Struct, frozen=True):
+    """What decides the last bits of a slate, beside the log: a process that draws slates and is of none of
+    the builds that the log has so far."""
+
+    firstclick: str  # version, and a hash of the code that folds and draws
+    numba: str
+    llvmlite: str
+    processor: str
+
+
+class ListPut(msgspec.Struct, frozen=True):
+    """A list of items that requests can name."""
+
+    name: str
+    items: list[ItemId]
+
+
+class ListRemoved(msgspec.Struct, frozen=True):
+    """A list that is no more."""
+
+    name: str
+
+
+class SettingsChanged(msgspec.Struct, frozen=True):
+    """What may be changed while a model runs."""
+
+    explore: float  # the share of slates that are drawn uniformly
+
+
 class Created(msgspec.Struct, frozen=True):
     """A model begins: its policy, what does not change later, and its first items."""
 
@@ -136,6 +170,10 @@ class Created(msgspec.Struct, frozen=True):
     values: list[list[Any]] = []  # of each item, as people gave them, in the order of the encoder's inputs
     unavailable: list[ItemId] = []
     file_marks: list[str] = []  # as in `ItemsChanged`
+    explore: float = 0.0  # as in `SettingsChanged`
+    build: Build | None = None
+    # Events up to this one come from the log of another model, which drew their slates: `firstclick relearn`.
+    copied: int = 0
 
     def first_features(self) -> NDArray[np.float64]:
         """The features of the first items, without columns if they have none."""
@@ -151,7 +189,7 @@ class ItemsWithdrawn(msgspec.Struct, frozen=True):
 
 class RolledBack(msgspec.Struct, frozen=True):
     """What was known after event `to` is known again, and the catalog is that of then; rows given since stay,
-    withdrawn. What is available stays as it is."""
+    withdrawn. What is available stays as it is, and so do lists and settings."""
 
     to: int
 
@@ -162,7 +200,10 @@ def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
     return np.frombuffer(items.features, "<f8").reshape(len(items.ids), items.n_features)
 
 
-Body = Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
+Body = (
+    Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
+    | Build | ListPut | ListRemoved | SettingsChanged
+)  # fmt: skip
 BODY_OF: dict[int, type[Body]] = {
     Kind.CREATED: Created,
     Kind.ITEMS_PUT: ItemsPut,
@@ -170,6 +211,10 @@ BODY_OF: dict[int, type[Body]] = {
     Kind.ROLLED_BACK: RolledBack,
     Kind.ITEMS_CHANGED: ItemsChanged,
     Kind.AVAILABILITY: Availability,
+    Kind.BUILD: Build,
+    Kind.LIST_PUT: ListPut,
+    Kind.LIST_REMOVED: ListRemoved,
+    Kind.SETTINGS: SettingsChanged,
 }
 KIND_OF = {body: kind for kind, body in BODY_OF.items()}
 T = TypeVar("T", bound=Body)
@@ -192,6 +237,8 @@ NO_CLICK = -1
 # of rows, how many positions were examined (-1 if the page does not tell), and how many numbers the context
 # and the features of a row have; then come a bit for each position, the rows, the context and the features.
 MORE = -3
+# The same, and fields follow: what the slate was drawn from, see `drawn`.
+WITH_FIELDS = -4
 MORE_HEAD = struct.Struct("<HhHH")
 ROW_SIZE, FLOAT_SIZE = 4, 8
 
@@ -205,6 +252,7 @@ class FeedbackEvent(NamedTuple):
     examined: int | None = None  # how many positions from the top, if the page tells
     context: tuple[float, ...] = ()
     features: tuple[tuple[float, ...], ...] = ()  # of each row, where the request brought its own
+    fields: bytes = b""  # what the slate was drawn from, see `drawn`
 
     @property
     def click(self) -> int | None:
@@ -225,12 +273,13 @@ def full_payload(
     examined: int | None = None,
     context: bytes = b"",
     features: bytes = b"",
+    fields: bytes = b"",
 ) -> bytes:
     """The payload of feedback with several clicks, or with more than that; as short as it can be.
 
-    `context` and `features` are 64-bit floats, as they are in a token.
+    `context` and `features` are 64-bit floats, as they are in a token, and so are the fields.
     """
-    if len(clicks) <= 1 and examined is None and not context and not features:
+    if len(clicks) <= 1 and examined is None and not context and not features and not fields:
         return feedback_payload(next(iter(clicks), None), issued_ms, rows)
     n = len(rows) // ROW_SIZE
     bits = np.zeros(n, np.uint8)
@@ -238,27 +287,36 @@ def full_payload(
     n_columns = len(features) // (FLOAT_SIZE * n) if n else 0
     more = MORE_HEAD.pack(n, -1 if examined is None else examined, len(context) // FLOAT_SIZE, n_columns)
     marks = np.packbits(bits, bitorder="little").tobytes()
-    return FEEDBACK_HEAD.pack(MORE, issued_ms) + more + marks + rows + context + features
+    head = FEEDBACK_HEAD.pack(WITH_FIELDS if fields else MORE, issued_ms)
+    return head + more + marks + rows + context + features + fields
 
 
 def says_the_same(payload: bytes, other: bytes) -> bool:
-    """Whether two payloads of feedback tell the same of the same slate, whenever it was recommended."""
-    click, rest = slice(0, 2), slice(FEEDBACK_HEAD.size, None)
-    return payload[click] == other[click] and payload[rest] == other[rest]
+    """Whether two payloads of feedback tell the same of the same items, whenever and from whatever they were
+    drawn: a request may have been answered twice, by two processes."""
+    if payload == other:
+        return True
+    try:
+        one, two = read_feedback(payload), read_feedback(other)
+    except (ValueError, struct.error):
+        return False
+    return one._replace(issued=0.0, fields=b"") == two._replace(issued=0.0, fields=b"")
 
 
 def read_feedback(payload: bytes) -> FeedbackEvent:
     """What a payload of feedback says; ValueError or struct.error if it is none."""
     click, issued = FEEDBACK_HEAD.unpack_from(payload)
     at = FEEDBACK_HEAD.size
-    if click != MORE:
+    if click not in (MORE, WITH_FIELDS):
         rows = np.frombuffer(payload, "<u4", offset=at)
         return FeedbackEvent(() if click == NO_CLICK else (click,), issued / 1000, tuple(rows.tolist()))
     n, examined, n_context, n_columns = MORE_HEAD.unpack_from(payload, at)
     at += MORE_HEAD.size
     marks = np.frombuffer(payload, np.uint8, -(-n // 8), at)
     rows = np.frombuffer(payload, "<u4", n, at + len(marks))
-    floats = np.frombuffer(payload, "<f8", offset=at + len(marks) + rows.nbytes)
+    at += len(marks) + rows.nbytes
+    n_floats = n_context + n * n_columns if click == WITH_FIELDS else -1
+    floats = np.frombuffer(payload, "<f8", n_floats, at)
     return FeedbackEvent(
         tuple(np.flatnonzero(np.unpackbits(marks, bitorder="little")).tolist()),
         issued / 1000,
@@ -266,6 +324,7 @@ def read_feedback(payload: bytes) -> FeedbackEvent:
         None if examined < 0 else examined,
         tuple(floats[:n_context].tolist()),
         tuple(map(tuple, floats[n_context:].reshape(n, n_columns).tolist())) if n_columns else (),
+        payload[at + floats.nbytes :],
     )
 
 
@@ -307,7 +366,9 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
             for item, values in zip(told["items"], body.values, strict=True):
                 item["features"] = dict(zip(words.inputs, values, strict=True))
         del told["values"], told["file_marks"]
-    return told
+        if not body.copied:
+            del told["copied"]
+    return msgspec.to_builtins(told)  # type: ignore[no-any-return]
 
 
 def _feedback_in_words(payload: bytes, words: Words) -> dict[str, Any]:
@@ -332,7 +393,28 @@ def _feedback_in_words(payload: bytes, words: Words) -> dict[str, Any]:
     if said.features:
         word = "encoded_features" if words.inputs else "features"
         told[word] = _as_given(np.array(said.features), words.scale)
-    return told
+    return told | _source_in_words(said.fields, words)
+
+
+def _source_in_words(fields: bytes, words: Words) -> dict[str, Any]:
+    """What the slate was drawn from, and what the request allowed."""
+    try:
+        drawn = read_drawn(fields)
+    except (LookupError, ValueError, struct.error):
+        drawn = None
+    if drawn is None:
+        return {"not_evaluable": NOT_RECORDED}
+    told: dict[str, Any] = {"drawn_from": drawn.seq, "build": drawn.build, "k": drawn.k}
+    for word, rows in (("candidates", drawn.candidates), ("exclude", drawn.exclude)):
+        told[word] = rows if isinstance(rows, str | None) else [words.items[row] for row in rows.tolist()]
+    told["pinned"] = {str(place): words.items[row] for place, row in drawn.pinned} or None
+    told["at_most"] = drawn.at_most
+    if drawn.explore is not None:
+        told["explored"] = drawn.explore.drawn
+        told["explore"] = drawn.explore.share
+        told["explore_propensities"] = drawn.explore.propensities()
+    told["not_evaluable"] = drawn.not_evaluable or None
+    return {word: value for word, value in told.items() if value is not None}
 
 
 def _as_given(table: NDArray[np.float64], scale: FeatureScale | None) -> list[list[float]]:

@@ -19,15 +19,17 @@ from firstclick.serve.log.events import FLOAT_SIZE, NONCE_SIZE, ROW_SIZE
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Expired, Malformed, Unknown
 
-# A plain slate, and one whose request had a context or features of its own.
-PLAIN, WITH_MORE = 1, 2
+# Tokens of earlier versions: a plain slate, and one whose request had a context or features of its own. Those
+# of this version end in fields that say what the slate was drawn from.
+PLAIN, WITH_MORE, WITH_FIELDS = 1, 2, 3
 # Version, key, model, when it was issued (ms since the epoch), nonce, number of rows.
 HEAD = struct.Struct("<BIIQ16sB")
-# What follows the rows WITH_MORE: numbers of the context, and of the features of a row; then these numbers.
+# What follows the rows, but for plain ones: how many numbers the context has, and the features of a row; then
+# these numbers.
 TAIL = struct.Struct("<HH")
 MAC_SIZE = 16
-# Room for the largest slate with the largest context, in base64, and for features of some rows.
-LONGEST = 8192
+# Room for the largest slate with the largest context, in base64, for features of some rows and for fields.
+LONGEST = 12_288
 
 # Clocks of several machines differ a little; a token from further ahead tells of a wrong clock.
 AHEAD = 300.0
@@ -53,6 +55,7 @@ class Token(NamedTuple):
     rows: bytes
     context: bytes = b""
     features: bytes = b""
+    fields: bytes = b""  # what the slate was drawn from, see `drawn`
 
     @property
     def size(self) -> int:
@@ -107,14 +110,20 @@ class KeyRing:
 
     def sign(self, token: Token) -> str:
         """The token as text; Malformed if it would be too long."""
-        key, more = self.newest, bool(token.context or token.features)
-        version = WITH_MORE if more else PLAIN
-        content = HEAD.pack(version, key, token.model, token.issued_ms, token.nonce, token.size) + token.rows
-        if more:
-            n_columns = len(token.features) // (FLOAT_SIZE * token.size) if token.features else 0
-            content += TAIL.pack(len(token.context) // FLOAT_SIZE, n_columns) + token.context + token.features
+        key = self.newest
+        n_columns = len(token.features) // (FLOAT_SIZE * token.size) if token.features else 0
+        content = b"".join(
+            (
+                HEAD.pack(WITH_FIELDS, key, token.model, token.issued_ms, token.nonce, token.size),
+                token.rows,
+                TAIL.pack(len(token.context) // FLOAT_SIZE, n_columns),
+                token.context,
+                token.features,
+                token.fields,
+            )
+        )
         text = base64.urlsafe_b64encode(content + self._mac(key, content)).rstrip(b"=").decode()
-        if more and len(text) > LONGEST:
+        if len(text) > LONGEST:
             raise Malformed(
                 f"the token would have {len(text)} characters with the features of {token.size} items in it, "
                 f"and may have {LONGEST}; ask for fewer items by k, or put the features into the catalog"
@@ -131,8 +140,11 @@ class KeyRing:
         content, mac = _parts(text)
         version, key, of_model, issued_ms, nonce, size = HEAD.unpack_from(content)
         end = HEAD.size + size * ROW_SIZE
-        context, features = _more(content, end, size) if version == WITH_MORE else (b"", b"")
-        if version not in (PLAIN, WITH_MORE) or (version == PLAIN and len(content) != end):
+        context, features, fields = (
+            (b"", b"", content[end:]) if version == PLAIN else _more(content, end, size)
+        )
+        left_over = fields and version != WITH_FIELDS
+        if not PLAIN <= version <= WITH_FIELDS or len(content) < end or left_over:
             raise _unknown("it is cut off, or not one of ours")
         if key not in self._macs:
             self._look_for(key)
@@ -150,7 +162,7 @@ class KeyRing:
             raise Unknown(
                 f"the token is {-age:.0f} s ahead of this server's clock; set the clocks of the servers right"
             )
-        return Token(of_model, issued_ms, nonce, content[HEAD.size : end], context, features)
+        return Token(of_model, issued_ms, nonce, content[HEAD.size : end], context, features, fields)
 
     def _look_for(self, key: int) -> None:
         """Another process may have made a key since; strangers' tokens must not make us ask all the time."""
@@ -178,14 +190,15 @@ def _parts(text: str) -> tuple[bytes, bytes]:
     return raw[:-MAC_SIZE], raw[-MAC_SIZE:]
 
 
-def _more(content: bytes, at: int, size: int) -> tuple[bytes, bytes]:
-    """The context and the features that follow the rows."""
+def _more(content: bytes, at: int, size: int) -> tuple[bytes, bytes, bytes]:
+    """The context and the features that follow the rows, and what is left."""
     floats = at + TAIL.size
     if len(content) >= floats:
         n_context, n_columns = TAIL.unpack_from(content, at)
-        end = floats + FLOAT_SIZE * n_context
-        if len(content) == end + FLOAT_SIZE * size * n_columns:
-            return content[floats:end], content[end:]
+        middle = floats + FLOAT_SIZE * n_context
+        end = middle + FLOAT_SIZE * size * n_columns
+        if len(content) >= end:
+            return content[floats:middle], content[middle:end], content[end:]
     raise _unknown("it is cut off, or not one of ours")
 
 

@@ -8,7 +8,7 @@ from firstclick.files.progress import Progress, silent
 from firstclick.serve.log.events import Created, unpacked
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import Memory, catch_up, changes_in, first_in, recover
+from firstclick.serve.model.replay import Memory, catch_up, changes_in, first_event_in, recover
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import OtherVersion
 
@@ -60,7 +60,7 @@ def audit_stored(store: Store, stored: StoredModel, progress: Progress = silent)
 
 def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
     started = time.monotonic()
-    first = first_in(store, stored)
+    first = first_event_in(store, stored)
     created = unpacked(first, Created)
     model = Model(stored.id, stored.name, created, first=first)
     memory = Memory(changes_in(store, stored, 1))

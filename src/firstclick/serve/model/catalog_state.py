@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.catalog.catalog import Catalog
+from firstclick.catalog.catalog import Catalog, Subset
 from firstclick.catalog.encoder import Encoder, Oddities
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.groups import Group
@@ -20,6 +20,8 @@ from firstclick.serve.log.events import (
     ItemsPut,
     ItemsWithdrawn,
     Kind,
+    ListPut,
+    ListRemoved,
     RolledBack,
     unpacked,
 )
@@ -29,7 +31,7 @@ ChangeFeatures = Callable[[Sequence[ItemId], NDArray[np.float64]], None]
 
 
 class CatalogCopy(NamedTuple):
-    """What may be taken back later: all but which items are available."""
+    """What may be taken back later: all but which items are available, and lists."""
 
     withdrawn: NDArray[np.uint8]
     features: NDArray[np.float64] | None
@@ -55,6 +57,7 @@ class CatalogState:
         self.names = dict(zip(items.ids, items.names, strict=True))
         self.oddities = self._odd()
         self.file_marks = dict(zip(items.ids, created.file_marks, strict=False))
+        self.lists: dict[str, Subset] = {}
         self._n_first = len(items.ids)
         # Items that are not as they were at first: a snapshot has these alone.
         self._touched: set[ItemId] = set()
@@ -105,7 +108,12 @@ class CatalogState:
                 body = unpacked(event, Availability)
                 self.catalog.set_available(body.off, False)
                 self.catalog.set_available(body.on, True)
-            case _:
+            case Kind.LIST_PUT:
+                given = unpacked(event, ListPut)
+                self.lists[given.name] = self.catalog.subset(given.items)
+            case Kind.LIST_REMOVED:
+                self.lists.pop(unpacked(event, ListRemoved).name, None)
+            case Kind.ROLLED_BACK:
                 earlier = copy_at(unpacked(event, RolledBack).to)
                 self.catalog.show_as(earlier.withdrawn, earlier.features)
                 self.names |= earlier.names
@@ -220,6 +228,7 @@ class CatalogState:
                 for item in items
             ],
             "unavailable": sorted(catalog.unavailable, key=str),
+            "lists": {name: subset.items for name, subset in self.lists.items()},
             "odd": [self.oddities.n_rows, self.oddities.unknown, self.oddities.unreadable],
         }
         return page, {
@@ -256,6 +265,7 @@ class CatalogState:
             encoder=catalog.encoder,
             values=catalog.values,
         )
+        state.lists = {name: state.catalog.subset(items) for name, items in page["lists"].items()}
         state._touched = {item for item, *_ in page["touched"]}
         state.oddities = state._odd(*page["odd"])
         return state

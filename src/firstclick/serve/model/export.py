@@ -68,7 +68,7 @@ def import_model(store: Store, name: str, content: bytes, *, relearn: bool = Fal
     try:
         _check_doors(events)
         if relearn:
-            events[0] = _of_this_version(events[0])
+            events[0] = _of_this_version(events[0], len(events))
         model = Model(0, name, unpacked(events[0], Created), first=events[0])
         Memory(events).fold(model, events[1:], _not_reached)
     except OtherVersion:
@@ -97,16 +97,16 @@ def relearn(store: Store, stored: StoredModel, name: str) -> StoredModel:
     check_name(name)
     _check_free(store, name)
     first, *others = chain.from_iterable(store.events(stored.id, 0, stored.head))
-    begun = _of_this_version(first)
+    begun = _of_this_version(first, stored.head)
     Model(0, name, unpacked(begun, Created))  # What this version cannot work with it refuses now.
     return store.create(name, [NewEvent(*event[1:]) for event in (begun, *others)])
 
 
-def _of_this_version(first: Event) -> Event:
-    """The creation of a model as if it were made today."""
+def _of_this_version(first: Event, copied: int) -> Event:
+    """The creation of a model as if it were made today; so many events were another's."""
     created = unpacked(first, Created)
     version = policy_class(created.policy).version
-    return first._replace(payload=packed(msgspec.structs.replace(created, version=version)))
+    return first._replace(payload=packed(msgspec.structs.replace(created, version=version, copied=copied)))
 
 
 def _check_free(store: Store, name: str) -> None:

@@ -28,6 +28,7 @@ def feedback_event(model: Model, token: Token, said: ClickReport, clicks: list[i
         examined=examined,
         context=token.context,
         features=token.features,
+        fields=token.fields,
     )
     return NewEvent(Kind.FEEDBACK, token.nonce, payload, time.time())
 

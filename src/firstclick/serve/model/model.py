@@ -6,38 +6,46 @@ import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, groupby
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.catalog.catalog import Subset
 from firstclick.catalog.ids import ItemId
 from firstclick.errors import WorkFailed
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.online.engine import PolicyEngine
+from firstclick.online.explore import Explored, Explorer, check_share
 from firstclick.online.random_key import key_of_old
-from firstclick.online.request import answered, read_request
+from firstclick.online.request import RowRequest, answered, read_request, request_of_rows
 from firstclick.policies.base import Policy, State
 from firstclick.registry import policy_class
 from firstclick.serve.log.codec import SKIPPED, fold
+from firstclick.serve.log.drawn import MARK_SIZE, Drawn
 from firstclick.serve.log.events import (
+    Build,
     Created,
     Event,
     FeedbackEvent,
     Kind,
     RolledBack,
+    SettingsChanged,
     feedback_payload,
     read_feedback,
     unpacked,
 )
 from firstclick.serve.log.history import START, Mark, link_of, links_of
 from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
+from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
 from firstclick.source_code import code_hash
-from firstclick.wire.errors import OtherHistory, OtherVersion, refusing
+from firstclick.validation.quoting import quoted
+from firstclick.wire.errors import Malformed, OtherHistory, OtherVersion, refusing
 
 log = logging.getLogger("firstclick.serve")
 
@@ -65,6 +73,9 @@ class Ranked(NamedTuple):
     context: bytes = b""
     features: bytes = b""
     skipped_pins: tuple[ItemId, ...] = ()
+    fields: bytes = b""  # what it was drawn from, see `log.drawn`
+    explored: bool = False  # drawn uniformly, not by the policy
+    not_evaluable: str = ""  # why nobody can draw it again, if so
 
 
 class Known(NamedTuple):
@@ -112,16 +123,19 @@ class Model:
         self.appended = 1  # the last event that this process has put into the log
         # Why nothing more is appended: the store has another log. Another Model takes the place of this one.
         self.set_back = ""
+        self.builds = [created.build] if created.build is not None else []
         self.restored_from = 0  # the event after which the snapshot was made that this came from
         self.lock = threading.RLock()
         self._ready: list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]] = []
         self._ready_seq = 0
+        self._ready_fields = b""
         self._at_once = 1
         self._key = (
             key_of_old("model", created.seed, policy, created.k)
             if created.key is None
             else np.uint64(created.key)
         )
+        self.explorer = Explorer.of(self._key, created.explore)
         self.wants_context = policy.n_context > 0
 
     @property
@@ -133,6 +147,12 @@ class Model:
     def nonce(self) -> bytes:
         """Of the last event that was folded."""
         return self.last.nonce
+
+    @property
+    def build(self) -> int | None:
+        """Which of the builds in the log this process is; None if it is none of them."""
+        mine = this_build(type(self.engine.policy))
+        return self.builds.index(mine) if mine in self.builds else None
 
     @property
     def k(self) -> int:
@@ -192,6 +212,10 @@ class Model:
             if event.seq <= self.seq:
                 return
             self._expect(event)
+            if event.kind == Kind.BUILD:
+                self.builds.append(unpacked(event, Build))
+            elif event.kind == Kind.SETTINGS:
+                self.explorer = Explorer.of(self._key, unpacked(event, SettingsChanged).explore)
             self.items.apply(
                 event,
                 self.engine.change_features,
@@ -242,31 +266,89 @@ class Model:
         if event.seq != self.seq + 1:
             raise WorkFailed(f"{self.name}: event {self.seq + 1} comes next in the log, got {event.seq}")
 
-    def recommend(self, number: int, **asked: Any) -> Ranked:
-        """The slate to show; the log so far, `number` and what is asked, as for `read_request`, decide it."""
-        with self.lock, refusing:
-            request = read_request(self.engine, **asked)
-            rows, means, own = answered(self.engine, self._key, number, request, scored=True)
-            of_request = _packed(request.kernel.context), _packed(own)
-            return self._ranked(rows, means, *of_request, request.skipped_pins)
-
-    def _ranked(
+    def recommend(
         self,
-        rows: NDArray[np.int64],
-        means: NDArray[np.float64],
-        context: bytes = b"",
-        features: bytes = b"",
-        skipped_pins: tuple[ItemId, ...] = (),
+        number: int,
+        *,
+        candidates: Iterable[ItemId] | Subset | str | None = None,
+        exclude: Iterable[ItemId] | Subset | str = (),
+        **asked: Any,
     ) -> Ranked:
+        """The slate to show; the log so far, `number` and what is asked, as for `read_request`, decide it.
+
+        `candidates` and `exclude` may be names of lists.
+        """
+        with self.lock, refusing:
+            request = read_request(
+                self.engine, candidates=self._listed(candidates), exclude=self._listed(exclude), **asked
+            )
+            slate = answered(self.engine, self._key, number, request, scored=True, explorer=self.explorer)
+            rows = request.rows
+            drawn = self._drawn(slate.explored)._replace(
+                k=rows.k if rows.k != self.k else None,
+                candidates=candidates if isinstance(candidates, str) else rows.candidates,
+                exclude=exclude if isinstance(exclude, str) else _ascending(rows.exclude),
+                pinned=tuple(rows.pinned.items()),
+                at_most=rows.at_most,
+                features=rows.features if len(rows.features) else None,
+            )
+            fields, not_evaluable = drawn.packed(len(self.catalog.items))
+            return self._ranked(slate.rows, slate.means)._replace(
+                context=_packed(rows.context),
+                features=_packed(slate.features),
+                skipped_pins=request.skipped_pins,
+                fields=fields,
+                explored=slate.explored is not None and slate.explored.drawn,
+                not_evaluable=not_evaluable,
+            )
+
+    def redrawn(self, number: int, drawn: Drawn, context: Sequence[float]) -> NDArray[np.int64]:
+        """The rows of the slate that the model makes now for the request of an earlier one."""
+        with self.lock:
+            catalog, n_columns = self.catalog, self.engine.features.shape[1]
+            candidates, exclude = self._listed(drawn.candidates), self._listed(drawn.exclude)
+            if isinstance(candidates, Subset):
+                candidates = np.sort(catalog.rows(candidates))
+            if isinstance(exclude, Subset):
+                exclude = catalog.rows_of(list(exclude))
+            features = NO_LIMITS.features if drawn.features is None else drawn.features.reshape(-1, n_columns)
+            asked = RowRequest(
+                self.k if drawn.k is None else drawn.k,
+                candidates,
+                [] if exclude is None else list(exclude),
+                dict(drawn.pinned),
+                drawn.at_most,
+                np.array(context) if context else NO_LIMITS.context,
+                features,
+            )
+            request = request_of_rows(self.engine, asked)
+            return answered(
+                self.engine, self._key, number, request, scored=False, explorer=self.explorer
+            ).rows
+
+    def _listed(self, items: Any) -> Any:
+        """The list of this name; what is no name stays as it is."""
+        if not isinstance(items, str):
+            return items
+        if items not in self.items.lists:
+            known = ", ".join(map(repr, self.items.lists)) or "none"
+            raise Malformed(
+                f"no list {quoted(items)} in model {self.name!r}; there are: {known}. If it is an id, say "
+                f"[{quoted(items)}]; a list is made by PUT /v1/models/{self.name}/lists/NAME"
+            )
+        return self.items.lists[items]
+
+    def _drawn(self, explored: Explored | None) -> Drawn:
+        """What a plain slate is drawn from now."""
+        return Drawn(self.seq, self.nonce[-MARK_SIZE:], self.build, explore=explored)
+
+    def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
         items = self.catalog.items
         return Ranked(
             rows,
             [items[row] for row in rows.tolist()],
             [None if mean != mean else mean for mean in means.tolist()],
             self.seq,
-            context,
-            features,
-            skipped_pins,
         )
 
     def next_slate(self) -> tuple[int, Ranked]:
@@ -285,8 +367,20 @@ class Model:
                 slates = self.engine.recommend_many(self._key, numbers.tolist(), self.k, plain)
                 self._ready = list(zip(numbers.tolist(), slates, strict=True))
                 self._ready_seq = self.seq
+                self._ready_fields, _ = self._drawn(None).packed(len(self.catalog.items))
             number, (rows, means) = self._ready.pop()
-            return number, self._ranked(rows, means)
+            if self.explorer.share:
+                return number, self._explored(number, rows, means)
+            return number, self._ranked(rows, means)._replace(fields=self._ready_fields)
+
+    def _explored(self, number: int, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
+        """A slate of a model that explores: the one that the policy made, or one that is drawn uniformly."""
+        if self.explorer.draws(number):
+            return self.recommend(number)
+        n = len(self.catalog)
+        explored = Explored(self.explorer.share, False, tuple(range(n, n - len(rows), -1)))
+        fields, _ = self._drawn(explored).packed(len(self.catalog.items))
+        return self._ranked(rows, means)._replace(fields=fields)
 
     def best_rows(self, n: int) -> NDArray[np.int64]:
         """The slate without exploration: the shown rows of the highest estimates; none if nothing is held."""
@@ -308,6 +402,12 @@ class Model:
             arrays = [*_copied(self.engine.state), catalog.hidden.copy(), self.engine.features.copy()]
             page = {"seq": self.seq, "items": catalog.items.copy(), "history": self.click_stats.as_json()}
             # Only where there are any: models without them have the digests they always had.
+            if self.builds:
+                page["builds"] = [msgspec.to_builtins(build) for build in self.builds]
+            if self.items.lists:
+                page["lists"] = {name: list(listed) for name, listed in sorted(self.items.lists.items())}
+            if self.explorer.share:
+                page["explore"] = self.explorer.share
             if catalog.unavailable:
                 page["unavailable"] = sorted(map(str, catalog.unavailable))
             if catalog.values:
@@ -342,6 +442,8 @@ class Model:
                 "code": self._code(),
                 "history": self.click_stats.as_json(),
                 "catalog": catalog,
+                "builds": [msgspec.to_builtins(build) for build in self.builds],
+                "explore": self.explorer.share,
             }
             return self.seq, write_snapshot(page, self.engine.state._asdict() | arrays)
 
@@ -358,6 +460,8 @@ class Model:
             model.click_stats = ClickStats.from_json(page["history"])
             link = None if page["link"] is None else bytes.fromhex(page["link"])
             model.last = Mark(seq, bytes.fromhex(page["nonce"]), float(page["received"]), link)
+            model.builds = msgspec.convert(page["builds"], list[Build])
+            model.explorer = Explorer.of(model._key, check_share(page["explore"]))
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
         model.past = deque([model.last.link], maxlen=PAST)
@@ -369,6 +473,8 @@ class Model:
         n_context = self.engine.policy.n_context
         self.recommend(0, context=np.zeros(n_context) if n_context else None)
         self.best_rows(1)
+        if self.explorer.share:
+            self.warm_up_exploration()
         with self.lock:
             blank = self.engine.with_state(_copied(self.engine.state)._asdict())
             no_rows = np.empty(0, np.int64)
@@ -376,6 +482,11 @@ class Model:
                 blank.state, blank.arrays_to_learn(), no_rows, blank.features[no_rows]
             )
         fold(blank, [feedback_payload(None, 0, b"")])
+
+    def warm_up_exploration(self) -> None:
+        """Have the kernel compiled that draws uniformly."""
+        with self.lock:
+            self.engine.draw_uniformly(self.explorer.key, 0, 1, NO_LIMITS)
 
     def describe(self) -> dict[str, Any]:
         """The model in words and numbers."""
@@ -386,6 +497,7 @@ class Model:
                 "policy": self.policy,
                 "k": self.k,
                 "seed": self.created.seed,
+                "explore": self.explorer.share,
                 "n_features": self.n_given_features,
                 "items": len(catalog),
                 "withdrawn": len(self.items.names) - int((catalog.withdrawn == 0).sum()),
@@ -409,6 +521,11 @@ def policy_of(created: Created, name: str) -> Policy:
             f"--name NEW --store STORE`; `firstclick log {name} --store STORE` exports them"
         )
     return known(**created.settings)
+
+
+def _ascending(rows: Sequence[int]) -> NDArray[np.int64] | None:
+    """Each row once, in order; None for none."""
+    return np.unique(np.array(rows, np.int64)) if len(rows) else None
 
 
 def _packed(numbers: NDArray[np.float64]) -> bytes:

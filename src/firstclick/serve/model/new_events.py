@@ -16,10 +16,12 @@ from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
 from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.online.engine import scale_for
+from firstclick.online.explore import check_share
 from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
-from firstclick.serve.log.events import Availability, Created, ItemsChanged, ItemsPut
+from firstclick.serve.log.events import Availability, Created, ItemsChanged, ItemsPut, ListPut
+from firstclick.serve.model.build import this_build
 from firstclick.serve.model.model import Model
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
@@ -30,6 +32,7 @@ from firstclick.wire.limits import (
     LONGEST_NAME,
     MOST_CONTEXT,
     MOST_FEATURES,
+    MOST_LISTS,
     MOST_ROWS,
 )
 
@@ -39,11 +42,11 @@ Rows = list[NDArray[np.float64] | None]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def check_name(name: object) -> None:
-    """A model's name is part of addresses and files."""
+def check_name(name: object, whose: str = "model") -> None:
+    """The name of a model, or of a list, is part of addresses and files."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise Malformed(
-            "a model's name must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or "
+            f"a {whose}'s name must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or "
             f"digit, got {quoted(name)}"
         )
 
@@ -159,11 +162,13 @@ def first_event(
     scale: bool,
     encoder: Encoder | None,
     file_marks: Sequence[str] = (),
+    explore: float = 0.0,
 ) -> Created:
     """How a model of this policy and these items begins, or Malformed."""
     check_name(name)
     with refusing:
         chosen = make_policy(policy)
+        share = check_share(explore)
         places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
         check_context_size(chosen)
         check_words(items)
@@ -206,6 +211,8 @@ def first_event(
             values=values,
             unavailable=[item.id for item in items if item.available is False],
             file_marks=list(file_marks),
+            explore=share,
+            build=this_build(type(chosen)),
         )
         Model(0, name, body)  # What the policy cannot work with it refuses now.
     return body
@@ -413,6 +420,18 @@ def availability(model: Model, on: Sequence[ItemId], off: Sequence[ItemId]) -> A
     for item in (*shown, *hidden):
         _check_known(model, item)
     return Availability(shown, hidden)
+
+
+def list_put(model: Model, name: str, items: Sequence[ItemId]) -> ListPut:
+    """A list of items that requests can name; Unknown if one was never there."""
+    check_name(name, "list")
+    with refusing:
+        ids = list(dict.fromkeys(item_ids(items)))
+    if name not in model.items.lists and len(model.items.lists) >= MOST_LISTS:
+        raise Malformed(f"a model may have {MOST_LISTS} lists, and {model.name!r} has; remove one first")
+    for item in ids:
+        _check_known(model, item)
+    return ListPut(name, ids)
 
 
 def _check_known(model: Model, item: ItemId) -> None:

@@ -29,7 +29,7 @@ def recover(
 
     `lost` is told of snapshots that were made after an event which the log does not have, any more.
     """
-    first = first_in(store, stored)
+    first = first_event_in(store, stored)
     model = _from_snapshot(store, stored, unpacked(first, Created), lost) if use_snapshots else None
     if model is None:
         model = Model(stored.id, stored.name, unpacked(first, Created), first=first)
@@ -115,14 +115,14 @@ def known_after(store: Store, model: Model, seq: int) -> Known:
     return recover(store, StoredModel(model.id, model.name, seq)).known()
 
 
-def first_in(store: Store, stored: StoredModel) -> Event:
+def first_event_in(store: Store, stored: StoredModel) -> Event:
     """The first event of the model's log."""
     return next(chain.from_iterable(store.events(stored.id, 0, 1)))
 
 
 def created_in(store: Store, stored: StoredModel) -> Created:
     """How the model began: what the first event of its log says."""
-    return unpacked(first_in(store, stored), Created)
+    return unpacked(first_event_in(store, stored), Created)
 
 
 def changes_in(store: Store, stored: StoredModel, after: int) -> Iterable[Event]:

@@ -1,0 +1,233 @@
+"""What a slate was drawn from: the end of a token, and of the event that comes of it.
+
+A slate is a function of the state after event `seq`, of the request and of the number in the nonce. Whoever
+has the log can therefore draw it again, if the log says which `seq` and which request.
+
+The bytes are fields, each with a tag and its length. A reader passes over tags that it does not know, so that
+later versions can add some.
+"""
+
+import operator
+import struct
+import zlib
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.online.explore import Explored
+
+# How many bytes of the nonce of event `seq` are kept, to know a slate that was drawn from a lost history: its
+# last ones, because nonces begin with the time.
+MARK_SIZE = 4
+# The bytes that candidates, exclude, pinned, at_most and features may take in a token and in the log: about
+# 1,500 candidates in no order out of a million, or any number that are neighbours in the catalog.
+MOST_BYTES = 2048
+
+# Why a slate cannot be drawn again, as people read it. The numbers are stored.
+TOO_MANY_CANDIDATES = "too many candidates"
+TOO_MANY_FEATURES = "the features in the request take too much room"
+NOT_RECORDED = "the log does not say what it was drawn from"
+REASONS = {1: TOO_MANY_CANDIDATES, 2: TOO_MANY_FEATURES}
+
+# Rows of the catalog, or the name of a list.
+Set = NDArray[np.int64] | str
+
+
+class Tag(IntEnum):
+    """The fields. A number is never given a second meaning."""
+
+    SOURCE = 1  # seq, build, mark
+    K = 2
+    CANDIDATES = 3
+    CANDIDATES_LIST = 4
+    EXCLUDE = 5
+    EXCLUDE_LIST = 6
+    PINNED = 7
+    AT_MOST = 8
+    FEATURES = 9
+    EXPLORE = 10
+    NOT_EVALUABLE = 11
+
+
+class Drawn(NamedTuple):
+    """What a slate was drawn from. `k` and the rest are None where the request did not say."""
+
+    seq: int
+    mark: bytes  # the last bytes of the nonce of event `seq`
+    build: int | None = None  # which of the builds in the log drew it
+    k: int | None = None
+    candidates: Set | None = None
+    exclude: Set | None = None
+    pinned: tuple[tuple[int, int], ...] = ()  # position and row
+    at_most: Any = None
+    features: NDArray[np.float64] | None = None  # of the candidates, in the order of their rows
+    explore: Explored | None = None
+    not_evaluable: str = ""
+
+    def packed(self, n_rows: int) -> tuple[bytes, str]:
+        """The fields of a slate of a catalog with so many rows, and why it cannot be drawn again, if so."""
+        head = _field(Tag.SOURCE, _varint(self.seq) + _varint(_coded(self.build)) + self.mark)
+        if self.explore is not None:
+            head += _field(Tag.EXPLORE, _packed_explore(self.explore))
+        request = b"".join(self._request(n_rows))
+        if len(request) <= MOST_BYTES:
+            features = b""
+            if self.features is not None:
+                features = _field(Tag.FEATURES, _deflated(self.features.astype("<f8").tobytes()))
+            if len(request) + len(features) <= MOST_BYTES:
+                return head + request + features, ""
+            why = TOO_MANY_FEATURES
+        else:
+            why = TOO_MANY_CANDIDATES
+        code = next(code for code, reason in REASONS.items() if reason == why)
+        return head + _field(Tag.NOT_EVALUABLE, bytes([code])), why
+
+    def _request(self, n_rows: int) -> Iterator[bytes]:
+        if self.k is not None:
+            yield _field(Tag.K, _varint(self.k))
+        for tag, by_name, rows in (
+            (Tag.CANDIDATES, Tag.CANDIDATES_LIST, self.candidates),
+            (Tag.EXCLUDE, Tag.EXCLUDE_LIST, self.exclude),
+        ):
+            if isinstance(rows, str):
+                yield _field(by_name, rows.encode())
+            elif rows is not None:
+                yield _field(tag, pack_rows(rows, n_rows))
+        if self.pinned:
+            yield _field(Tag.PINNED, b"".join(_PIN.pack(*pin) for pin in self.pinned))
+        if self.at_most is not None:
+            yield _field(Tag.AT_MOST, msgspec.msgpack.encode(self.at_most, enc_hook=operator.index))
+
+
+_PIN = struct.Struct("<BI")
+_EXPLORE = struct.Struct("<?dI")
+
+
+def read_drawn(fields: bytes) -> Drawn | None:
+    """What the fields say; None if they do not say where the slate was drawn from.
+
+    ValueError, LookupError or struct.error for bytes that are no fields.
+    """
+    found = dict(_fields(fields))
+    source = found.get(Tag.SOURCE)
+    if source is None:
+        return None
+    seq, at = _read_varint(source, 0)
+    build, at = _read_varint(source, at)
+    features, explore, reason = map(found.get, (Tag.FEATURES, Tag.EXPLORE, Tag.NOT_EVALUABLE))
+    return Drawn(
+        seq,
+        source[at : at + MARK_SIZE],
+        build - 1 if build else None,
+        _read_varint(found[Tag.K], 0)[0] if Tag.K in found else None,
+        _set(found, Tag.CANDIDATES, Tag.CANDIDATES_LIST),
+        _set(found, Tag.EXCLUDE, Tag.EXCLUDE_LIST),
+        tuple(_PIN.iter_unpack(found.get(Tag.PINNED, b""))),
+        msgspec.msgpack.decode(found[Tag.AT_MOST]) if Tag.AT_MOST in found else None,
+        None if features is None else np.frombuffer(_inflated(features), "<f8"),
+        None if explore is None else _read_explore(explore),
+        "" if reason is None else REASONS.get(reason[0], "made by a later version"),
+    )
+
+
+def pack_rows(rows: NDArray[np.int64], n_rows: int) -> bytes:
+    """Rows of a catalog, in ascending order, as the smaller of them and all others: differences, deflated."""
+    listed = len(rows) <= n_rows - len(rows)
+    if not listed:
+        others = np.ones(n_rows, bool)
+        others[rows] = False
+        rows = np.flatnonzero(others)
+    steps = np.diff(rows, prepend=0)
+    size = next(size for size in (1, 2, 4) if not len(steps) or int(steps.max()) < 256**size)
+    return bytes([size + 8 * listed]) + _varint(n_rows) + _deflated(steps.astype(f"<u{size}").tobytes())
+
+
+def unpack_rows(content: bytes) -> NDArray[np.int64]:
+    """The rows, in ascending order."""
+    n_rows, at = _read_varint(content, 1)
+    rows = np.cumsum(np.frombuffer(_inflated(content[at:]), f"<u{content[0] & 7}"), dtype=np.int64)
+    if content[0] & 8:
+        return rows
+    others = np.ones(n_rows, bool)
+    others[rows] = False
+    return np.flatnonzero(others)
+
+
+def _deflated(content: bytes) -> bytes:
+    """Compressed if that is shorter; the first byte tells."""
+    short = zlib.compress(content, 1)
+    return b"\1" + short if len(short) < len(content) else b"\0" + content
+
+
+def _inflated(content: bytes) -> bytes:
+    try:
+        return zlib.decompress(content[1:]) if content[:1] == b"\1" else content[1:]
+    except zlib.error as error:
+        raise ValueError(str(error)) from None
+
+
+def _set(found: dict[int, bytes], tag: Tag, by_name: Tag) -> Set | None:
+    if by_name in found:
+        return found[by_name].decode()
+    return unpack_rows(found[tag]) if tag in found else None
+
+
+def _packed_explore(explore: Explored) -> bytes:
+    among = explore.among
+    first = among[0] if among else 0
+    head = _EXPLORE.pack(explore.drawn, explore.share, first)
+    # Without caps and pins each place has one item less to choose from.
+    if among == tuple(range(first, first - len(among), -1)):
+        return head + bytes([len(among)])
+    return head + b"\0" + struct.pack(f"<{len(among)}I", *among)
+
+
+def _read_explore(content: bytes) -> Explored:
+    drawn, share, first = _EXPLORE.unpack_from(content)
+    n, rest = content[_EXPLORE.size], content[_EXPLORE.size + 1 :]
+    among = tuple(range(first, first - n, -1)) if n else struct.unpack(f"<{len(rest) // 4}I", rest)
+    return Explored(share, drawn, among)
+
+
+def _coded(build: int | None) -> int:
+    return 0 if build is None else build + 1
+
+
+def _field(tag: int, content: bytes) -> bytes:
+    return bytes([tag]) + _varint(len(content)) + content
+
+
+def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 0
+    while at < len(content):
+        size, start = _read_varint(content, at + 1)
+        if start + size > len(content):
+            raise ValueError("a field is cut off")
+        yield content[at], content[start : start + size]
+        at = start + size
+
+
+def _varint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first; the highest bit says that more follow."""
+    found = bytearray()
+    while number > 127:
+        found.append(number & 127 | 128)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def _read_varint(content: bytes, at: int) -> tuple[int, int]:
+    """The number at this place, and where it ends."""
+    number = shift = 0
+    while True:
+        byte = content[at]
+        at += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, at
+        shift += 7

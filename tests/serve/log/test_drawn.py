@@ -1,0 +1,172 @@
+"""What a slate was drawn from, as bytes and back."""
+
+import base64
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firstclick.online.explore import Explored
+from firstclick.serve.log.drawn import (
+    MOST_BYTES,
+    TOO_MANY_CANDIDATES,
+    TOO_MANY_FEATURES,
+    Drawn,
+    pack_rows,
+    read_drawn,
+    unpack_rows,
+)
+from firstclick.serve.log.events import full_payload, read_feedback, says_the_same
+from firstclick.serve.log.token import HEAD, MAC_SIZE, TAIL, KeyRing, Token
+from firstclick.serve.store.store import TokenKey
+
+N_ROWS = 70_000
+rows_of_a_catalog = st.lists(st.integers(0, N_ROWS - 1), unique=True, max_size=40).map(
+    lambda rows: np.array(sorted(rows), np.int64)
+)
+sets = st.none() | rows_of_a_catalog | st.text(min_size=1, max_size=64)
+everything = st.builds(
+    Drawn,
+    seq=st.integers(1, 2**40),
+    mark=st.binary(min_size=4, max_size=4),
+    build=st.none() | st.integers(0, 300),
+    k=st.none() | st.integers(1, 255),
+    candidates=sets,
+    exclude=sets,
+    pinned=st.lists(st.tuples(st.integers(0, 254), st.integers(0, N_ROWS - 1)), max_size=5).map(tuple),
+    at_most=st.none() | st.integers(0, 255) | st.dictionaries(st.text(max_size=9), st.integers(0, 9)),
+    features=st.none() | st.lists(st.floats(-9, 9), max_size=30).map(np.array),
+    explore=st.none()
+    | st.builds(
+        Explored, st.floats(0.01, 1), st.booleans(), st.lists(st.integers(1, 2**31), max_size=9).map(tuple)
+    ),
+    not_evaluable=st.just(""),
+)
+
+
+def plain(drawn: Drawn) -> tuple[object, ...]:
+    """Comparable: arrays as lists."""
+    return tuple(part.tolist() if isinstance(part, np.ndarray) else part for part in drawn)
+
+
+@given(everything)
+def test_what_was_packed_is_read(drawn: Drawn) -> None:
+    fields, why = drawn.packed(N_ROWS)
+    assert why == ""
+    read = read_drawn(fields)
+    assert read is not None
+    assert plain(read) == plain(drawn)
+
+
+@given(rows_of_a_catalog, st.integers(0, 2**30))
+def test_rows_are_kept_as_the_smaller_of_them_and_all_others(rows: np.ndarray, start: int) -> None:
+    assert unpack_rows(pack_rows(rows + start, N_ROWS + start)).tolist() == (rows + start).tolist()
+    others = np.setdiff1d(np.arange(N_ROWS), rows)
+    assert unpack_rows(pack_rows(others, N_ROWS)).tolist() == others.tolist()
+    assert len(pack_rows(others, N_ROWS)) == len(pack_rows(rows, N_ROWS))
+
+
+def test_a_thousand_candidates_have_room() -> None:
+    draw = np.random.default_rng(1)
+    for n_rows, n in ((1_500, 1_000), (20_000, 1_500), (1_000_000, 1_200)):
+        rows = np.sort(draw.choice(n_rows, n, replace=False))
+        assert Drawn(9, b"mark", candidates=rows).packed(n_rows)[1] == ""
+    assert len(pack_rows(np.arange(300_000), 1_000_000)) < MOST_BYTES, "neighbours take little room"
+
+
+def test_too_much_is_not_kept_and_the_fields_say_so() -> None:
+    draw = np.random.default_rng(1)
+    rows = np.sort(draw.choice(1_000_000, 5_000, replace=False))
+    for drawn, reason in (
+        (Drawn(9, b"mark", 2, candidates=rows), TOO_MANY_CANDIDATES),
+        (Drawn(9, b"mark", 2, exclude=rows), TOO_MANY_CANDIDATES),
+        (Drawn(9, b"mark", 2, candidates=rows[:9], features=draw.random(999)), TOO_MANY_FEATURES),
+    ):
+        fields, why = drawn.packed(1_000_000)
+        assert why == reason
+        assert read_drawn(fields) == Drawn(9, b"mark", 2, not_evaluable=reason)
+        assert len(fields) < 20
+
+
+def test_fields_of_later_versions_are_passed_over() -> None:
+    fields, _ = Drawn(9, b"mark", k=2).packed(5)
+    assert read_drawn(bytes([200, 3]) + b"new" + fields + bytes([201, 0])) == Drawn(9, b"mark", k=2)
+    assert read_drawn(b"") is None
+    assert read_drawn(bytes([200, 3]) + b"new") is None
+    for cut in (1, 2, 5, len(fields) - 2, len(fields) - 1):
+        with pytest.raises((ValueError, LookupError)):
+            read_drawn(fields[:cut])
+
+
+def test_the_bytes_stay_as_they_are() -> None:
+    """They are in the logs of others."""
+    drawn = Drawn(
+        300,
+        b"mark",
+        1,
+        2,
+        np.array([1, 4]),
+        "some",
+        ((0, 3),),
+        1,
+        np.array([0.5]),
+        Explored(0.5, True, (6, 5)),
+    )
+    assert drawn.packed(6)[0].hex() == (
+        "0107ac02026d61726b" "0a0e01000000000000e03f0600000002" "020102" "0305090600" "0103"
+        "0604736f6d65" "07050003000000" "080101" "090900000000000000e03f"
+    )  # fmt: skip
+
+
+SHOWN = np.array([3, 0, 70_000], "<u4").tobytes()
+
+
+def test_a_token_and_its_event_carry_them() -> None:
+    keys = KeyRing([TokenKey(3, b"o" * 32, 0.0)], tuple)
+    now = int(time.time() * 1000)
+    for context, features in ((b"", b""), (bytes(16), b""), (bytes(8), bytes(48))):
+        token = Token(5, now, bytes(range(16)), SHOWN, context, features, b"\x63\x01x")
+        assert keys.read(keys.sign(token), 5, days=1) == token
+        payload = full_payload([1], now, SHOWN, context=context, features=features, fields=token.fields)
+        said = read_feedback(payload)
+        assert (said.fields, said.rows, said.clicks) == (token.fields, (3, 0, 70_000), (1,))
+        assert (len(said.context), len(said.features)) == (len(context) // 8, 3 if features else 0)
+
+
+def test_tokens_of_earlier_versions_are_read() -> None:
+    keys = KeyRing([TokenKey(3, b"o" * 32, 0.0)], tuple)
+    now = int(time.time() * 1000)
+
+    def signed(content: bytes) -> str:
+        return base64.urlsafe_b64encode(content + keys._mac(3, content)).rstrip(b"=").decode()
+
+    plain = HEAD.pack(1, 3, 5, now, bytes(range(16)), 3) + SHOWN
+    more = HEAD.pack(2, 3, 5, now, bytes(range(16)), 3) + SHOWN + TAIL.pack(1, 0) + bytes(8)
+    assert keys.read(signed(plain), 5, days=1) == Token(5, now, bytes(range(16)), SHOWN)
+    assert keys.read(signed(more), 5, days=1) == Token(5, now, bytes(range(16)), SHOWN, bytes(8))
+    for wrong in (plain[:-1], plain + b"x", more + b"x", b"\x04" + plain[1:], b"\x00" + plain[1:]):
+        with pytest.raises(Exception, match="unknown token"):
+            keys.read(signed(wrong), 5, days=1)
+
+
+def test_what_a_slate_was_drawn_from_makes_no_other_feedback() -> None:
+    """A request that two processes answered, before and after a click, may show the same items."""
+    one = full_payload([1], 5, SHOWN, fields=Drawn(9, b"mark").packed(5)[0])
+    two = full_payload([1], 6, SHOWN, fields=Drawn(8, b"kram").packed(5)[0])
+    assert says_the_same(one, two)
+    assert says_the_same(one, full_payload([1], 7, SHOWN))
+    assert not says_the_same(one, full_payload([0], 5, SHOWN, fields=Drawn(9, b"mark").packed(5)[0]))
+    assert not says_the_same(one, full_payload([1], 5, SHOWN[:8], fields=Drawn(9, b"mark").packed(5)[0]))
+    assert not says_the_same(one, b"")
+
+
+def test_how_long_a_token_and_an_event_are() -> None:
+    """k = 6: before, 99 characters and 34 bytes."""
+    rows = np.arange(6, dtype="<u4").tobytes()
+    fields, _ = Drawn(123_456, b"mark", 0).packed(1_500)
+    token = Token(1, 10**12, bytes(16), rows, fields=fields)
+    assert len(KeyRing([TokenKey(3, b"o" * 32, 0.0)], tuple).sign(token)) == 118
+    assert len(full_payload([1], 10**12, rows, fields=fields)) == 53
+    assert HEAD.size + len(rows) + TAIL.size + len(fields) + MAC_SIZE == 88

@@ -1,0 +1,90 @@
+"""A request that is sent again gets the same slate."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from made_log import K, made_items
+
+from firstclick.serve import request_table
+from firstclick.serve.request_table import KEPT_SECONDS, RequestTable
+from firstclick.serve.service import Service, open_service
+from firstclick.wire.errors import Conflict
+from firstclick.wire.feedback import ServedSlate
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with open_service(str(tmp_path / "shop.db")) as service:
+        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
+        yield service
+
+
+def test_the_same_slate_and_token_whatever_was_learned_in_between(service: Service) -> None:
+    first = service.recommend("shop", request_id="visit 1", exclude=["i3"])
+    for _ in range(30):
+        service.feedback("shop", service.recommend("shop"), 0)
+    assert service.recommend("shop", request_id="visit 1", exclude=["i3"]) == first
+    assert service.feedback("shop", first, 1).status == "accepted"
+    assert service.recommend("shop", request_id="visit 1", exclude=["i3"]) == first
+    assert service.feedback("shop", first, 1).status == "duplicate"
+    assert service.recommended["shop"] == 31, "a slate that is asked for again is one slate"
+
+
+@pytest.mark.parametrize(
+    "other", [{}, {"exclude": ["i4"]}, {"exclude": ["i3"], "k": 2}, {"candidates": ["i3"]}]
+)
+def test_the_same_id_with_another_request_is_refused(service: Service, other: dict[str, object]) -> None:
+    service.recommend("shop", request_id="visit 1", exclude=["i3"])
+    with pytest.raises(Conflict, match="this request_id was given with another request"):
+        service.recommend("shop", request_id="visit 1", **other)  # type: ignore[arg-type]
+
+
+def test_ids_belong_to_a_model(service: Service) -> None:
+    service.create(
+        "bakery", policy="cascade-ts", k=2, items=[i._replace(features=None) for i in made_items()]
+    )
+    assert service.recommend("shop", request_id="1") != service.recommend("bakery", request_id="1", k=1)
+
+
+def test_what_was_withdrawn_since_is_not_shown_again(service: Service) -> None:
+    first = service.recommend("shop", request_id="visit 1")
+    service.withdraw_items("shop", [first.items[1]])
+    second = service.recommend("shop", request_id="visit 1")
+    assert first.items[1] not in second.items
+    assert service.recommend("shop", request_id="visit 1") == second
+    assert service.feedback("shop", first, 0).status == "accepted", "the first feedback counts"
+    with pytest.raises(Conflict, match="other feedback for this slate came before"):
+        service.feedback("shop", second, 1)
+
+
+def test_after_a_restart_the_slate_may_differ_and_the_first_feedback_counts(tmp_path: Path) -> None:
+    place = str(tmp_path / "shop.db")
+    with open_service(place) as service:
+        service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
+        first = [service.recommend("shop", request_id=str(n)) for n in range(20)]
+        for _ in range(30):
+            service.feedback("shop", service.recommend("shop"), 2)
+    with open_service(place) as service:
+        second = [service.recommend("shop", request_id=str(n)) for n in range(20)]
+        differing = [n for n in range(20) if first[n].items != second[n].items]
+        assert differing
+        n = differing[0]
+        assert service.feedback("shop", second[n], 0).status == "accepted"
+        with pytest.raises(Conflict):
+            service.feedback("shop", first[n], 0)
+
+
+def test_answers_are_kept_for_an_hour_and_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_table, "MOST_KEPT", 3)
+    table = RequestTable()
+    slates = [ServedSlate([n], [None], str(n), n) for n in range(5)]
+    for n, slate in enumerate(slates):
+        assert table.keep(1, bytes([n]), b"asked", slate) is slate
+    assert [table.find(1, bytes([n])) is not None for n in range(5)] == [False, False, True, True, True]
+    assert table.keep(1, bytes([4]), b"asked", slates[0]) is slates[4], "another thread was first"
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + KEPT_SECONDS + 1)
+    assert table.find(1, bytes([4])) is None
+    assert table.keep(1, bytes([4]), b"asked", slates[0]) is slates[0]
