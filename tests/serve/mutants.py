@@ -13,15 +13,20 @@ from typing import Any
 
 from firstclick.kernels.mixed import STAGE
 from firstclick.serve.log.events import Event, Kind, NewEvent
+from firstclick.serve.log.history import Mark
+from firstclick.serve.log.snapshot import read_snapshot
 from firstclick.serve.log.token import new_nonce
+from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model import feedback as feedback_module
 from firstclick.serve.model import model as model_module
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
+from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service
 from firstclick.serve.store import migrations
+from firstclick.serve.store.numbering import Batch
 from firstclick.serve.store.sqlite import SqliteStore
 from firstclick.serve.store.sqlite_file import SqliteFile
-from firstclick.serve.store.store import Appended
+from firstclick.serve.store.store import Appended, Marks, Store, StoredModel
 from firstclick.serve.writer import Writer, _Waiting
 from firstclick.wire.errors import Refused, Unavailable
 
@@ -70,7 +75,7 @@ def no_unique_index() -> None:
     ]
 
     def insert(self: SqliteStore, connection: sqlite3.Connection, rows: Any) -> bool:
-        connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?)", rows)
+        connection.executemany("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
         return True
 
     SqliteStore._insert = insert  # type: ignore[method-assign]
@@ -99,12 +104,13 @@ def snapshot_without_the_refit() -> None:
 
 
 def retry_with_a_new_nonce() -> None:
-    def mutant(self: Writer, batch: list[tuple[int, NewEvent]]) -> list[Appended]:
+    def mutant(self: Writer, batch: list[tuple[int, NewEvent]], folded: Marks) -> list[Appended]:
         try:
-            return self._store.append(batch)
+            return self._store.append(batch, folded)
         except Unavailable:
             now = int(time.time() * 1000)
-            return self._store.append([(id, event._replace(nonce=new_nonce(now))) for id, event in batch])
+            again = [(id, event._replace(nonce=new_nonce(now))) for id, event in batch]
+            return self._store.append(again, folded)
 
     Writer._append = mutant  # type: ignore[method-assign]
 
@@ -146,6 +152,7 @@ def rollback_deletes_events() -> None:
             connection.execute("UPDATE model SET head = ? WHERE id = ?", (seq, model.id))
             connection.execute("DELETE FROM snapshot WHERE model = ? AND seq > ?", (model.id, seq))
         (stored,) = (stored for stored in self.store.models() if stored.id == model.id)
+        model.refuse_appends()
         self.models.start_again(stored)
         return seq
 
@@ -178,6 +185,55 @@ def conflict_told_as_duplicate() -> None:
     feedback_module.says_the_same = lambda payload, other: True
 
 
+def poll_not_inclusive() -> None:
+    def mutant(self: Store, model: int, last: Mark, upto: int) -> tuple[list[Event], Mark]:
+        return self._chunk(model, last.seq, upto)[0], last
+
+    Store.events_after = mutant  # type: ignore[method-assign]
+
+
+def poll_sees_only_the_head() -> None:
+    """What has as many events as before is taken for the same."""
+    follow = Maintenance._follow
+
+    def mutant(
+        self: Maintenance, stored: StoredModel, last: Mark, model: Model, before: Mark, now: float
+    ) -> None:
+        follow(self, stored, before if stored.head == before.seq else last, model, before, now)
+
+    Maintenance._follow = mutant  # type: ignore[method-assign]
+
+
+def append_does_not_compare() -> None:
+    append = Store.append
+
+    def mutant(self: Store, batch: Batch, folded: Marks = {}) -> list[Appended]:  # noqa: B006
+        return append(self, batch)
+
+    Store.append = mutant  # type: ignore[method-assign]
+
+
+def snapshot_not_checked() -> None:
+    """Any event will do, if there is one."""
+    marks = Store.marks
+
+    def mutant(self: Store, model: int, first: int, last: int) -> dict[int, Mark]:
+        found = marks(self, model, first, last)
+        for seq, content in self.snapshots(model):
+            if seq in found:
+                page, _ = read_snapshot(content)
+                nonce, link = bytes.fromhex(page["nonce"]), bytes.fromhex(page["link"])
+                found[seq] = Mark(seq, nonce, page["received"], link)
+        return found
+
+    Store.marks = mutant  # type: ignore[method-assign]
+
+
+def links_are_not_compared() -> None:
+    """The last event alone: seq, nonce, time and, by the nonce, what it says."""
+    Mark.same = lambda self, other: other is not None and self[:3] == other[:3]  # type: ignore[method-assign]
+
+
 # Faults: what a server must bear.
 
 EVERY = 5
@@ -187,10 +243,10 @@ def appending_fails() -> None:
     """Every so often nothing can be written."""
     append, calls = SqliteStore.append, itertools.count(1)
 
-    def faulty(self: SqliteStore, batch: Any) -> list[Appended]:
+    def faulty(self: SqliteStore, *given: Any) -> list[Appended]:
         if next(calls) % EVERY == 0:
             raise Unavailable("no room, for once")
-        return append(self, batch)
+        return append(self, *given)
 
     SqliteStore.append = faulty  # type: ignore[method-assign]
 
@@ -200,8 +256,8 @@ def answer_of_append_is_lost() -> None:
     append, calls = SqliteStore.append, itertools.count(1)
     SqliteStore.shared = True
 
-    def faulty(self: SqliteStore, batch: Any) -> list[Appended]:
-        answers = append(self, batch)
+    def faulty(self: SqliteStore, *given: Any) -> list[Appended]:
+        answers = append(self, *given)
         if next(calls) % EVERY == 0:
             raise Unavailable("the connection was lost while it committed")
         return answers
@@ -250,6 +306,11 @@ ALL: dict[str, Callable[[], None]] = {
         snapshot_believed_unseen,
         two_halves_of_a_request,
         conflict_told_as_duplicate,
+        poll_not_inclusive,
+        poll_sees_only_the_head,
+        append_does_not_compare,
+        snapshot_not_checked,
+        links_are_not_compared,
         appending_fails,
         answer_of_append_is_lost,
         fsync_fails_and_it_is_written,

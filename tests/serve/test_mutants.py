@@ -119,5 +119,12 @@ def test_the_right_server_passes_the_same_trial(zygote: Zygote, tmp_path: Path, 
 
 def test_every_mutant_and_fault_is_tried() -> None:
     elsewhere = {"fsync_fails_and_it_is_written", "fsync_fails_and_it_is_lost"}  # test_disk.py
+    elsewhere |= {
+        "poll_not_inclusive",
+        "poll_sees_only_the_head",
+        "append_does_not_compare",
+        "snapshot_not_checked",
+        "links_are_not_compared",
+    }  # test_set_back.py
     tried = {mutant for mutant, _, _ in CASES} | {fault for trial in TRIALS for fault in trial.faults}
     assert tried | elsewhere == set(ALL)

@@ -319,7 +319,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items())
         tokens = [service.recommend("shop").token for _ in range(40)]
         held, append = threading.Event(), service.store.append
-        monkeypatch.setattr(service.store, "append", lambda batch: (held.wait(), append(batch))[1])
+        monkeypatch.setattr(service.store, "append", lambda *given: (held.wait(), append(*given))[1])
         answers: list[list[Receipt | Refused]] = []
         for token in tokens:
             service.send_feedback("shop", [(token, None)], answers.append)
@@ -336,7 +336,7 @@ def test_a_full_queue_refuses_and_says_when_to_come_again(
 def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(batch: object) -> None:
+    def fail(batch: object, folded: object) -> None:
         raise Unavailable("the disk is full; free some space")
 
     token = service.recommend("shop").token

@@ -58,7 +58,7 @@ def test_a_store_that_fails_in_an_unknown_way_is_unavailable_and_the_next_is_wri
 ) -> None:
     token = service.recommend("shop").token
 
-    def fails(batch: Any) -> Any:
+    def fails(*given: Any) -> Any:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
@@ -103,8 +103,8 @@ def test_what_is_acknowledged_is_learned_though_the_commit_was_not_answered(
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
         append, calls = service.store.append, itertools.count()
 
-        def loses_its_answer(batch: Any) -> list[Appended]:
-            done = append(batch)
+        def loses_its_answer(*given: Any) -> list[Appended]:
+            done = append(*given)
             if next(calls) % 2 == 0:
                 raise Unavailable("the connection was lost while it committed")
             return done

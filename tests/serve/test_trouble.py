@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from made_log import K, made_items
 
-from firstclick.serve.log.events import Kind
-from firstclick.serve.log.token import KeyRing
+from firstclick.serve.log.events import Kind, NewEvent
+from firstclick.serve.log.token import KeyRing, Token
 from firstclick.serve.model import audit
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import TokenKey
 from firstclick.wire.errors import Unavailable, Unknown
+
+TOKEN = Token(1, 0, bytes(16), bytes(4))
 
 
 def wait_for(true: Callable[[], bool]) -> None:
@@ -108,6 +110,7 @@ def test_a_log_that_was_set_back_is_noticed_and_its_lost_events_are_not_served(
         assert service.model("shop").digest() != lost
     else:
         service.maintenance.look()
+        wait_for(lambda: not service.model("shop").set_back)
         assert "the store was set back" in caplog.text
     assert service.model("shop").seq == (5 if restarted else 3)
     assert service.audit("shop").equal
@@ -139,6 +142,10 @@ def test_a_ring_of_keys_follows_the_store() -> None:
     assert ring.newest == 2
     ring.follow([new])
     assert ring.newest == 2
+    # A store that was set back has given the number to another key since.
+    other = TokenKey(2, b"x" * 32, 0.0)
+    ring.follow([other])
+    assert KeyRing([other], list).sign(TOKEN) == ring.sign(TOKEN) != KeyRing([new], list).sign(TOKEN)
 
 
 def test_all_processes_sign_with_a_new_key_soon(tmp_path: Path) -> None:
@@ -155,7 +162,7 @@ def test_a_model_that_another_process_made_is_taken_up_beside_the_others(tmp_pat
     with open_service(str(tmp_path / "shop.db"), poll_seconds=600.0) as service:
         shop(service)
         (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)
-        service.store.create("new", [first._replace(nonce=b"x" * 16)[1:]])  # type: ignore[list-item]
+        service.store.create("new", [NewEvent(*first._replace(nonce=b"x" * 16)[1:])])
         service.maintenance.look()
         wait_for(lambda: "new" in service.names())
         assert service.recommend("new").items

@@ -4,15 +4,17 @@ import logging
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from firstclick.serve.log.history import Mark
 from firstclick.serve.log.token import SECRET_SIZE
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import catch_up
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.store import ApiKey, StoredModel
-from firstclick.wire.errors import Refused
+from firstclick.wire.errors import OtherHistory, Refused
 
 if TYPE_CHECKING:
     from firstclick.serve.service import Service
@@ -86,46 +88,63 @@ class Maintenance:
             self._follow_token_keys()
             self._tell_others()
         models = self._service.models
-        before = {name: models.find(name).seq for name in models.names()}
-        for stored in self._store.models():
+        before = {name: (model := models.find(name), model.last) for name in models.names()}
+        ends = self._store.ends()
+        for stored, last in ends:
             if stored.name in before:
-                self._follow(stored, before[stored.name], now)
-            elif stored.name not in self._taking_up | models.outdated:
-                # Its log may be long, and the others must not wait for it.
-                self._taking_up.add(stored.name)
-                threading.Thread(target=self._take_up, args=(stored,), daemon=True).start()
+                self._follow(stored, last, *before[stored.name], now)
+            elif stored.name not in models.outdated:
+                self._begin(models.take_up, stored)
+        for name in before.keys() - {stored.name for stored, _ in ends}:
+            log.warning("%s: the store does not have this model any more; it is not served now", name)
+            models.drop(name)
         self._last_contact = time.monotonic()
 
-    def _take_up(self, stored: StoredModel) -> None:
+    def _begin(self, load: Callable[[StoredModel], object], stored: StoredModel) -> None:
+        """Load a model in a thread: its log may be long, and the others must not wait for it."""
+        if stored.name not in self._taking_up:
+            self._taking_up.add(stored.name)
+            threading.Thread(target=self._load, args=(load, stored), daemon=True).start()
+
+    def _load(self, load: Callable[[StoredModel], object], stored: StoredModel) -> None:
         try:
-            self._service.models.take_up(stored)
+            load(stored)
         except Refused as refusal:
             log.warning("%s: %s", stored.name, refusal)
         finally:
             self._taking_up.discard(stored.name)
 
-    def _follow(self, stored: StoredModel, before: int, now: float) -> None:
-        """Bring one model to the head of its log; what goes wrong with it is its own affair."""
+    def _follow(self, stored: StoredModel, last: Mark | None, model: Model, before: Mark, now: float) -> None:
+        """Bring one model to the head of its log; what goes wrong with it is its own affair.
+
+        `before` is the last event it had folded before the store was asked, `last` the last of its log.
+        """
         try:
-            if stored.head < before:
-                log.critical(
-                    "%s: the log ends at event %d, and event %d was folded already: the store was set back "
-                    "and acknowledged events are gone; starting from the log as it is",
-                    stored.name, stored.head, before,
-                )  # fmt: skip
-                self._service.models.start_again(stored)
+            # If the log is longer, what was folded is compared when the rest is read.
+            if stored.id != model.id or (stored.head <= before.seq and not before.same(last)):
+                model.refuse_appends()
+            if model.set_back:
+                self._start_again(stored)
                 return
-            model = self._service.model(stored.name)
             if stored.head > model.seq:
                 self._behind_since.setdefault(model.name, now)
                 catch_up(self._store, model, stored.head)
             self._behind_since.pop(model.name, None)
             self._service.note_build(model)
             self._snapshot_if_due(model, now)
+        except OtherHistory:
+            model.refuse_appends()
+            self._start_again(stored)
         except Refused:
             raise
         except Exception:
             log.exception("%s: following its log failed; trying again", stored.name)
+
+    def _start_again(self, stored: StoredModel) -> None:
+        # Of the history that is gone; those of the other one have lower numbers.
+        self._snapshots.pop(stored.name, None)
+        self._behind_since.pop(stored.name, None)
+        self._begin(self._service.models.start_again, stored)
 
     def _tell_others(self) -> None:
         models = map(self._service.model, self._service.names())
@@ -187,14 +206,15 @@ class Maintenance:
     def snapshot(self, model: Model) -> None:
         """Keep what the model knows now, so that a restart need not fold the whole log."""
         step("before snapshot")
-        seq, content = model.snapshot()
-        self._store.save_snapshot(model.id, seq, content)
+        with model.lock:
+            last, (seq, content) = model.last, model.snapshot()
+        self._store.save_snapshot(model.id, seq, content, last)
         self._snapshots[model.name] = seq, time.monotonic()
 
     def _follow_token_keys(self) -> None:
         keys = self._store.token_keys()
         now = time.time()
-        if now - keys[-1].created >= ROTATE_DAYS * DAY:
+        if not keys or now - keys[-1].created >= ROTATE_DAYS * DAY:
             keys.append(self._store.add_token_key(secrets.token_bytes(SECRET_SIZE), now))
         # A key is done when the key after it is older than any token may be, and all have heard of it.
         done = [

@@ -8,6 +8,7 @@ from firstclick.errors import FirstclickError
 from firstclick.files.progress import Progress, silent
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import recover
+from firstclick.serve.model.set_back import SetBack, set_back_of
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import NotServed, OtherVersion, Unavailable, Unknown
@@ -28,6 +29,8 @@ class ModelSet:
         # arithmetic, which is nobody's fault.
         self.broken: dict[str, str] = {}
         self.outdated: set[str] = set()
+        # Models whose logs were found to have lost events, since this process started.
+        self.set_backs: dict[str, list[SetBack]] = {}
 
     def names(self) -> list[str]:
         """The names of the models at work."""
@@ -49,11 +52,32 @@ class ModelSet:
         """The model that is in the store, ready to work; None if its log cannot be folded."""
         if stored.name in self._models:
             return self._models[stored.name]
+        lost: list[int] = []
+        model = self._loaded(stored, lost, progress)
+        if model is None:
+            return None
+        if lost:
+            # A snapshot is only made of what the log has: the store was set back since.
+            beyond = max(lost) - stored.head
+            self._note_set_back(SetBack(stored.name, max(lost), max(beyond, 1), exact=False))
+        # Two threads may find a new model at once; it must not become two.
+        with self._admitting:
+            if stored.name not in self._models:
+                self._admitted(model)
+                self._models[stored.name] = model
+            self.broken.pop(stored.name, None)
+            return self._models[stored.name]
+
+    def _loaded(self, stored: StoredModel, lost: list[int], progress: Progress = silent) -> Model | None:
+        """The model from its log, or None; snapshots that are not of this log are removed, and in `lost`."""
         try:
             # A long log takes its time: others are served meanwhile.
-            model = recover(self._store, stored, progress=progress)
+            model = recover(self._store, stored, progress=progress, lost=lost.append)
+            if lost:
+                self._store.drop_snapshots(stored.id, lost)
             # Kernels are compiled now, not while the first users wait.
             model.warm_up()
+            return model
         except Unavailable:
             raise  # The store does not answer, which says nothing about the log.
         except FirstclickError as error:
@@ -64,20 +88,39 @@ class ModelSet:
         except Exception as error:
             log.exception("%s: the log cannot be folded", stored.name)
             self._say_broken(stored.name, f"{type(error).__name__}, see the server's log")
-            return None
-        # Two threads may find a new model at once; it must not become two.
-        with self._admitting:
-            if stored.name not in self._models:
-                self._admitted(model)
-                self._models[stored.name] = model
-            self.broken.pop(stored.name, None)
-            return self._models[stored.name]
+        return None
 
     def start_again(self, stored: StoredModel) -> None:
-        """Forget what is known of a model, and fold its log as it is now."""
+        """Fold the log of a model as it is now: it is not the one that was folded before.
+
+        What was known is recommended from meanwhile: a long log takes its time, and a slate does no harm.
+        """
+        old = self._models[stored.name]
+        if not old.set_back:
+            return  # It was loaded meanwhile.
+        found = (
+            set_back_of(self._store, old)
+            if old.id == stored.id
+            else SetBack(stored.name, old.seq, old.seq, exact=True)
+        )
+        model = self._loaded(stored, [])
+        self._note_set_back(found)
         with self._admitting:
-            self._models.pop(stored.name, None)
-        self.take_up(stored)
+            if model is None:
+                self._models.pop(stored.name, None)
+                return
+            self._admitted(model)
+            self._models[stored.name] = model
+        log.warning("%s: loaded again from its log, at event %d", stored.name, model.seq)
+
+    def drop(self, name: str) -> None:
+        """Serve a model no longer that the store does not have."""
+        with self._admitting:
+            self._models.pop(name, None)
+
+    def _note_set_back(self, found: SetBack) -> None:
+        self.set_backs.setdefault(found.name, []).append(found)
+        log.critical("%s: the store was set back: %s; the log as it is now is followed", found.name, found)
 
     def _say_broken(self, name: str, why: str) -> None:
         if self.broken.get(name) != why:

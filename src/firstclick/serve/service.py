@@ -194,7 +194,7 @@ class Service:
             log.warning("%s: the log does not say which build serves it: %s", model.name, refusal)
 
     def _admit(self, model: Model) -> None:
-        self.outcomes[model.name] = Counter()
+        self.outcomes.setdefault(model.name, Counter())
         self.exploring[model.name] = Exploration()
 
     # Recommendations

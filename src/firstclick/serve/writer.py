@@ -14,8 +14,8 @@ from typing import NamedTuple
 from firstclick.serve.log.events import Event, NewEvent
 from firstclick.serve.model.model import Model
 from firstclick.serve.store.crash_points import step
-from firstclick.serve.store.store import Appended, Store
-from firstclick.wire.errors import Overloaded, Refused, StoreBroken, Unavailable
+from firstclick.serve.store.store import Appended, Marks, Store
+from firstclick.wire.errors import OtherHistory, Overloaded, Refused, StoreBroken, Unavailable
 
 log = logging.getLogger("firstclick.serve")
 
@@ -68,6 +68,8 @@ class Writer:
         with self._changed:
             if self._closing:
                 raise Unavailable("the service is closing; send the same again in a moment")
+            if refusal := _set_back(events):
+                raise refusal
             if self._n_waiting and self._n_waiting + len(events) > self._max_queue:
                 commits = self._n_waiting / self._max_batch
                 raise Overloaded(
@@ -116,10 +118,21 @@ class Writer:
         return batch
 
     def _commit(self, batch: list[_Waiting]) -> None:
+        batch = _without_set_back(batch)
         events = [pair for waiting in batch for pair in waiting.events]
+        if not events:
+            return
+        folded = {model.id: model.last for model, _ in events}
         started = time.monotonic()
         try:
-            appended = self._append([(model.id, event) for model, event in events])
+            appended = self._append([(model.id, event) for model, event in events], folded)
+        except OtherHistory as found:
+            for model, _ in events:
+                if model.id in found.models:
+                    model.refuse_appends()
+            # Nothing was written; what is for other models is, now.
+            self._commit(batch)
+            return
         except Refused as refusal:
             if isinstance(refusal, StoreBroken):
                 self.broken = refusal
@@ -137,16 +150,16 @@ class Writer:
             start = stop
         step("after reply")
 
-    def _append(self, batch: list[tuple[int, NewEvent]]) -> list[Appended]:
+    def _append(self, batch: list[tuple[int, NewEvent]], folded: Marks) -> list[Appended]:
         try:
-            return self._store.append(batch)
-        except StoreBroken:
+            return self._store.append(batch, folded)
+        except (StoreBroken, OtherHistory):
             raise
         except Unavailable:
             if not self._store.shared:
                 raise
             # A connection that broke may have committed before: the nonces tell, when it is done again.
-            return self._store.append(batch)
+            return self._store.append(batch, folded)
 
     def _learn(self, events: NewEvents, appended: Sequence[Appended]) -> None:
         new: dict[Model, list[Event]] = {}
@@ -158,11 +171,31 @@ class Writer:
             # One that is not new may still have to be learned: from another process, or from a first try.
             last[model] = max(last.get(model, 0), place.seq)
         for model, fresh in new.items():
+            model.appended = max(model.appended, last[model])
             try:
                 self._fold(model, fresh, last[model])
+            except OtherHistory:
+                pass  # The store was set back after the commit. The model is loaded again, and that is told.
             except Exception:
                 # They are in the log, so they are acknowledged; the model is behind, and `ready` says so.
                 log.exception("%s: events up to %d are in the log but not learned", model.name, last[model])
+
+
+def _set_back(events: NewEvents) -> Refused | None:
+    """Why these are not taken: the store has another log than their model has folded."""
+    found = (model.set_back for model, _ in events if model.set_back)
+    return next(map(Unavailable, found), None)
+
+
+def _without_set_back(batch: list[_Waiting]) -> list[_Waiting]:
+    """Those that can be written; the others are told why not."""
+    left = []
+    for waiting in batch:
+        if refusal := _set_back(waiting.events):
+            _tell(waiting, refusal)
+        else:
+            left.append(waiting)
+    return left
 
 
 def _refuse(batch: list[_Waiting], refusal: Refused) -> None:

@@ -1,5 +1,6 @@
 """What the service answers when it does not do what was asked: a status word, an HTTP code, a sentence."""
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from firstclick.errors import FirstclickError, WorkFailed
@@ -102,6 +103,15 @@ class NotServed(Refused):
 
 class OtherVersion(WorkFailed):
     """A model was learned by another version of its policy's arithmetic: this process will never serve it."""
+
+
+class OtherHistory(Unavailable):
+    """The store's log is not the one that was read before: acknowledged events are gone. The model is loaded
+    again; nothing was written."""
+
+    def __init__(self, message: str, models: Collection[int] = ()) -> None:
+        super().__init__(message)
+        self.models = frozenset(models)
 
 
 class StoreBroken(Unavailable):

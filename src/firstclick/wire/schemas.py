@@ -286,8 +286,12 @@ class Live(Struct):
 
 
 class Ready(Struct, omit_defaults=True):
-    """Requests can be sent here; not for models of another version, if there are any."""
+    """Requests can be sent here; not for models of another version, if there are any.
+
+    `set_back` says of each model whose log has lost events since this server started how many are gone.
+    """
 
     status: Literal["ready"]
     durability: Durability
     not_served: list[str] = []
+    set_back: list[str] = []

@@ -93,7 +93,7 @@ def test_every_outcome_has_its_status(site: Site) -> None:
 def test_a_store_that_cannot_write_is_unavailable_and_slates_are_still_served(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def append(batch: object) -> None:
+    def append(batch: object, folded: object) -> None:
         raise Unavailable("the disk is full; send the same again later", retry_after=2.5)
 
     token = site.recommend()["token"]
@@ -109,7 +109,7 @@ def test_a_store_that_cannot_write_is_unavailable_and_slates_are_still_served(
 
 
 def test_a_broken_store_ends_readiness(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    def append(batch: object) -> None:
+    def append(batch: object, folded: object) -> None:
         raise StoreBroken("fsync failed")
 
     token = site.recommend()["token"]

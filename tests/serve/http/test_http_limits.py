@@ -89,7 +89,7 @@ def test_more_requests_at_once_are_refused_and_health_is_not(
     with a_site(tmp_path, max_requests=2) as site:
         release = threading.Event()
         real = site.service.store.append
-        monkeypatch.setattr(site.service.store, "append", lambda batch: (release.wait(), real(batch))[1])
+        monkeypatch.setattr(site.service.store, "append", lambda *given: (release.wait(), real(*given))[1])
 
         async def crowd() -> tuple[int, dict[str, str], int, int]:
             body = b'{"withdraw": ["tea"]}'

@@ -157,7 +157,8 @@ def test_stores_that_released_versions_made_are_read(dump: Path, tmp_path: Path)
     assert store.append([(model.id, feedback(10**9))])[0].seq == model.head + 1
     assert [key.secret for key in store.token_keys()] == [b"k" * 32]
     assert [key.role for key in store.api_keys()] == ["read"]
-    assert len(store.snapshots(model.id)) == 1
+    # Those that were made without links may be of a history that is gone.
+    assert len(store.snapshots(model.id)) == (dump.stem >= "schema-3")
     assert store.create("bakery", []).id > model.id
     assert store.check() == []
     store.close()

@@ -413,7 +413,7 @@ def test_check_finds_an_event_that_was_counted_twice(store: Store, store_url: st
     damage(store_url, f"DROP INDEX {'firstclick_' if store.shared else ''}event_nonce")
     damage(
         store_url,
-        "INSERT INTO {event} SELECT model, 3, kind, nonce, payload, received FROM {event} WHERE seq = 2",
+        "INSERT INTO {event} SELECT model, 3, kind, nonce, payload, 0, link FROM {event} WHERE seq = 2",
     )
     damage(store_url, "UPDATE {model} SET head = 3")
     assert store.check() == [f"nonce {feedback(1).nonce.hex()} is 2 times in the log of model number {shop}"]

@@ -290,12 +290,15 @@ def ready(asked: Asked) -> schemas.Ready:
         if name not in outdated or not service.names():
             raise Unavailable(f"model {name!r} cannot be served: {why}")
     for name in service.names():
+        if set_back := service.model(name).set_back:
+            raise Unavailable(set_back)
         if (lag := service.maintenance.lag(name)) > settings.max_lag:
             raise Unavailable(
                 f"model {name!r} is {lag:.1f} s behind its log, and may be {settings.max_lag:g} s; "
                 "ask another replica"
             )
-    return schemas.Ready("ready", _durability(asked), outdated)
+    set_backs = [f"model {name!r}: {found[-1]}" for name, found in sorted(service.models.set_backs.items())]
+    return schemas.Ready("ready", _durability(asked), outdated, set_backs)
 
 
 def metrics(asked: Asked) -> Answer:

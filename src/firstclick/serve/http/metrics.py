@@ -94,6 +94,10 @@ class Metrics(Collector):
         items = Gauge("firstclick_items", "Items that can be shown", labels=labels)
         differing = "Share of the last slates that differed from the best one"
         exploring = Gauge("firstclick_exploring_share", differing, labels=labels)
+        set_back = "Times that the log was found to have lost events that this process knows of"
+        set_backs = Counts("firstclick_set_backs", set_back, labels=labels)
+        gone = "Events that were lost so, or at least so many"
+        lost = Counts("firstclick_lost_events", gone, labels=labels)
         for name in service.names():
             model = service.model(name)
             counts = dict(service.outcomes[name])
@@ -106,4 +110,7 @@ class Metrics(Collector):
             items.add_metric([name], len(model.catalog))
             if (share := service.exploring[name].share()) is not None:
                 exploring.add_metric([name], share[0])
-        yield from (feedback, recommended, seq, lag, snapshot, items, exploring)
+            found = service.models.set_backs.get(name, [])
+            set_backs.add_metric([name], len(found))
+            lost.add_metric([name], sum(one.lost for one in found))
+        yield from (feedback, recommended, seq, lag, snapshot, items, exploring, set_backs, lost)

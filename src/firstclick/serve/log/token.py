@@ -99,11 +99,13 @@ class KeyRing:
     def _take(self, keys: Sequence[TokenKey]) -> None:
         # The two states of SHA-256 that HMAC starts from are made once: half of the work of signing.
         self._macs = {key.id: hmac.new(key.secret, digestmod="sha256") for key in keys}
+        self._secrets = {key.id: key.secret for key in keys}
         self.newest = max(self._macs)
 
     def follow(self, keys: Sequence[TokenKey]) -> None:
         """Take the keys that the store has now; who goes on signing with an old one is soon not believed."""
-        if keys and {key.id for key in keys} != self._macs.keys():
+        # Not by their ids alone: a store that was set back gives an id again, to another key.
+        if keys and {key.id: key.secret for key in keys} != self._secrets:
             self._take(keys)
 
     def sign(self, token: Token) -> str:

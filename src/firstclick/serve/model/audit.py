@@ -62,7 +62,7 @@ def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
     started = time.monotonic()
     first = first_event_in(store, stored)
     created = unpacked(first, Created)
-    model = Model(stored.id, stored.name, created, nonce=first.nonce)
+    model = Model(stored.id, stored.name, created, first=first)
     memory = Memory(changes_in(store, stored, 1))
 
     def go_on(upto: int) -> None:
@@ -79,6 +79,8 @@ def _folded(store: Store, stored: StoredModel, progress: Progress) -> Audit:
         if (found := kept.digest()) != (wanted := model.digest()):
             differing.append(f"the snapshot after event {seq} has digest {found}, the log {wanted}")
     go_on(stored.head)
+    if model.changed_before:
+        differing.append(f"events up to {model.changed_before} are not what was appended: links differ")
     return Audit(
         stored.name, model.seq, model.digest(), compared, tuple(differing), time.monotonic() - started
     )

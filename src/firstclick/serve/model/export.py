@@ -69,7 +69,7 @@ def import_model(store: Store, name: str, content: bytes, *, relearn: bool = Fal
         _check_doors(events)
         if relearn:
             events[0] = _of_this_version(events[0], len(events))
-        model = Model(0, name, unpacked(events[0], Created), nonce=events[0].nonce)
+        model = Model(0, name, unpacked(events[0], Created), first=events[0])
         Memory(events).fold(model, events[1:], _not_reached)
     except OtherVersion:
         then = unpacked(events[0], Created)

@@ -38,19 +38,22 @@ from firstclick.serve.log.events import (
     read_feedback,
     unpacked,
 )
+from firstclick.serve.log.history import START, Mark, link_of, links_of
 from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
 from firstclick.source_code import code_hash
 from firstclick.validation.quoting import quoted
-from firstclick.wire.errors import Malformed, OtherVersion, refusing
+from firstclick.wire.errors import Malformed, OtherHistory, OtherVersion, refusing
 
 log = logging.getLogger("firstclick.serve")
 
 # Feedback learned in one go: a recommendation that comes meanwhile waits for no more than these.
 TOGETHER = 64
 RECENT = 8
+# Events whose links are kept: a store that was set back by fewer is told by how many.
+PAST = 4096
 # Slates made in one call at most.
 MOST_READY = 16
 # Kernels are compiled for a number with a sign.
@@ -86,10 +89,18 @@ class Model:
     """The fold of a log. `apply` goes on with it; all else reads. Safe for use by several threads."""
 
     def __init__(
-        self, id: int, name: str, created: Created, items: CatalogState | None = None, *, nonce: bytes = b""
+        self,
+        id: int,
+        name: str,
+        created: Created,
+        items: CatalogState | None = None,
+        *,
+        first: Event | None = None,
     ) -> None:
-        """The model after the first event of its log, which has this nonce; or with items that are further
-        on."""
+        """The model after the first event of its log, or with items that are further on.
+
+        Without that event, of which `created` is the body, it cannot tell later which log it has folded.
+        """
         self.id = id
         self.name = name
         self.created = created
@@ -103,8 +114,15 @@ class Model:
         )
         self.click_stats = ClickStats()
         self.recent: deque[tuple[float, FeedbackEvent]] = deque(maxlen=RECENT)  # for people to look at
-        self.seq = 1
-        self.nonce = nonce  # of the last event
+        self.last = Mark(1, b"", 0.0, None)
+        if first is not None:
+            self.last = Mark(1, first.nonce, first.received, link_of(first, START))
+        # The links of the last events: when the log is another one, how far both are the same.
+        self.past = deque([self.last.link], maxlen=PAST)
+        self.changed_before = 0  # an event before this one, or itself, was changed after it was appended
+        self.appended = 1  # the last event that this process has put into the log
+        # Why nothing more is appended: the store has another log. Another Model takes the place of this one.
+        self.set_back = ""
         self.builds = [created.build] if created.build is not None else []
         self.restored_from = 0  # the event after which the snapshot was made that this came from
         self.lock = threading.RLock()
@@ -119,6 +137,16 @@ class Model:
         )
         self.explorer = Explorer.of(self._key, created.explore)
         self.wants_context = policy.n_context > 0
+
+    @property
+    def seq(self) -> int:
+        """The last event that was folded."""
+        return self.last.seq
+
+    @property
+    def nonce(self) -> bytes:
+        """Of the last event that was folded."""
+        return self.last.nonce
 
     @property
     def build(self) -> int | None:
@@ -166,7 +194,7 @@ class Model:
                 return
             self._expect(fresh[0])
             clicks = fold(self.engine, [event.payload for event in fresh])
-            self.seq, self.nonce = fresh[-1].seq, fresh[-1].nonce
+            self._passed(fresh)
             learned = clicks != SKIPPED
             if not learned.all():
                 log.error("%s: %d pieces of feedback show what it never had", self.name, (~learned).sum())
@@ -197,7 +225,37 @@ class Model:
                 state = _copied(earlier.state)
                 self.engine.state = self.engine.policy.grow(state, len(self.catalog.items))
             self.engine.follow_catalog()
-            self.seq, self.nonce = event.seq, event.nonce
+            self._passed([event])
+
+    def _passed(self, events: list[Event]) -> None:
+        links = links_of(events, self.last.link)
+        self.past.extend(links)
+        self.last = Mark(events[-1].seq, events[-1].nonce, events[-1].received, links[-1])
+
+    def check_link(self, last: Mark) -> None:
+        """Whether the log's own link of the last event fits what was folded; the log's is the one to keep."""
+        with self.lock:
+            if self.last.seq == last.seq and not self.last.same(last):
+                log.error(
+                    "%s: events up to %d are not what was appended: the log was changed in its place",
+                    self.name, last.seq,
+                )  # fmt: skip
+                self.last, self.past[-1] = last, last.link
+                self.changed_before = last.seq
+
+    def refuse_appends(self) -> OtherHistory:
+        """From now on: the store's log is not the one that was folded here. What whoever appends is told."""
+        if not self.set_back:
+            self.set_back = (
+                f"model {self.name!r}: the store was set back, and does not hold all events that were read "
+                "from it before; the model is being loaded again from its log, send the same again"
+            )
+            log.critical(
+                "%s: the store does not hold all events that were read from it before; no feedback is taken "
+                "until the model is loaded again",
+                self.name,
+            )
+        return OtherHistory(self.set_back, [self.id])
 
     def known(self) -> Known:
         """What is known now, to go back to later."""
@@ -378,7 +436,9 @@ class Model:
             catalog, arrays = self.items.snapshot()
             page = {
                 "seq": self.seq,
-                "nonce": self.nonce.hex(),
+                "nonce": self.last.nonce.hex(),
+                "received": self.last.received,
+                "link": None if self.last.link is None else self.last.link.hex(),
                 "code": self._code(),
                 "history": self.click_stats.as_json(),
                 "catalog": catalog,
@@ -398,12 +458,14 @@ class Model:
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
             model.engine = model.engine.with_state(arrays)
             model.click_stats = ClickStats.from_json(page["history"])
-            model.nonce = bytes.fromhex(page["nonce"])
+            link = None if page["link"] is None else bytes.fromhex(page["link"])
+            model.last = Mark(seq, bytes.fromhex(page["nonce"]), float(page["received"]), link)
             model.builds = msgspec.convert(page["builds"], list[Build])
             model.explorer = Explorer.of(model._key, check_share(page["explore"]))
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
-        model.seq = model.restored_from = seq
+        model.past = deque([model.last.link], maxlen=PAST)
+        model.restored_from = model.appended = seq
         return model
 
     def warm_up(self) -> None:

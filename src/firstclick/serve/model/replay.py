@@ -10,6 +10,7 @@ from firstclick.serve.log.events import Created, Event, Kind, RolledBack, unpack
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import TOGETHER, Known, Model
 from firstclick.serve.store.store import Store, StoredModel
+from firstclick.wire.errors import OtherHistory
 
 AT_ONCE = 10_000
 
@@ -17,14 +18,21 @@ log = logging.getLogger("firstclick.serve")
 
 
 def recover(
-    store: Store, stored: StoredModel, *, use_snapshots: bool = True, progress: Progress = silent
+    store: Store,
+    stored: StoredModel,
+    *,
+    use_snapshots: bool = True,
+    progress: Progress = silent,
+    lost: Callable[[int], None] = lambda seq: None,
 ) -> Model:
-    """The model after the event `stored.head`."""
+    """The model after the event `stored.head`.
+
+    `lost` is told of snapshots that were made after an event which the log does not have, any more.
+    """
     first = first_event_in(store, stored)
-    created = unpacked(first, Created)
-    model = _from_snapshot(store, stored, created) if use_snapshots else None
+    model = _from_snapshot(store, stored, unpacked(first, Created), lost) if use_snapshots else None
     if model is None:
-        model = Model(stored.id, stored.name, created, nonce=first.nonce)
+        model = Model(stored.id, stored.name, unpacked(first, Created), first=first)
     memory = Memory(changes_in(store, stored, model.seq))
     catch_up(store, model, stored.head, memory=memory, progress=progress)
     return model
@@ -82,15 +90,24 @@ def catch_up(
     memory: Memory | None = None,
     progress: Progress = silent,
 ) -> None:
-    """Fold what the log has after the model's last event.
+    """Fold what the log has after the model's last event; OtherHistory if the log is another one.
 
     With a memory it is a model that nobody uses yet: much is learned in one go, because nobody waits.
     """
     together = TOGETHER if memory is None else AT_ONCE
     memory = memory or Memory([])
-    for events in store.events(model.id, model.seq, upto):
-        memory.fold(model, events, lambda seq: known_after(store, model, seq), together=together)
-        progress(model.seq, upto or model.seq)
+    if upto is None:
+        upto = store.head(model.id)
+    try:
+        while model.seq < upto:
+            events, last = store.events_after(model.id, model.last, upto)
+            if not events:
+                break
+            memory.fold(model, events, lambda seq: known_after(store, model, seq), together=together)
+            model.check_link(last)
+            progress(model.seq, upto)
+    except OtherHistory:
+        raise model.refuse_appends() from None
 
 
 def known_after(store: Store, model: Model, seq: int) -> Known:
@@ -99,12 +116,12 @@ def known_after(store: Store, model: Model, seq: int) -> Known:
 
 
 def first_event_in(store: Store, stored: StoredModel) -> Event:
-    """The creation of the model."""
+    """The first event of the model's log."""
     return next(chain.from_iterable(store.events(stored.id, 0, 1)))
 
 
 def created_in(store: Store, stored: StoredModel) -> Created:
-    """How the model began."""
+    """How the model began: what the first event of its log says."""
     return unpacked(first_event_in(store, stored), Created)
 
 
@@ -113,21 +130,23 @@ def changes_in(store: Store, stored: StoredModel, after: int) -> Iterable[Event]
     return chain.from_iterable(store.events(stored.id, after, stored.head, feedback=False))
 
 
-def _from_snapshot(store: Store, stored: StoredModel, created: Created) -> Model | None:
+def _from_snapshot(
+    store: Store, stored: StoredModel, created: Created, lost: Callable[[int], None]
+) -> Model | None:
     for seq, content in store.snapshots(stored.id):
-        if seq > stored.head:
-            continue
+        # A store that was set back may go on otherwise, with snapshots of what it has lost.
+        there = store.marks(stored.id, seq, seq).get(seq)
+        if there is not None and seq > stored.head:
+            continue  # An earlier time is asked for.
         try:
+            if there is None:
+                lost(seq)
+                raise BadSnapshot("the log does not have its last event")
             model = Model.restored(stored.id, stored.name, content, created)
-            _check_past(store, model)
+            if not model.last.same(there):
+                lost(seq)
+                raise BadSnapshot("the log has another event in the place of its last one, or before it")
             return model
         except BadSnapshot as error:
             log.warning("%s: snapshot at %d is not used: %s", stored.name, seq, error)
     return None
-
-
-def _check_past(store: Store, model: Model) -> None:
-    """A store that was set back may go on otherwise, with snapshots of what it has lost."""
-    last = list(chain.from_iterable(store.events(model.id, model.seq - 1, model.seq)))
-    if model.nonce and [event.nonce for event in last] != [model.nonce]:
-        raise BadSnapshot("the log has another event in the place of its last one")

@@ -39,6 +39,12 @@ SQLITE_STEPS: list[Sequence[str]] = [
         # Models whose events are being put in, or removed, piece by piece: they have no row in `model`.
         "CREATE TABLE unfinished (model INTEGER PRIMARY KEY, touched REAL NOT NULL)",
     ),
+    (
+        # See serve/log/history.py. NULL in events of earlier versions.
+        "ALTER TABLE event ADD COLUMN link BLOB",
+        # A server of an earlier version may have folded events that the store has lost since.
+        "DELETE FROM snapshot",
+    ),
 ]
 
 POSTGRESQL_STEPS: list[Sequence[str]] = [
@@ -70,6 +76,10 @@ POSTGRESQL_STEPS: list[Sequence[str]] = [
     (
         """CREATE TABLE firstclick_unfinished (
             model bigint PRIMARY KEY, touched double precision NOT NULL)""",
+    ),
+    (
+        "ALTER TABLE firstclick_event ADD COLUMN link bytea",
+        "DELETE FROM firstclick_snapshot",
     ),
 ]
 

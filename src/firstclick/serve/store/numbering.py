@@ -5,13 +5,16 @@ from typing import NamedTuple
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import NewEvent
+from firstclick.serve.log.history import START, link_of
 from firstclick.wire.errors import Unknown
 
 Batch = Sequence[tuple[int, NewEvent]]
 # Of (model, nonce), where the event stands and what it says.
 Known = Mapping[tuple[int, bytes], tuple[int, bytes]]
-# model, seq, kind, nonce, payload, received
-Row = tuple[int, int, int, bytes, bytes, float]
+# The link of the last event of each model; None where it is not known.
+Links = Mapping[int, bytes | None]
+# model, seq, kind, nonce, payload, received, link
+Row = tuple[int, int, int, bytes, bytes, float, bytes | None]
 
 
 class Appended(NamedTuple):
@@ -22,13 +25,16 @@ class Appended(NamedTuple):
     payload: bytes
 
 
-def numbered(batch: Batch, heads: Mapping[int, int], known: Known) -> tuple[list[Row], list[Appended]]:
+def numbered(
+    batch: Batch, heads: Mapping[int, int], links: Links, known: Known
+) -> tuple[list[Row], list[Appended]]:
     """The rows to insert, and the answer for each event, if `known` are all that the logs hold already."""
-    last = dict(heads)
+    last, last_link = dict(heads), dict(links)
     met = dict(known)
     rows: list[Row] = []
     answers: list[Appended] = []
-    for model, (kind, nonce, payload, received) in batch:
+    for model, event in batch:
+        kind, nonce, payload, received = event
         there = met.get((model, nonce))
         if there is not None:
             answers.append(Appended(there[0], False, there[1]))
@@ -39,7 +45,8 @@ def numbered(batch: Batch, heads: Mapping[int, int], known: Known) -> tuple[list
             raise Unknown(f"there is no model number {model} in the store") from None
         last[model] = seq
         met[model, nonce] = (seq, payload)
-        rows.append((model, seq, kind, nonce, payload, received))
+        last_link[model] = link = link_of(event, last_link[model])
+        rows.append((model, seq, kind, nonce, payload, received, link))
         answers.append(Appended(seq, True, payload))
     return rows, answers
 
@@ -51,7 +58,7 @@ def heads_after(rows: Sequence[Row]) -> dict[int, int]:
 
 def first_rows(model: int, name: str, events: Sequence[NewEvent]) -> list[Row]:
     """The rows of a new model, which has all its events or none."""
-    rows, answers = numbered([(model, event) for event in events], {model: 0}, {})
+    rows, answers = numbered([(model, event) for event in events], {model: 0}, {model: START}, {})
     for place, answer in enumerate(answers):
         if not answer.new:
             raise InvalidInput(

@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 from firstclick.serve.log.events import Event
 from firstclick.serve.store.numbering import Batch, Row, heads_after, numbered
 from firstclick.serve.store.postgresql_link import Connection, Link, PostgresSchema
-from firstclick.serve.store.store import Appended, Store
+from firstclick.serve.store.store import Appended, Chunk, Marks, Store
 from firstclick.wire.errors import StoreBroken
 
 
@@ -79,14 +79,15 @@ class PostgresStore(Store):
             (model, name, head),
         )
 
-    def _append(self, connection: Connection, batch: Batch) -> list[Appended]:
+    def _append(self, connection: Connection, batch: Batch, folded: Marks) -> list[Appended]:
         models = [model for model, _ in batch]
         # In order of their numbers: two processes that lock the same models do not wait for each other.
         heads = connection.execute(
             "SELECT id, head FROM firstclick_model WHERE id = ANY(?) ORDER BY id FOR UPDATE",
             (list(set(models)),),
         ).fetchall()
-        # A statement of its own: it sees what was committed while the one before waited for its locks.
+        # Statements of their own: they see what was committed while the one before waited for its locks.
+        links = self._links(connection, dict(heads), folded)
         known = connection.execute(
             "SELECT model, nonce, seq, payload FROM unnest(%b::bigint[], %b::bytea[]) "
             "AS given (model, nonce) JOIN firstclick_event USING (model, nonce)",
@@ -94,7 +95,7 @@ class PostgresStore(Store):
             binary=True,
         ).fetchall()
         found = {(model, nonce): (seq, payload) for model, nonce, seq, payload in known}
-        rows, answers = numbered(batch, dict(heads), found)
+        rows, answers = numbered(batch, dict(heads), links, found)
         if not self._insert(connection, rows):
             # The log was asked under the same lock.
             raise StoreBroken("the index of nonces and the log contradict each other; audit the store")
@@ -109,12 +110,12 @@ class PostgresStore(Store):
     def _insert(self, connection: Connection, rows: Sequence[Row]) -> bool:
         left = iter(rows)
         while part := self._some(left):
-            models, seqs, kinds, nonces, payloads, received = map(list, zip(*part, strict=True))
+            models, seqs, kinds, nonces, payloads, received, links = map(list, zip(*part, strict=True))
             done = connection.execute(
-                "INSERT INTO firstclick_event (model, seq, kind, nonce, payload, received) SELECT * FROM "
-                "unnest(%b::bigint[], %b::bigint[], %b::smallint[], %b::bytea[], %b::bytea[], "
-                "%b::double precision[]) ON CONFLICT (model, nonce) DO NOTHING",
-                (models, seqs, [int(kind) for kind in kinds], nonces, payloads, received),
+                "INSERT INTO firstclick_event (model, seq, kind, nonce, payload, received, link) "
+                "SELECT * FROM unnest(%b::bigint[], %b::bigint[], %b::smallint[], %b::bytea[], %b::bytea[], "
+                "%b::double precision[], %b::bytea[]) ON CONFLICT (model, nonce) DO NOTHING",
+                (models, seqs, [int(kind) for kind in kinds], nonces, payloads, received, links),
             )
             if done.rowcount != len(part):
                 return False
@@ -131,13 +132,15 @@ class PostgresStore(Store):
                 break
         return part
 
-    def _chunk(self, model: int, after: int, upto: int, *, feedback: bool) -> list[Event]:
+    def _chunk(self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0) -> Chunk:
         kinds = "" if feedback else "AND kind <> 1"
         query = (
-            "SELECT seq, kind, nonce, payload, received FROM (SELECT *, sum(length(payload)) OVER ("
-            "ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM (SELECT * "
+            "SELECT seq, kind, nonce, payload, received, link FROM (SELECT *, sum(length(payload)) OVER ("
+            "ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM (SELECT seq, "
+            "kind, nonce, CASE WHEN seq = ? THEN '' ELSE payload END AS payload, received, link "
             f"FROM firstclick_event WHERE model = ? AND seq > ? AND seq <= ? {kinds} ORDER BY seq "
             f"LIMIT {self.chunk_events}) AS next) AS next WHERE coalesce(before, 0) < {self.chunk_bytes} "
             "ORDER BY seq"
         )
-        return [Event._make(row) for row in self._link.rows(query, (model, after, upto))]
+        rows = self._link.rows(query, (without, model, after, upto))
+        return [Event(*row[:5]) for row in rows], [row[5] for row in rows]

@@ -8,11 +8,11 @@ from pathlib import Path
 from firstclick.serve.log.events import Event
 from firstclick.serve.store.numbering import Batch, Known, Row, heads_after, numbered
 from firstclick.serve.store.sqlite_file import SqliteFile
-from firstclick.serve.store.store import Appended, Store
+from firstclick.serve.store.store import Appended, Chunk, Marks, Store
 from firstclick.wire.errors import StoreBroken
 
 # Each `execute` gives up the interpreter's lock, and a busy thread beside it takes up to 5 ms to give it
-# back: so many rows go into one statement (of six values each; SQLite takes 32,766).
+# back: so many rows go into one statement (of seven values each; SQLite takes 32,766).
 MOST_ROWS = 256
 
 
@@ -46,21 +46,26 @@ class SqliteStore(Store):
     def _insert_model(self, connection: sqlite3.Connection, model: int, name: str, head: int) -> None:
         connection.execute("INSERT INTO model (id, name, head) VALUES (?, ?, ?)", (model, name, head))
 
-    def _append(self, connection: sqlite3.Connection, batch: Batch) -> list[Appended]:
-        heads: dict[int, int] = {}
-        for model in {model for model, _ in batch}:
-            heads |= connection.execute("SELECT id, head FROM model WHERE id = ?", (model,)).fetchall()
-        rows, answers = numbered(batch, heads, {})
+    def _append(self, connection: sqlite3.Connection, batch: Batch, folded: Marks) -> list[Appended]:
+        rows, answers = self._numbered(connection, batch, folded, {})
         if not self._insert(connection, rows):
             # The index knew some of them. As if nothing had been tried, look which.
             connection.execute("ROLLBACK")
             connection.execute("BEGIN IMMEDIATE")
-            rows, answers = numbered(batch, heads, _known(connection, batch))
+            rows, answers = self._numbered(connection, batch, folded, _known(connection, batch))
             if not self._insert(connection, rows):
                 raise StoreBroken("the index of nonces and the log contradict each other; audit the store")
         for model, head in heads_after(rows).items():
             connection.execute("UPDATE model SET head = ? WHERE id = ?", (head, model))
         return answers
+
+    def _numbered(
+        self, connection: sqlite3.Connection, batch: Batch, folded: Marks, known: Known
+    ) -> tuple[list[Row], list[Appended]]:
+        heads: dict[int, int] = {}
+        for model in {model for model, _ in batch}:
+            heads |= connection.execute("SELECT id, head FROM model WHERE id = ?", (model,)).fetchall()
+        return numbered(batch, heads, self._links(connection, heads, folded), known)
 
     def _insert(self, connection: sqlite3.Connection, rows: Sequence[Row]) -> bool:
         start = 0
@@ -68,8 +73,8 @@ class SqliteStore(Store):
             # Powers of two, so that a handful of prepared statements serves all sizes.
             size = min(MOST_ROWS, 1 << ((len(rows) - start).bit_length() - 1))
             done = connection.execute(
-                "INSERT INTO event (model, seq, kind, nonce, payload, received) VALUES "
-                + ", ".join(["(?, ?, ?, ?, ?, ?)"] * size)
+                "INSERT INTO event (model, seq, kind, nonce, payload, received, link) VALUES "
+                + ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * size)
                 + " ON CONFLICT (model, nonce) DO NOTHING",
                 [value for row in rows[start : start + size] for value in row],
             )
@@ -82,25 +87,28 @@ class SqliteStore(Store):
     def _wrote(self, rows: int, size: int) -> None:
         self._file.count(rows, size)
 
-    def _chunk(self, model: int, after: int, upto: int, *, feedback: bool) -> list[Event]:
+    def _chunk(self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0) -> Chunk:
         # The log's own order would be chosen otherwise, and all feedback read.
         index, kinds = ("", "") if feedback else ("INDEXED BY event_catalog", "AND kind <> 1")
         query = (
-            f"SELECT seq, kind, nonce, payload, received FROM event {index} "
-            f"WHERE model = ? AND seq > ? AND seq <= ? {kinds} ORDER BY seq LIMIT {self.chunk_events}"
+            "SELECT seq, kind, nonce, CASE WHEN seq = ? THEN X'' ELSE payload END, received, link "
+            f"FROM event {index} WHERE model = ? AND seq > ? AND seq <= ? {kinds} ORDER BY seq "
+            f"LIMIT {self.chunk_events}"
         )
         chunk: list[Event] = []
+        links: list[bytes | None] = []
         size = 0
         with (
             self._file.reading() as connection,
-            closing(connection.execute(query, (model, after, upto))) as found,
+            closing(connection.execute(query, (without, model, after, upto))) as found,
         ):
-            for row in found:
-                chunk.append(Event._make(row))
-                size += len(row[3])
+            for seq, kind, nonce, payload, received, link in found:
+                chunk.append(Event(seq, kind, nonce, payload, received))
+                links.append(link)
+                size += len(payload)
                 if size >= self.chunk_bytes:
                     break
-        return chunk
+        return chunk, links
 
 
 def _known(connection: sqlite3.Connection, batch: Batch) -> Known:

@@ -7,17 +7,19 @@ many rows and tell errors: that is in their own files.
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import Event, NewEvent
+from firstclick.serve.log.history import START, Mark, links_of
 from firstclick.serve.log.token import TokenKey
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import Appended as Appended
-from firstclick.serve.store.numbering import Batch, Row, first_rows
-from firstclick.wire.errors import Conflict, Unavailable
+from firstclick.serve.store.numbering import Batch, Links, Row, first_rows
+from firstclick.wire.errors import Conflict, OtherHistory, Unavailable
 
 KEPT_SNAPSHOTS = 3
 # What is loaded piece by piece and was not touched for so many seconds belongs to a process that is gone.
@@ -34,6 +36,12 @@ class StoredModel(NamedTuple):
     id: int
     name: str
     head: int  # seq of the last event
+
+
+# The last event of each model that was folded.
+Marks = Mapping[int, Mark]
+# Some events, and the link of each.
+Chunk = tuple[list[Event], list[bytes | None]]
 
 
 class ApiKey(NamedTuple):
@@ -98,6 +106,28 @@ class Store(ABC):
         found = self._database.rows(f"SELECT id, name, head FROM {self.prefix}model ORDER BY id")
         return [StoredModel(*row) for row in found]
 
+    def head(self, model: int) -> int:
+        """The last event of a model; 0 if there is no such model."""
+        heads = self._database.rows(f"SELECT head FROM {self.prefix}model WHERE id = ?", (model,))
+        return int(heads[0][0]) if heads else 0
+
+    def ends(self) -> list[tuple[StoredModel, Mark | None]]:
+        """All models, each with the last event of its log, in one statement: of one moment."""
+        found = self._database.rows(
+            f"SELECT id, name, head, seq, nonce, received, link FROM {self.prefix}model "
+            f"LEFT JOIN {self.prefix}event ON model = id AND seq = head ORDER BY id"
+        )
+        return [(StoredModel(*row[:3]), None if row[3] is None else Mark(*row[3:])) for row in found]
+
+    def marks(self, model: int, first: int, last: int) -> dict[int, Mark]:
+        """The events from `first` to `last`, as far as the log has them, without what they say."""
+        found = self._database.rows(
+            f"SELECT seq, nonce, received, link FROM {self.prefix}event "
+            "WHERE model = ? AND seq >= ? AND seq <= ?",
+            (model, first, last),
+        )
+        return {row[0]: Mark(*row) for row in found}
+
     def create(self, name: str, events: Sequence[NewEvent]) -> StoredModel:
         """A new model with these first events, all of them or none; Conflict when the name is taken."""
         step("before begin")
@@ -127,17 +157,19 @@ class Store(ABC):
             raise Conflict(f"there is a model {name!r} already; choose another name")
         return StoredModel(*there[:3])
 
-    def append(self, batch: Batch) -> list[Appended]:
+    def append(self, batch: Batch, folded: Marks = MappingProxyType({})) -> list[Appended]:
         """Put events of any models into their logs, in this order, in one transaction; on the disk on return.
 
         An event whose nonce its model's log has already, or that comes twice in the batch, is there once.
+        `folded` are the last events that the caller knows of these models: OtherHistory, and nothing is
+        written, when one of the logs does not have its event, as it was, in its place.
         """
         if not batch:
             return []
         step("before begin")
         with self._database.transaction() as connection:
             step("after begin")
-            answers = self._append(connection, batch)
+            answers = self._append(connection, batch, folded)
             step("after insert")
         step("after commit")
         return answers
@@ -150,11 +182,21 @@ class Store(ABC):
         Without `feedback` only the others: creation, items, rollbacks; found without reading the whole log.
         """
         if upto is None:
-            heads = self._database.rows(f"SELECT head FROM {self.prefix}model WHERE id = ?", (model,))
-            upto = heads[0][0] if heads else 0
-        while after < upto and (chunk := self._chunk(model, after, upto, feedback=feedback)):
+            upto = self.head(model)
+        while after < upto and (chunk := self._chunk(model, after, upto, feedback=feedback)[0]):
             yield chunk
             after = chunk[-1].seq
+
+    def events_after(self, model: int, last: Mark, upto: int) -> tuple[list[Event], Mark]:
+        """The next events after one that was folded, some thousands, up to `upto`, and the last of them.
+
+        OtherHistory when the log does not have that event in its place. One statement reads both, so that a
+        database that is exchanged in between cannot answer the two questions differently.
+        """
+        chunk, links = self._chunk(model, last.seq - 1, upto, without=last.seq)
+        if not chunk or not last.same(_mark(chunk[0], links[0])):
+            raise other_history([model])
+        return chunk[1:], _mark(chunk[-1], links[-1])
 
     def events_at(self, model: int, seqs: Sequence[int]) -> list[Event]:
         """The events with these numbers, in any order; at most some thousand."""
@@ -182,9 +224,14 @@ class Store(ABC):
 
     def load(self, model: int, events: Sequence[Event]) -> None:
         """Put in the next events of a reserved model, some thousands at a time."""
-        rows = [(model, *event) for event in events]
         with self._database.transaction() as connection:
             self._touch(connection, model)
+            link: bytes | None = START
+            if events and events[0].seq > 1:
+                before = self._found(connection, [(model, events[0].seq - 1)])
+                link = before[model, events[0].seq - 1].link if before else None
+            links = links_of(events, link)
+            rows = [(model, *event, link) for event, link in zip(events, links, strict=True)]
             if not self._insert(connection, rows):
                 raise InvalidInput("two events have one nonce; each has its own")
         step("after load")
@@ -243,10 +290,15 @@ class Store(ABC):
 
     # -- snapshots
 
-    def save_snapshot(self, model: int, seq: int, content: bytes) -> None:
-        """Keep a snapshot beside the two newest others."""
+    def save_snapshot(self, model: int, seq: int, content: bytes, last: Mark | None = None) -> None:
+        """Keep a snapshot beside the two newest others.
+
+        `last` is the event after which it was made: OtherHistory when the log does not have it.
+        """
         table = f"{self.prefix}snapshot"
         with self._database.transaction() as connection:
+            if last is not None and not last.same(self._found(connection, [(model, seq)]).get((model, seq))):
+                raise other_history([model])
             connection.execute(
                 f"INSERT INTO {table} VALUES (?, ?, ?) ON CONFLICT (model, seq) DO UPDATE "
                 "SET content = excluded.content",
@@ -266,6 +318,14 @@ class Store(ABC):
         return self._database.rows(
             f"SELECT seq, content FROM {self.prefix}snapshot WHERE model = ? ORDER BY seq DESC", (model,)
         )
+
+    def drop_snapshots(self, model: int, seqs: Sequence[int]) -> None:
+        """Remove these snapshots."""
+        with self._database.transaction() as connection:
+            for seq in seqs:
+                connection.execute(
+                    f"DELETE FROM {self.prefix}snapshot WHERE model = ? AND seq = ?", (model, seq)
+                )
 
     # -- keys
 
@@ -314,6 +374,45 @@ class Store(ABC):
     def replicas(self) -> list[tuple[str, float, dict[int, int]]]:
         """Processes heard of lately: name, when, and how far each has folded each model."""
         return []
+
+    # -- histories
+
+    def _found(
+        self, connection: Connection, places: Sequence[tuple[int, int]]
+    ) -> dict[tuple[int, int], Mark]:
+        """The events at these places, each a model and a seq, as far as they are there."""
+        if not places:
+            return {}
+        found = connection.execute(
+            f"SELECT event.model, seq, nonce, received, link FROM (VALUES "
+            f"{', '.join(['(?, ?)'] * len(places))}) AS given JOIN {self.prefix}event AS event "
+            "ON event.model = given.column1 AND event.seq = given.column2",
+            [number for place in places for number in place],
+        )
+        return {(row[0], row[1]): Mark(*row[1:]) for row in found}
+
+    def _links(self, connection: Connection, heads: Mapping[int, int], folded: Marks) -> Links:
+        """What the next event of each model is linked to; OtherHistory when one is not what was folded.
+
+        The heads are locked. Others may have appended since: what was folded is further up in the log then.
+        """
+        places = [(model, mark.seq) for model, mark in folded.items()]
+        found = self._found(connection, list({*places, *heads.items()}))
+        others = [
+            model
+            for model, mark in folded.items()
+            if model not in heads or not mark.same(found.get((model, mark.seq)))
+        ]
+        if others:
+            raise other_history(others)
+        links: dict[int, bytes | None] = {}
+        for model, head in heads.items():
+            last = found.get((model, head))
+            links[model] = last.link if last else (None if head else START)
+            if links[model] is None and model in folded and folded[model].seq == head:
+                # Of an earlier version; whoever has folded it all knows what it would be.
+                links[model] = folded[model].link
+        return links
 
     # -- damage
 
@@ -365,12 +464,25 @@ class Store(ABC):
         """Put rows into the table of events; False when the log has some of their nonces already."""
 
     @abstractmethod
-    def _append(self, connection: Connection, batch: Batch) -> list[Appended]:
+    def _append(self, connection: Connection, batch: Batch, folded: Marks) -> list[Appended]:
         """Number the events that are new, insert them and move the heads of their models."""
 
     @abstractmethod
-    def _chunk(self, model: int, after: int, upto: int, *, feedback: bool) -> list[Event]:
-        """The next events, at most `chunk_events`, of about `chunk_bytes`."""
+    def _chunk(self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0) -> Chunk:
+        """The next events, at most `chunk_events`, of about `chunk_bytes`; event `without` has no payload."""
 
     def _wrote(self, rows: int, size: int) -> None:  # noqa: B027
         """So many rows and bytes were written; only SQLite counts them."""
+
+
+def _mark(event: Event, link: bytes | None) -> Mark:
+    return Mark(event.seq, event.nonce, event.received, link)
+
+
+def other_history(models: Collection[int]) -> OtherHistory:
+    """The error of logs that are not what was read from them before."""
+    return OtherHistory(
+        "the store does not hold all events that were read from it before: it was set back; send the same "
+        "again when the model is loaded again",
+        models,
+    )
