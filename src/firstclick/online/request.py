@@ -1,6 +1,6 @@
 """A request for a slate, from ids and words to rows and arrays: for the `Ranker` and the service alike."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +47,8 @@ def read_request(
     The slate has items of `candidates` (None: all that are shown) and none of `exclude`. `pinned` gives the
     item at a position. One that is excluded or withdrawn is skipped: its place is free. `at_most` is how many
     items of a group the slate may have: one number for every group, or {group: number}. `context` describes
-    the user. `features`, one row for each candidate, replace those of the catalog.
+    the user. `features`, one row for each candidate, replace those of the catalog. What the policy would
+    learn wrongly from (`Policy.misreads`) is refused.
     """
     catalog, n = engine.catalog, engine.k
     if k is not None:
@@ -62,6 +63,12 @@ def read_request(
             candidates = item_ids(candidates, "candidates")
     rows = None if candidates is None else catalog.rows(candidates, "candidates")
     hidden = catalog.known_rows(exclude, "exclude")
+    if engine.policy.misreads:
+        given = {
+            "candidates": rows is not None, "exclude": bool(hidden), "pinned": bool(pinned),
+            "at_most": at_most is not None,
+        }  # fmt: skip
+        _refuse_misread(engine.policy, [name for name, restricts in given.items() if restricts])
     held, skipped = _pinned_rows(catalog, pinned, n, hidden) if pinned else ({}, ())
     hidden += held.values()
     if features is not None and candidates:
@@ -75,6 +82,16 @@ def read_request(
     )
     # To a kernel no candidates are all of them.
     return SlateRequest(request, n - len(held) if rows is None or len(rows) else 0, held, skipped)
+
+
+def _refuse_misread(policy: Policy, given: Sequence[str]) -> None:
+    for name in given:
+        if name in policy.misreads:
+            raise InvalidInput(
+                f"is not for {policy.label}, which compares items that had the same chances of a click, and "
+                f"would learn wrongly from this slate; leave {name} out, {policy.misreads[name]}",
+                name,
+            )
 
 
 def answered(
