@@ -129,15 +129,16 @@ def refusals_section() -> list[str]:
     return [
         *lines,
         "",
-        "All take a smaller `k`: the items compared are shown in random order, so a shorter slate is as fair to "
-        "one as to the other. All other policies take every request: they learn from each examined item by "
-        "itself (its own clicks, its features, its position), whatever else was allowed. Simulations have no "
-        "such requests.",
+        "All take a smaller `k`: the items compared are shown in random order, so a shorter slate is as "
+        "fair to one as to the other. All other policies take every request: they learn from each "
+        "examined item by itself (its own clicks, its features, its position), whatever else was "
+        "allowed. Simulations have no such requests.",
         "",
-        "Withdrawn and unavailable items are not refused, because a sold-out item has to disappear. The log says "
-        "when they went. `top-rank` and `bubble-rank` do not compare them while they are gone. `batch-rank` and "
-        "`recur-rank` decide nothing about a batch that lacks an item, but do count the clicks that the others "
-        "get in its place: with items that come and go every day, take another policy.",
+        "Withdrawn and unavailable items are not refused, because a sold-out item has to disappear. The "
+        "log says when they went. `top-rank` and `bubble-rank` do not compare them while they are gone. "
+        "`batch-rank` and `recur-rank` decide nothing about a batch that lacks an item, but do count the"
+        " clicks that the others get in its place: with items that come and go every day, take another "
+        "policy.",
         "",
     ]
 

@@ -79,7 +79,10 @@ MISREAD = [
     ),
     # c has only a weak rival above it, b a strong one.
     *(("batch-rank:horizon=3", CASCADE, two, 4000, ("c", "b")) for two in HALVES),
-    *(("recur-rank:horizon=2", BLOCKS, [{}] * 200 + [*two * 4, {}] * 700, 6500, ("c", "b")) for two in HALVES),
+    *(
+        ("recur-rank:horizon=2", BLOCKS, [{}] * 200 + [*two * 4, {}] * 700, 6500, ("c", "b"))
+        for two in HALVES
+    ),
     # The pinned item stands where more users look.
     *(
         (policy, POSITIONS, [{"pinned": {0: "c"}}], 3000, ("c", "b"))
@@ -150,7 +153,7 @@ def test_top_rank_that_compares_what_was_shown_is_right_for_requests_that_leave_
 
 def test_the_policies_that_refuse_are_those_that_compare():
     refusing = {name: set(kind.misreads) for name, kind in policy_classes().items() if kind.misreads}
-    assert refusing == dict.fromkeys(COMPARING, set(RESTRICTIONS))
+    assert refusing == {name: set(RESTRICTIONS) for name in COMPARING}
     assert set(make_policy("top-rank:pairs=shown").misreads) == {"pinned", "at_most"}
 
 
@@ -193,5 +196,5 @@ def test_the_service_refuses_them_and_still_folds_the_slates_of_old_logs(tmp_pat
 
 
 def test_a_policy_cannot_declare_a_field_that_no_request_has():
-    with pytest.raises(TypeError, match="Odd.misreads must be of candidates, exclude, .*, got excluded"):
+    with pytest.raises(TypeError, match=r"Odd.misreads must be of candidates, exclude, .*, got excluded"):
         type("Odd", (Policy,), {"misreads": {"excluded": ""}})
