@@ -4,6 +4,7 @@ import logging
 import secrets
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,10 @@ ROTATE_DAYS = 30.0
 SELDOM = 1.0
 # Seconds that a clock may be set by without a word.
 JUMP = 60.0
+# The number of no model.
+NO_MODEL = 0
+# Seconds that a look spends on what deleted models have left.
+SWEEP_SECONDS = 0.1
 # Seconds in which every process has heard of a new key for tokens.
 HEARD_WITHIN = 3600.0
 
@@ -86,15 +91,42 @@ class Maintenance:
             self._follow_token_keys()
             self._tell_others()
         models = self._service.models
-        before = {name: models.find(name).seq for name in models.names()}
-        for stored in self._store.models():
-            if stored.name in before:
+        at_work = {model.name: model for model in models.all()}
+        before = {name: model.seq for name, model in at_work.items()}
+        stored_models = self._store.models()
+        self._drop_deleted(at_work, stored_models)
+        for stored in stored_models:
+            if stored.name in before and at_work[stored.name].id == stored.id:
                 self._follow(stored, before[stored.name], now)
             elif stored.name not in self._taking_up | models.outdated:
                 # Its log may be long, and the others must not wait for it.
                 self._taking_up.add(stored.name)
                 threading.Thread(target=self._take_up, args=(stored,), daemon=True).start()
         self._last_contact = time.monotonic()
+        self._sweep()
+
+    def _drop_deleted(self, at_work: Mapping[str, Model], stored: Sequence[StoredModel]) -> None:
+        """Serve no more what another process deleted; a model of the same name that came after it is new."""
+        numbers = {one.name: one.id for one in stored}
+        for name, model in at_work.items():
+            if numbers.get(name) != model.id:
+                log.warning(
+                    "model %r is not in the store any more and no longer served: it was deleted", name
+                )
+                self._service.forget(name, model.id)
+        for name in self._service.models.broken.keys() - numbers.keys() - at_work.keys():
+            self._service.forget(name, NO_MODEL)
+
+    def _sweep(self) -> None:
+        """Remove what deleted models have left, for a moment only: others write in between."""
+        until = time.monotonic() + SWEEP_SECONDS
+        while self._store.sweep() and time.monotonic() < until and not self._stop.is_set():
+            time.sleep(0.001)
+
+    def forget(self, name: str) -> None:
+        """The model is not served any more."""
+        self._snapshots.pop(name, None)
+        self._behind_since.pop(name, None)
 
     def _take_up(self, stored: StoredModel) -> None:
         try:
@@ -115,7 +147,9 @@ class Maintenance:
                 )  # fmt: skip
                 self._service.models.start_again(stored)
                 return
-            model = self._service.model(stored.name)
+            model = self._service.models.at_work(stored)
+            if model is None:
+                return  # It was deleted just now.
             if stored.head > model.seq:
                 self._behind_since.setdefault(model.name, now)
                 catch_up(self._store, model, stored.head)
@@ -127,8 +161,8 @@ class Maintenance:
             log.exception("%s: following its log failed; trying again", stored.name)
 
     def _tell_others(self) -> None:
-        models = map(self._service.model, self._service.names())
-        self._store.note_replica(self._service.name, {model.id: model.seq for model in models}, time.time())
+        seqs = {model.id: model.seq for model in self._service.models.all()}
+        self._store.note_replica(self._service.name, seqs, time.time())
         self._replicas = self._store.replicas()
 
     def _watch_clock(self, now: float) -> None:

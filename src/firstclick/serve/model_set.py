@@ -33,6 +33,15 @@ class ModelSet:
         """The names of the models at work."""
         return sorted(self._models)
 
+    def at_work(self, stored: StoredModel) -> Model | None:
+        """This very model, and not another of its name; None if it is not at work."""
+        model = self._models.get(stored.name)
+        return model if model is not None and model.id == stored.id else None
+
+    def all(self) -> list[Model]:
+        """The models at work, by name; one of them may be deleted meanwhile."""
+        return [model for _, model in sorted(self._models.copy().items())]
+
     def find(self, name: str) -> Model:
         """The model of this name; Unknown, or Unavailable if its log cannot be folded."""
         model = self._models.get(name)
@@ -72,6 +81,18 @@ class ModelSet:
                 self._models[stored.name] = model
             self.broken.pop(stored.name, None)
             return self._models[stored.name]
+
+    def drop(self, name: str, number: int) -> bool:
+        """Serve no more what was deleted; False if another model of the name is at work by now."""
+        with self._admitting:
+            model = self._models.get(name)
+            if model is not None and model.id != number:
+                return False
+            self._models.pop(name, None)
+            # New ones: somebody may be reading these.
+            self.broken = {other: why for other, why in self.broken.items() if other != name}
+            self.outdated = self.outdated - {name}
+        return True
 
     def start_again(self, stored: StoredModel) -> None:
         """Forget what is known of a model, and fold its log as it is now."""

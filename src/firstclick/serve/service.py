@@ -41,7 +41,7 @@ from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.writer import Writer
 from firstclick.validation.quoting import quoted
-from firstclick.wire.errors import Malformed, Refused, Unavailable, refusing
+from firstclick.wire.errors import Malformed, Refused, Unavailable, Unknown, refusing
 from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
 
 
@@ -147,6 +147,26 @@ class Service:
         self.models.take_up(import_model(self.store, name, content))
         return self.model(name)
 
+    def delete(self, name: str) -> int:
+        """Delete a model for good; how many events it had. They are removed from the store by and by.
+
+        Other processes stop serving it within a poll. One of the same name that is created later is another
+        model, and refuses the tokens of this one. Unknown if there is none.
+        """
+        found = [stored for stored in self.store.models() if stored.name == name]
+        if not found or not self.store.delete(found[0].id):
+            raise Unknown(f"no model {quoted(name)} in the store; GET /v1/models lists those that there are")
+        self.forget(name, found[0].id)
+        return found[0].head
+
+    def forget(self, name: str, number: int) -> None:
+        """Serve a model no more that is not in the store."""
+        if self.models.drop(name, number):
+            self.maintenance.forget(name)
+            self.outcomes.pop(name, None)
+            self.recommended.pop(name, None)
+            self.exploring.pop(name, None)
+
     def _admit(self, model: Model) -> None:
         self.outcomes[model.name] = Counter()
         self.exploring[model.name] = Exploration()
@@ -191,8 +211,8 @@ class Service:
         rows = ranked.rows.astype("<u4").tobytes()
         token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features)
         self.recommended[name] += 1
-        if plain:
-            self.exploring[name].note(model, ranked.rows)
+        if plain and (exploring := self.exploring.get(name)) is not None:  # else it was deleted just now
+            exploring.note(model, ranked.rows)
         signed = self.keys.sign(token)
         return ServedSlate(ranked.items, ranked.scores, signed, ranked.seq, ranked.skipped_pins)
 
@@ -246,7 +266,9 @@ class Service:
     def count(self, name: str, *statuses: str) -> None:
         """Feedback with these outcomes; several threads count."""
         with self._counting:
-            self.outcomes[name].update(statuses)
+            # A model may be deleted while its feedback is on the way.
+            if (counted := self.outcomes.get(name)) is not None:
+                counted.update(statuses)
 
     def _read_feedback(self, model: Model, entry: Entry) -> NewEvent | Refused:
         try:

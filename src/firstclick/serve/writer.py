@@ -14,6 +14,7 @@ from typing import NamedTuple
 from firstclick.serve.log.events import Event, NewEvent
 from firstclick.serve.model.model import Model
 from firstclick.serve.store.crash_points import step
+from firstclick.serve.store.numbering import ModelGone
 from firstclick.serve.store.store import Appended, Store
 from firstclick.wire.errors import Overloaded, Refused, StoreBroken, Unavailable
 
@@ -120,6 +121,17 @@ class Writer:
         started = time.monotonic()
         try:
             appended = self._append([(model.id, event) for model, event in events])
+        except ModelGone as gone:
+            # Others must not be refused because somebody deleted this one.
+            refused: list[_Waiting] = []
+            others: list[_Waiting] = []
+            for waiting in batch:
+                of_it = any(model.id == gone.model for model, _ in waiting.events)
+                (refused if of_it else others).append(waiting)
+            _refuse(refused, gone)
+            if others:
+                self._commit(others)
+            return
         except Refused as refusal:
             if isinstance(refusal, StoreBroken):
                 self.broken = refusal

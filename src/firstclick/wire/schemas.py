@@ -179,6 +179,19 @@ class NewModel(Body):
     seed: Count | None = None
 
 
+class DeleteModel(Body):
+    """The name of the model once more."""
+
+    name: str
+
+
+class Deleted(Struct):
+    """The model is gone, with so many events."""
+
+    name: str
+    events: int
+
+
 class ModelFacts(Struct):
     """A model in words and numbers."""
 

@@ -165,8 +165,7 @@ def _items(given: Sequence[schemas.NewItem]) -> list[Item]:
 
 
 def list_models(asked: Asked) -> schemas.ModelList:
-    service = asked.service
-    return schemas.ModelList([_facts(service.model(name)) for name in service.names()])
+    return schemas.ModelList([_facts(model) for model in asked.service.models.all()])
 
 
 def create_model(asked: Asked) -> Answer:
@@ -175,6 +174,17 @@ def create_model(asked: Asked) -> Answer:
         body.name, policy=body.policy, k=body.k, items=_items(body.items), seed=body.seed
     )
     return Answer(encode(_facts(model)), 201)
+
+
+def delete_model(asked: Asked) -> schemas.Deleted:
+    (name,) = asked.path
+    if asked.body.name != name:
+        raise Malformed(
+            f"must be {name!r}, the model of the path, so that nothing is deleted by mistake; got "
+            f"{asked.body.name[:60]!r}",
+            "name",
+        )
+    return schemas.Deleted(name, asked.service.delete(name))
 
 
 def describe_model(asked: Asked) -> schemas.ModelFacts:

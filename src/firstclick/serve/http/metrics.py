@@ -94,9 +94,9 @@ class Metrics(Collector):
         items = Gauge("firstclick_items", "Items that can be shown", labels=labels)
         differing = "Share of the last slates that differed from the best one"
         exploring = Gauge("firstclick_exploring_share", differing, labels=labels)
-        for name in service.names():
-            model = service.model(name)
-            counts = dict(service.outcomes[name])
+        for model in service.models.all():
+            name = model.name
+            counts = dict(service.outcomes.get(name, {}))
             for outcome in OUTCOMES:
                 feedback.add_metric([name, outcome], counts.get(outcome, 0))
             recommended.add_metric([name], service.recommended[name])
@@ -104,6 +104,7 @@ class Metrics(Collector):
             lag.add_metric([name], maintenance.lag(name))
             snapshot.add_metric([name], maintenance.snapshot_seq(name))
             items.add_metric([name], len(model.catalog))
-            if (share := service.exploring[name].share()) is not None:
+            differed = service.exploring.get(name)
+            if differed is not None and (share := differed.share()) is not None:
                 exploring.add_metric([name], share[0])
         yield from (feedback, recommended, seq, lag, snapshot, items, exploring)

@@ -14,6 +14,14 @@ Known = Mapping[tuple[int, bytes], tuple[int, bytes]]
 Row = tuple[int, int, int, bytes, bytes, float]
 
 
+class ModelGone(Unknown):
+    """An event of a model that is not in the store, or was deleted."""
+
+    def __init__(self, model: int) -> None:
+        super().__init__(f"there is no model number {model} in the store; it may have been deleted")
+        self.model = model
+
+
 class Appended(NamedTuple):
     """Where an event stands in the log, and what stands there: of two with one nonce, the first."""
 
@@ -36,7 +44,7 @@ def numbered(batch: Batch, heads: Mapping[int, int], known: Known) -> tuple[list
         try:
             seq = last[model] + 1
         except KeyError:
-            raise Unknown(f"there is no model number {model} in the store") from None
+            raise ModelGone(model) from None
         last[model] = seq
         met[model, nonce] = (seq, payload)
         rows.append((model, seq, kind, nonce, payload, received))

@@ -79,6 +79,12 @@ class SqliteStore(Store):
         self._wrote(len(rows), sum(len(row[4]) for row in rows))
         return True
 
+    def compact(self) -> None:
+        self._file.compact()
+
+    def _wiped(self) -> bool:
+        return self._file.empty_wal()
+
     def _wrote(self, rows: int, size: int) -> None:
         self._file.count(rows, size)
 
