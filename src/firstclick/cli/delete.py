@@ -1,7 +1,7 @@
 """`firstclick delete`: a model that nobody wants any more."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Option
@@ -9,6 +9,9 @@ from typer import Option
 from firstclick.cli.console import talk
 from firstclick.cli.stores import OWN_STORE, ModelArgument, StoreOption, find_model, opened
 from firstclick.errors import InvalidInput, WorkFailed
+
+if TYPE_CHECKING:
+    from firstclick.serve.store.store import Store
 
 
 def delete(
@@ -31,23 +34,31 @@ def delete(
       firstclick delete shop --store shop.db --yes-delete shop
     """
     from firstclick.serve.config import shown_store
-    from firstclick.wire.errors import Unavailable
 
     with opened(store) as there:
         stored = find_model(there, model)
     _confirm(model, yes_delete, stored.head, shown_store(store))
-    with opened(store, read_only=False) as there:
-        stored = find_model(there, model)
-        there.delete(stored.id)
-        while there.sweep():
-            pass
-        try:
-            there.compact()
-        except Unavailable as error:
-            raise WorkFailed(
-                f"{model} is deleted, but {store} could not be written anew and keeps its size: {error}"
-            ) from None
+    try:
+        with opened(store, read_only=False) as there:
+            _delete(there, model)
+    except InvalidInput as error:
+        # As a rule a server has the file.
+        raise InvalidInput(
+            f"{error}; or have a running server delete it: DELETE /v1/models/{model}"
+        ) from None
     talk.print(f"{model}: deleted, with {stored.head:,} events")
+
+
+def _delete(store: "Store", model: str) -> None:
+    from firstclick.wire.errors import Unavailable
+
+    store.delete(find_model(store, model).id)
+    while store.sweep():
+        pass
+    try:
+        store.compact()
+    except Unavailable as error:
+        raise WorkFailed(f"{model} is deleted, but its file keeps its size: {error}") from None
 
 
 def _confirm(model: str, said: str | None, events: int, store: str) -> None:
