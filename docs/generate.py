@@ -18,8 +18,8 @@ from firstclick import policy_classes, world_classes
 from firstclick.cli import app
 from firstclick.data.sources import source_classes
 from firstclick.parameters import Declared
-from firstclick.policies.base import Policy
-from firstclick.registry import is_research
+from firstclick.policies.base import RESTRICTIONS, Policy
+from firstclick.registry import is_research, make_policy
 from firstclick.serve.http.routes import ROUTES
 from firstclick.studies.guide.page import appendix, core_of, guide_table
 from firstclick.studies.guide.standings import from_csv
@@ -30,8 +30,8 @@ HERE = Path(__file__).parent
 POLICIES = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
 COMMANDS = (
     "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
-    "data download", "features", "catalog", "catalog describe", "serve", "audit", "log", "export", "import",
-    "relearn", "keys", "keys create", "keys list", "keys revoke", "policies", "bound",
+    "data download", "features", "catalog", "catalog describe", "serve", "backup", "audit", "log", "export",
+    "import", "relearn", "delete", "keys", "keys create", "keys list", "keys revoke", "policies", "bound",
 )  # fmt: skip
 MAP_BEGINS = "<!-- The map: written by docs/generate.py from the imports. -->\n"
 MAP_ENDS = "<!-- The end of the map. -->\n"
@@ -74,6 +74,9 @@ def policies_page() -> str:
         "`firstclick policies --all` lists both.",
         "",
         *policies_section(research=False),
+        "## Requests that some policies refuse",
+        "",
+        *refusals_section(),
         "## Checks that every policy passes",
         "",
         *checks_section(),
@@ -104,6 +107,40 @@ def policies_section(research: bool) -> list[str]:
             source = f"{cls.paper}; " if cls.paper else ""
             lines += [f"### `{name}`", "", *paragraphs(cls), f"*{source}{features}.*", "", *parameters(cls)]
     return lines
+
+
+def refusals_section() -> list[str]:
+    """What a request may not say, and to which policies."""
+    variants = {name: cls() for name, cls in POLICIES.items()}
+    variants["top-rank:pairs=shown"] = make_policy("top-rank:pairs=shown")
+    lines = [
+        "These policies compare the items of a slate with one another, and with items that were not shown. "
+        "That is right only if all of them had the same chances of a click. Feedback does not tell what the "
+        "request allowed, so a `Ranker` and the service refuse a request that gives them other chances. Its "
+        "message says what to do instead. A log that has such slates already is folded as it is.",
+        "",
+        f"| policy | {' | '.join(f'`{field}`' for field in RESTRICTIONS)} |",
+        f"|---|{'---|' * len(RESTRICTIONS)}",
+    ]
+    for name, policy in sorted(variants.items()):
+        if policy.misreads:
+            cells = ["refused" if field in policy.misreads else "taken" for field in RESTRICTIONS]
+            lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return [
+        *lines,
+        "",
+        "All take a smaller `k`: the items compared are shown in random order, so a shorter slate is as "
+        "fair to one as to the other. All other policies take every request: they learn from each "
+        "examined item by itself (its own clicks, its features, its position), whatever else was "
+        "allowed. Simulations have no such requests.",
+        "",
+        "Withdrawn and unavailable items are not refused, because a sold-out item has to disappear. The "
+        "log says when they went. `top-rank` and `bubble-rank` do not compare them while they are gone. "
+        "`batch-rank` and `recur-rank` decide nothing about a batch that lacks an item, but do count the"
+        " clicks that the others get in its place: with items that come and go every day, take another "
+        "policy.",
+        "",
+    ]
 
 
 def checks_section() -> list[str]:

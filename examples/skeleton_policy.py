@@ -36,6 +36,8 @@ class EpsilonGreedy(Policy):
     made_for = ("few-items",)  # the stock worlds of `firstclick compare` that the paper has in mind
     # version = 2, once the same log comes to another state, or the same state to another slate.
     # mergeable, order_free, needs_features, ...: see Policy. The checks test what you declare.
+    # misreads = {"exclude": "or take ..."}, if it compares items that all had to be allowed: such requests
+    # are refused.
 
     # The type follows the default: 0.05 is a number, 5 a whole number. `told="horizon"` would have the guide
     # fill in the number of steps.

@@ -146,3 +146,12 @@ def test_what_is_explored_is_learned_like_any_slate() -> None:
     before = np.array(some.state[0]).sum()
     some.learn(some.recommend(), click=None)
     assert np.array(some.state[0]).sum() + np.array(some.state[1]).sum() > before
+
+
+@pytest.mark.parametrize("policy", ["top-rank", "bubble-rank"])
+def test_policies_that_learn_from_their_own_shuffles_alone_do_not_explore(policy: str) -> None:
+    with pytest.raises(
+        InvalidInput, match=f"explore must be 0 for {policy}, which learns from slates that it"
+    ):
+        ranker(0.1, policy=policy)
+    assert ranker(0.0, policy=policy).recommend().explored is None

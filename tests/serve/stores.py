@@ -42,6 +42,10 @@ class Server:
         self.run(f"CREATE SCHEMA {name}")
         return f"{self._server.get_uri()}&options=-csearch_path%3D{name}"
 
+    def address_of(self, database: str) -> str:
+        """The address of a database by its name."""
+        return str(self._server.get_uri(database))
+
     def run(self, statement: str) -> None:
         import psycopg
 

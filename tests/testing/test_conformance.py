@@ -42,6 +42,7 @@ SKIPPED = {
     "merged_shards_equal_the_whole_log": IN_TURN,
     "order_of_feedback_does_not_matter": IN_TURN | REFITS,
     "beats_random_order": {"batch-rank", "bubble-rank", "random"},
+    "items_left_out_teach_nothing": {"batch-rank", "bubble-rank", "recur-rank", "top-rank"},
     "relabelling_items_only_permutes_slates": {"bubble-rank"},
     "keeps_what_it_knows_when_items_are_added": {"recur-rank", "top-rank"},
 }
@@ -110,6 +111,14 @@ class LearnsUnexamined(CascadeTS):
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         for position in range(len(slate)):
             state.examined[slate[position]] += 1
+        state.time[0] += 1
+
+
+class BlamesWhatWasNotShown(CascadeTS):
+    @staticmethod
+    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+        for row in range(len(state.examined)):
+            state.examined[row] += len(request.hidden) == 0 or not request.hidden[row]
         state.time[0] += 1
 
 
@@ -198,6 +207,7 @@ BROKEN = {
     "recommend_leaves_the_state_alone": TeachesItselfWhileRecommending,
     "same_noise_gives_the_same_slate": TeachesItselfWhileRecommending,
     "unexamined_positions_teach_nothing": LearnsUnexamined,
+    "items_left_out_teach_nothing": BlamesWhatWasNotShown,
     "counts_one_unit_of_time_a_slate": TakesNoTime,
     "merged_shards_equal_the_whole_log": CountsThePriorTwice,
     "order_of_feedback_does_not_matter": ForgetsOrder,

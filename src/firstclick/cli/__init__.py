@@ -3,11 +3,13 @@
 import typer
 
 from firstclick import __version__
+from firstclick.cli.backup import backup
 from firstclick.cli.bound import bound
 from firstclick.cli.catalog import catalog_app
 from firstclick.cli.command_line import CommandLine
 from firstclick.cli.compare import compare
 from firstclick.cli.data import data_app
+from firstclick.cli.delete import delete
 from firstclick.cli.demo import demo
 from firstclick.cli.features import features
 from firstclick.cli.keys import keys_app
@@ -28,11 +30,13 @@ app.command(short_help="Play an experiment that a TOML file declares.")(run)
 app.command(short_help="Recommend over HTTP, and learn from the clicks.")(serve)
 app.add_typer(catalog_app, name="catalog")
 app.command(short_help="Learn item features from a log, write a catalog.")(features)
+app.command(short_help="Copy a store while a server runs.")(backup)
 app.command(short_help="Fold every log again and compare, bit for bit.")(audit)
 app.command(short_help="Print a model's events, or write them to a file.")(log)
 app.command(short_help="Write a model to a file.")(export)
 app.command("import", short_help="Put an exported model into a store.")(import_)
 app.command(short_help="Start a new model from the log of another.")(relearn)
+app.command(short_help="Delete a model for good.")(delete)
 app.add_typer(keys_app, name="keys")
 app.command(short_help="List the policies and their parameters.")(policies)
 app.command(short_help="Theorem 1 in numbers: c and the regret bound.")(bound)

@@ -9,8 +9,8 @@
 
 What can be sent twice without harm is sent again when no answer came, the server was overloaded (after the
 time that it names) or could not write: a token counts once however often it arrives, so nothing is lost
-and nothing is counted twice. Creating and rolling back are sent once. What the server refuses is raised as
-the error of `firstclick.wire.errors` that it stands for, with the server's sentence.
+and nothing is counted twice. Creating, deleting and rolling back are sent once. What the server refuses is
+raised as the error of `firstclick.wire.errors` that it stands for, with the server's sentence.
 """
 
 import asyncio
@@ -104,6 +104,7 @@ class Client:
     models = _waiting(Flow.models)
     describe = _waiting(Flow.describe)
     create = _waiting(Flow.create)
+    delete = _waiting(Flow.delete)
     audit = _waiting(Flow.audit)
     export = _waiting(Flow.export)
     roll_back = _waiting(Flow.roll_back)
@@ -167,6 +168,7 @@ class AsyncClient:
     models = _awaited(Flow.models)
     describe = _awaited(Flow.describe)
     create = _awaited(Flow.create)
+    delete = _awaited(Flow.delete)
     audit = _awaited(Flow.audit)
     export = _awaited(Flow.export)
     roll_back = _awaited(Flow.roll_back)

@@ -26,7 +26,7 @@ from firstclick.wire import errors
 from firstclick.wire.errors import Refused, TryLater, Unavailable
 from firstclick.wire.feedback import ACCEPTED, DUPLICATE, ClickReport, Entry, Receipt, ServedSlate, report_of
 from firstclick.wire.limits import MOST_ENTRIES
-from firstclick.wire.schemas import Changed, ModelList, Outcome, Outcomes, Recommended
+from firstclick.wire.schemas import Changed, Deleted, ModelList, Outcome, Outcomes, Recommended
 
 # What a proxy says for a server that it cannot reach is as good as not reaching it.
 TRY_AGAIN = frozenset({429, 502, 503, 504})
@@ -240,6 +240,12 @@ class Flow:
         # A policy that is new to the server is compiled first.
         call = Call("POST", "/v1/models", body, again=False, timeout=CREATE_TIMEOUT)
         return self._read(dict[str, Any], call)
+
+    def delete(self, name: str) -> Steps[int]:
+        """Delete the model for good, of which `name` is the name once more; how many events it had. Sent
+        once."""
+        told = yield from self._read(Deleted, Call("DELETE", self.path(), {"name": name}, again=False))
+        return told.events
 
     def audit(self) -> Steps[dict[str, Any]]:
         """Have the server fold the log anew and compare; `equal` says how it went."""

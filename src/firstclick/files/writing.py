@@ -56,6 +56,24 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         raise WorkFailed(f"{path} cannot be written: {error.strerror or error}") from None
 
 
+@contextmanager
+def private_draft(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """An empty file, for its owner alone, that somebody else writes to; at the end of the block it is on the
+    disk and has this name, or it is gone if the block raises."""
+    target = Path(os.path.realpath(as_path(path)))
+    try:
+        with _draft_of(target, private=True) as (draft, file):
+            yield draft
+            os.fsync(file.fileno())
+            draft.replace(target)
+        with suppress(OSError):
+            _sync_folder(target.parent)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
+    except OSError as error:
+        raise WorkFailed(f"{path} cannot be written: {error.strerror or error}") from None
+
+
 def _status(path: Path) -> os.stat_result | None:
     try:
         return path.stat()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import Request
 from firstclick.kernels.hashing import uniform
+from firstclick.policies.base import Policy
 from firstclick.streams import stream_key
 from firstclick.validation.quoting import quoted
 
@@ -46,11 +47,17 @@ class Explorer(NamedTuple):
         return self.share > 0 and bool(uniform(self.key, np.uint64(number)) < self.share)
 
 
-def check_share(share: object) -> float:
+def check_share(share: object, policy: Policy) -> float:
     """The share of slates to explore, or InvalidInput."""
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise InvalidInput(
             f"must be a share of slates from 0 to 1, such as 0.05, got {quoted(share)}", "explore"
+        )
+    if share and not policy.learns_from_others:
+        raise InvalidInput(
+            f"must be 0 for {policy.label}, which learns from slates that it has shuffled itself, got "
+            f"{quoted(share)}",
+            "explore",
         )
     return float(share)
 

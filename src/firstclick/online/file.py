@@ -170,7 +170,7 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
         records=_records(page, arrays["forgotten"]) if "forgotten" in arrays else _old_records(page, pending),
         warm_starts=whole_number("warm_starts", page["warm_starts"], at_least=0),
         requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
-        explore=check_share(page["explore"]) if page["format"] == FORMAT else 0.0,
+        explore=check_share(page["explore"], policy) if page["format"] == FORMAT else 0.0,
     )
 
 

@@ -110,11 +110,8 @@ class Ranker:
         seed = secrets.randbits(32) if seed is None else seed_number(seed)
         max_pending = whole_number("max_pending", max_pending, at_least=1)
         key = new_key("ranker", seed, chosen, k)
-        self._go_on_from(
-            Saved(
-                engine, seed, key, frozenset({int(key)}), max_pending, {}, {}, explore=check_share(explore)
-            )
-        )  # fmt: skip
+        share = check_share(explore, chosen)
+        self._go_on_from(Saved(engine, seed, key, frozenset({int(key)}), max_pending, {}, {}, explore=share))
 
     def _go_on_from(self, saved: Saved) -> None:
         self._engine, self.seed, self._key, self._origins = saved[:4]

@@ -70,7 +70,8 @@ def read_request(
     The slate has items of `candidates` (None: all that are shown) and none of `exclude`. `pinned` gives the
     item at a position. One that is excluded or withdrawn is skipped: its place is free. `at_most` is how many
     items of a group the slate may have: one number for every group, or {group: number}. `context` describes
-    the user. `features`, one row for each candidate, replace those of the catalog.
+    the user. `features`, one row for each candidate, replace those of the catalog. What the policy would
+    learn wrongly from (`Policy.misreads`) is refused.
     """
     catalog, n = engine.catalog, engine.k
     if k is not None:
@@ -85,6 +86,12 @@ def read_request(
             candidates = item_ids(candidates, "candidates")
     rows = None if candidates is None else catalog.rows(candidates, "candidates")
     excluded = catalog.known_rows(exclude, "exclude")
+    if engine.policy.misreads:
+        said = {
+            "candidates": rows is not None, "exclude": bool(excluded), "pinned": bool(pinned),
+            "at_most": at_most is not None,
+        }  # fmt: skip
+        _refuse_misread(engine.policy, [name for name, restricts in said.items() if restricts])
     held, skipped = _pinned_rows(catalog, pinned, n, excluded) if pinned else ({}, ())
     if features is not None and candidates:
         own = _own_features(engine, candidates, features)  # type: ignore[arg-type]
@@ -113,6 +120,16 @@ def request_of_rows(engine: PolicyEngine, asked: RowRequest) -> SlateRequest:
     )
     # To a kernel no candidates are all of them.
     return SlateRequest(request, asked.k - len(held) if rows is None or len(rows) else 0, asked)
+
+
+def _refuse_misread(policy: Policy, given: Sequence[str]) -> None:
+    for name in given:
+        if name in policy.misreads:
+            raise InvalidInput(
+                f"is not for {policy.label}, which compares items that had the same chances of a click, and "
+                f"would learn wrongly from this slate; leave {name} out, {policy.misreads[name]}",
+                name,
+            )
 
 
 def answered(

@@ -1,5 +1,6 @@
 """What policies share that need no click model: they compare items that had the same chances."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +15,9 @@ from firstclick.validation.ranges import check_no_more
 
 # A number for each pair of so many items takes 16 MB.
 MOST_ITEMS = 2000
+# What to do instead of asking for some items only, or for some in certain places.
+_COMPARE_SHOWN = "or take top-rank:pairs=shown, which compares only items that were both shown"
+CLICK_MODEL = "or take a policy with a click model, such as cascade-mixed"
 
 
 class RankingPolicy(Policy):
@@ -27,6 +31,10 @@ class RankingPolicy(Policy):
     order_free: ClassVar[bool] = False
     # Items are compared that had the same chances, which it saw to when it showed them.
     learns_from_others: ClassVar[bool] = False
+    # A request that leaves items out, or moves them, gives other chances to each.
+    misreads: ClassVar[Mapping[str, str]] = {
+        "candidates": _COMPARE_SHOWN, "exclude": _COMPARE_SHOWN, "pinned": CLICK_MODEL, "at_most": CLICK_MODEL
+    }  # fmt: skip
 
     horizon: int = param(
         100_000, "n: slates that its confidence is meant for; 100,000 is our choice",

@@ -3,6 +3,7 @@
 import sys
 from abc import ABC, abstractmethod
 from collections import namedtuple
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,10 @@ FAMILIES = {
     "ranking": "No click model",
     "": "Others",
 }
+
+
+# What a request may say of the items of its slate, beside how many there are.
+RESTRICTIONS = ("candidates", "exclude", "pinned", "at_most")
 
 
 class Policy(Declared, ABC):
@@ -65,6 +70,9 @@ class Policy(Declared, ABC):
     # draw has shown says nothing about what another policy would have earned.
     draws: ClassVar[bool] = True
     learns_from_others: ClassVar[bool] = True  # What it learns from may have been shown by somebody else.
+    # Of RESTRICTIONS those that it would learn wrongly from, each with what to do instead: `learn` is not
+    # told what a request allowed. Rankers and models refuse such requests; a log with their slates is folded.
+    misreads: ClassVar[Mapping[str, str]] = {}
     # What it takes for examined where the page does not tell.
     click_model: ClassVar[ClickModel] = Cascade()
     # Numbers that kernels need and nobody declares, because they follow from the catalog.
@@ -77,6 +85,9 @@ class Policy(Declared, ABC):
         if cls.family not in FAMILIES:
             families = ", ".join(filter(None, FAMILIES))
             raise TypeError(f"{cls.__name__}.family must be one of {families}, got {cls.family!r}")
+        if unknown := set(cls.misreads) - set(RESTRICTIONS):
+            known = ", ".join(RESTRICTIONS)
+            raise TypeError(f"{cls.__name__}.misreads must be of {known}, got {', '.join(sorted(unknown))}")
         if not cls.name:
             return
         # Numba's cache finds a type again by module and name: it has to be a real attribute.

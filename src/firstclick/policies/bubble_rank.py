@@ -86,13 +86,14 @@ class BubbleRank(PairPolicy):
     log n), as we remember it.
 
     Ours: with more items than slots, the last slot pairs with the first item that is not shown; one of the
-    two is shown by chance, and wins if it is clicked: for that pair nothing is promised, and an item that a
-    request leaves out loses there, because feedback does not tell which items were allowed; pinned items and
-    caps mislead it too. Give such requests to another policy. Rows that were withdrawn are passed over:
-    those above and below are neighbours, and exchange their places round them. A pair is counted if the slate
-    shows it as it might be shown now. Of feedback that comes late, when the pairing is another, only pairs in
-    the order of the list remain: that is safe, but favours that order. So where many slates are out at once,
-    let `turn` be many times their number. It keeps L^2 numbers.
+    two is shown by chance, and wins if it is clicked: for that pair nothing is promised. An item that a
+    request leaves out would lose there, because feedback does not tell which items were allowed, and pins and
+    caps decide which of two stands above: requests with `candidates`, `exclude`, `pinned` or `at_most` are
+    refused. Withdrawn and unavailable items are passed over: those above and below are neighbours, and
+    exchange their places round them. A pair is counted if the slate shows it as it might be shown now. Of
+    feedback that comes late, when the pairing is another, only pairs in the order of the list remain: that is
+    safe, but favours that order. So where many slates are out at once, let `turn` be many times their number.
+    It keeps L^2 numbers.
     """
 
     name = "bubble-rank"

@@ -4,7 +4,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,10 @@ ROTATE_DAYS = 30.0
 SELDOM = 1.0
 # Seconds that a clock may be set by without a word.
 JUMP = 60.0
+# The number of no model.
+NO_MODEL = 0
+# Seconds that a look spends on what deleted models have left.
+SWEEP_SECONDS = 0.1
 # Seconds in which every process has heard of a new key for tokens.
 HEARD_WITHIN = 3600.0
 
@@ -88,17 +92,45 @@ class Maintenance:
             self._follow_token_keys()
             self._tell_others()
         models = self._service.models
-        before = {name: (model := models.find(name), model.last) for name in models.names()}
+        # How far each was before the store is asked.
+        before = {model.name: (model, model.last) for model in models.all()}
         ends = self._store.ends()
+        for name in self._drop_deleted([model for model, _ in before.values()], [one for one, _ in ends]):
+            del before[name]
         for stored, last in ends:
             if stored.name in before:
                 self._follow(stored, last, *before[stored.name], now)
             elif stored.name not in models.outdated:
                 self._begin(models.take_up, stored)
-        for name in before.keys() - {stored.name for stored, _ in ends}:
-            log.warning("%s: the store does not have this model any more; it is not served now", name)
-            models.drop(name)
         self._last_contact = time.monotonic()
+        self._sweep()
+
+    def _drop_deleted(self, at_work: Sequence[Model], stored: Sequence[StoredModel]) -> list[str]:
+        """Serve no more what another process deleted; their names.
+
+        A model of the same name with a higher number was made after that.
+        """
+        numbers = {one.name: one.id for one in stored}
+        gone = [model for model in at_work if numbers.get(model.name, model.id + 1) > model.id]
+        for model in gone:
+            log.warning(
+                "model %r is not in the store any more: it was deleted, and is not served", model.name
+            )
+            self._service.forget(model.name, model.id)
+        for name in self._service.models.broken.keys() - numbers.keys() - {model.name for model in at_work}:
+            self._service.forget(name, NO_MODEL)
+        return [model.name for model in gone]
+
+    def _sweep(self) -> None:
+        """Remove what deleted models have left, for a moment only: others write in between."""
+        until = time.monotonic() + SWEEP_SECONDS
+        while self._store.sweep() and time.monotonic() < until and not self._stop.is_set():
+            time.sleep(0.001)
+
+    def forget(self, name: str) -> None:
+        """The model is not served any more."""
+        self._snapshots.pop(name, None)
+        self._behind_since.pop(name, None)
 
     def _begin(self, load: Callable[[StoredModel], object], stored: StoredModel) -> None:
         """Load a model in a thread: its log may be long, and the others must not wait for it."""
@@ -147,8 +179,8 @@ class Maintenance:
         self._begin(self._service.models.start_again, stored)
 
     def _tell_others(self) -> None:
-        models = map(self._service.model, self._service.names())
-        self._store.note_replica(self._service.name, {model.id: model.seq for model in models}, time.time())
+        seqs = {model.id: model.seq for model in self._service.models.all()}
+        self._store.note_replica(self._service.name, seqs, time.time())
         self._replicas = self._store.replicas()
 
     def _watch_clock(self, now: float) -> None:

@@ -36,6 +36,15 @@ class ModelSet:
         """The names of the models at work."""
         return sorted(self._models)
 
+    def at_work(self, stored: StoredModel) -> Model | None:
+        """This very model, and not another of its name; None if it is not at work."""
+        model = self._models.get(stored.name)
+        return model if model is not None and model.id == stored.id else None
+
+    def all(self) -> list[Model]:
+        """The models at work, by name; one of them may be deleted meanwhile."""
+        return [model for _, model in sorted(self._models.copy().items())]
+
     def find(self, name: str) -> Model:
         """The model of this name; Unknown, or Unavailable if its log cannot be folded."""
         model = self._models.get(name)
@@ -90,6 +99,18 @@ class ModelSet:
             self._say_broken(stored.name, f"{type(error).__name__}, see the server's log")
         return None
 
+    def drop(self, name: str, number: int) -> bool:
+        """Serve no more what was deleted; False if another model of the name is at work by now."""
+        with self._admitting:
+            model = self._models.get(name)
+            if model is not None and model.id != number:
+                return False
+            self._models.pop(name, None)
+            # New ones: somebody may be reading these.
+            self.broken = {other: why for other, why in self.broken.items() if other != name}
+            self.outdated = self.outdated - {name}
+        return True
+
     def start_again(self, stored: StoredModel) -> None:
         """Fold the log of a model as it is now: it is not the one that was folded before.
 
@@ -112,11 +133,6 @@ class ModelSet:
             self._admitted(model)
             self._models[stored.name] = model
         log.warning("%s: loaded again from its log, at event %d", stored.name, model.seq)
-
-    def drop(self, name: str) -> None:
-        """Serve a model no longer that the store does not have."""
-        with self._admitting:
-            self._models.pop(name, None)
 
     def _note_set_back(self, found: SetBack) -> None:
         self.set_backs.setdefault(found.name, []).append(found)

@@ -193,6 +193,26 @@ class Service:
         except Refused as refusal:
             log.warning("%s: the log does not say which build serves it: %s", model.name, refusal)
 
+    def delete(self, name: str) -> int:
+        """Delete a model for good; how many events it had. They are removed from the store by and by.
+
+        Other processes stop serving it within a poll. One of the same name that is created later is another
+        model, and refuses the tokens of this one. Unknown if there is none.
+        """
+        found = [stored for stored in self.store.models() if stored.name == name]
+        if not found or not self.store.delete(found[0].id):
+            raise Unknown(f"no model {quoted(name)} in the store; GET /v1/models lists those that there are")
+        self.forget(name, found[0].id)
+        return found[0].head
+
+    def forget(self, name: str, number: int) -> None:
+        """Serve a model no more that is not in the store."""
+        if self.models.drop(name, number):
+            self.maintenance.forget(name)
+            self.outcomes.pop(name, None)
+            self.recommended.pop(name, None)
+            self.exploring.pop(name, None)
+
     def _admit(self, model: Model) -> None:
         self.outcomes.setdefault(model.name, Counter())
         self.exploring[model.name] = Exploration()
@@ -247,8 +267,9 @@ class Service:
         rows = ranked.rows.astype("<u4").tobytes()
         token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features, ranked.fields)
         self.recommended[name] += 1
-        if plain and not ranked.explored:
-            self.exploring[name].note(model, ranked.rows)
+        exploring = self.exploring.get(name)
+        if plain and not ranked.explored and exploring is not None:  # else it was deleted just now
+            exploring.note(model, ranked.rows)
         slate = ServedSlate(
             ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
             ranked.explored, ranked.not_evaluable,
@@ -321,7 +342,9 @@ class Service:
     def count(self, name: str, *statuses: str) -> None:
         """Feedback with these outcomes; several threads count."""
         with self._counting:
-            self.outcomes[name].update(statuses)
+            # A model may be deleted while its feedback is on the way.
+            if (counted := self.outcomes.get(name)) is not None:
+                counted.update(statuses)
 
     def _read_feedback(self, model: Model, entry: Entry) -> NewEvent | Refused:
         try:
@@ -378,7 +401,7 @@ class Service:
         """From now on this share of slates is drawn uniformly; the place in the log."""
         model = self.model(name)
         with refusing:
-            body = SettingsChanged(check_share(share))
+            body = SettingsChanged(check_share(share, model.engine.policy))
         model.warm_up_exploration()
         return self._write(model, body)
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from firstclick.serve.log.events import Event, NewEvent
 from firstclick.serve.model.model import Model
 from firstclick.serve.store.crash_points import step
+from firstclick.serve.store.numbering import ModelGone
 from firstclick.serve.store.store import Appended, Marks, Store
 from firstclick.wire.errors import OtherHistory, Overloaded, Refused, StoreBroken, Unavailable
 
@@ -132,6 +133,17 @@ class Writer:
                     model.refuse_appends()
             # Nothing was written; what is for other models is, now.
             self._commit(batch)
+            return
+        except ModelGone as gone:
+            # Others must not be refused because somebody deleted this one.
+            refused: list[_Waiting] = []
+            others: list[_Waiting] = []
+            for waiting in batch:
+                of_it = any(model.id == gone.model for model, _ in waiting.events)
+                (refused if of_it else others).append(waiting)
+            _refuse(refused, gone)
+            if others:
+                self._commit(others)
             return
         except Refused as refusal:
             if isinstance(refusal, StoreBroken):

@@ -51,6 +51,8 @@ class Check:
         lacking = [f"{need} = False" for need in self.needs if not getattr(policy, need)]
         if not lacking and policy.n_context and self.rule is checks.beats_random_order:
             return f"{policy.label} wants a context, and the world of this check gives none"
+        if self.rule is checks.items_left_out_teach_nothing and "exclude" in policy.misreads:
+            return f"{policy.label} declares that it misreads exclude"
         return f"{policy.name} declares {' and '.join(lacking)}" if lacking else ""
 
 
@@ -62,6 +64,7 @@ CHECKS = (
     Check(checks.recommend_leaves_the_state_alone),
     Check(checks.same_noise_gives_the_same_slate),
     Check(checks.unexamined_positions_teach_nothing),
+    Check(checks.items_left_out_teach_nothing),
     Check(checks.counts_one_unit_of_time_a_slate),
     Check(checks.continues_after_save_and_load),
     Check(checks.merged_shards_equal_the_whole_log, needs=("mergeable",)),

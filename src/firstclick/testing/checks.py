@@ -109,6 +109,21 @@ def unexamined_positions_teach_nothing(policy: Policy) -> None:
     assert not changed, f"{changed} depends on positions not examined: learn only from slate[:examined]"
 
 
+def items_left_out_teach_nothing(policy: Policy) -> None:
+    first, second = Driver(policy), Driver(policy)
+    for step in range(40):
+        # Not those of the slate. Rankers and models do not tell `learn` what a request left out.
+        slate = first.recommend(step)
+        others = [row for row in range(N_ITEMS) if row not in slate]
+        first.learn(slate, step % K)
+        second.learn(slate, step % K, request=request(hidden=others[step % 5 :: 2]))
+    changed = states_differ(first.state, second.state)
+    assert not changed, (
+        f"{changed} depends on which items a request left out, and `learn` is not told; "
+        "declare candidates and exclude in `misreads`, so that such requests are refused"
+    )
+
+
 def counts_one_unit_of_time_a_slate(policy: Policy) -> None:
     driver = Driver(policy)
     driver.play(13)

@@ -210,6 +210,19 @@ class NewModel(Body):
     explore: Share = 0.0
 
 
+class DeleteModel(Body):
+    """The name of the model once more."""
+
+    name: str
+
+
+class Deleted(Struct):
+    """The model is gone, with so many events."""
+
+    name: str
+    events: int
+
+
 class ModelFacts(Struct):
     """A model in words and numbers."""
 

@@ -133,7 +133,7 @@ def test_no_key_is_ever_told_or_logged(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     admin, reader = site.add_key("admin"), site.add_key("read")
-    monkeypatch.setattr(site.service, "names", lambda: 1 / 0)
+    monkeypatch.setattr(site.service.models, "all", lambda: 1 / 0)
     told = [
         site.ask(method, path, body, headers=bearer(key)).text
         for key in (admin, reader, reader + "x")

@@ -21,6 +21,7 @@ LOWEST = {
     "GET /openapi.json": Role.READ,
     "GET /v1/models": Role.READ,
     "GET /v1/models/{model}": Role.READ,
+    "DELETE /v1/models/{model}": Role.ADMIN,
     "GET /v1/models/{model}/items": Role.READ,
     "GET /v1/models/{model}/view": Role.READ,
     "POST /v1/empty": Role.WRITE,
@@ -150,7 +151,7 @@ def test_parameters_are_unescaped_after_the_path_is_split() -> None:
 def test_an_unexpected_failure_is_logged_and_told_without_internals(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(site.service, "names", lambda: 1 / 0)
+    monkeypatch.setattr(site.service.models, "all", lambda: 1 / 0)
     answer = site.ask("GET", "/v1/models")
     assert answer.status_code == 500
     assert answer.json()["error"]["status"] == "failed"

@@ -4,6 +4,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import psycopg
 import pytest
@@ -297,7 +298,49 @@ def test_what_was_written_is_there_after_opening_again(store: Store, store_url: 
 # -- snapshots and keys
 
 
+def test_two_processes_that_sweep_take_turns(
+    store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firstclick.serve.store.store.SWEPT_AT_ONCE", 7)
+    shop, bakery = (store.create(name, [CREATED]) for name in ("shop", "bakery"))
+    store.append([(shop.id, feedback(n)) for n in range(1, 500)])
+    store.delete(shop.id)
+    with ExitStack() as opened:
+        # An SQLite file has one process, with several threads.
+        shared = store.shared
+        stores = [opened.enter_context(open_store(store_url)) if shared else store for _ in range(3)]
+        begin = threading.Barrier(len(stores))
+
+        def sweep(one: Store) -> None:
+            begin.wait()
+            while one.sweep():
+                pass
+
+        threads = [threading.Thread(target=sweep, args=(one,)) for one in stores]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert log_of(store, shop.id, 0, 999) == []
+    assert store.models() == [bakery]
+    assert store.check() == []
+
+
+def test_a_snapshot_of_a_deleted_model_is_not_kept(store: Store) -> None:
+    shop = store.create("shop", [CREATED])
+    store.delete(shop.id)
+    store.save_snapshot(shop.id, 1, b"late")
+    assert store.snapshots(shop.id) == []
+    # One that slipped in, as from an older version, is removed.
+    with store._database.transaction() as connection:
+        connection.execute(f"INSERT INTO {store.prefix}snapshot VALUES (?, ?, ?)", (shop.id, 1, b"late"))
+    while store.sweep():
+        pass
+    assert store.snapshots(shop.id) == []
+
+
 def test_the_newest_three_snapshots_are_kept(store: Store) -> None:
+    assert [store.create(name, [CREATED]).id for name in ("shop", "bakery")] == [1, 2]
     for seq in (10, 20, 30, 40, 50):
         store.save_snapshot(1, seq, b"at %d" % seq)
     store.save_snapshot(2, 7, b"another model's")

@@ -88,9 +88,13 @@ class BatchRank(BlockPolicy):
     million slates and more.
 
     Ours: items are counted whenever they are shown, not only while they are behind; a batch without a split
-    goes on even if it has no item to drop; items added later join the last batch. Rows that may not be shown
-    are passed over, and what is left moves up; a batch waits for all its items: while one is withdrawn, or
-    left out of all requests, nothing is decided there. Start anew without items that will not come back.
+    goes on even if it has no item to drop; items added later join the last batch.
+
+    Requests with `candidates`, `exclude`, `pinned` or `at_most` are refused: the items of a batch would have
+    other slots and other items above them, and their clicks would say nothing of which is better. Withdrawn
+    and unavailable items are passed over, and what is left moves up. A batch waits for all its items: while
+    one is gone nothing is decided there, and what the others were clicked meanwhile counts. Start anew
+    without items that will not come back.
     """
 
     name = "batch-rank"

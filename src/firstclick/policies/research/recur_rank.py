@@ -95,8 +95,11 @@ class RecurRank(BlockPolicy):
     most 2 / n; the first author's code has sqrt(n) there, and phases half as long again. Ours: the design,
     found to within a tenth by Frank and Wolfe's method from items that span the others (g makes good for the
     tenth); the order in which items are tried, which is random; all items in random order before the first
-    phase ends. A block learns only from clicks at its own first slot. Rows that may not be shown are passed
-    over, and a block waits for all its items: while one is withdrawn, or left out of all requests, nothing is
+    phase ends. A block learns only from clicks at its own first slot.
+
+    Requests with `candidates`, `exclude`, `pinned` or `at_most` are refused: what stands above an item
+    decides how often it is examined, and has to be the same for all items of its block. Withdrawn and
+    unavailable items are passed over, and a block waits for all its items: while one is gone nothing is
     decided there. Start anew without items that will not come back.
 
     A slate takes time in proportion to L; the end of a phase, once in a long while, to some hundred L d^2.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.parameters import param
-from firstclick.policies._ranking import PairPolicy, allowed_by, widened
+from firstclick.policies._ranking import CLICK_MODEL, PairPolicy, allowed_by, widened
 from firstclick.policies.base import PlainParameters, lengthened
 from firstclick.validation.ranges import BIT, Range
 
@@ -72,11 +72,13 @@ class TopRank(PairPolicy):
 
     delta = 1 / horizon (a co-author's later experiments have 1 / sqrt(horizon)). Regret O(K L / gap log n),
     and O(sqrt(K^3 L n log n)) whatever the gaps. Ours: where mistakes make a circle, its items form the last
-    block; feedback that comes late is read by the blocks of the day it comes. A live ranker does not tell
-    `learn` which rows a request allowed, so that one left out by `exclude` or `candidates` looks like one
-    that nobody clicks: pairs=shown compares only items that were both shown, which is right then, lets items
-    be added later, and learns more slowly. Pinned items and caps give items better and worse places, and
-    mislead both.
+    block; feedback that comes late is read by the blocks of the day it comes. pairs=shown compares only items
+    that were both shown. It lets items be added later, takes requests with `exclude` or `candidates`, and
+    learns more slowly.
+
+    It refuses requests with `pinned` or `at_most`, and with pairs=block those with `exclude` or `candidates`:
+    `learn` is not told what a request allowed, so that an item which was left out would look like one that
+    nobody clicks. Withdrawn and unavailable items are known, and not compared.
 
     It keeps L^2 numbers. A click takes time in proportion to L; a relation that is new, to L^2.
     """
@@ -96,8 +98,11 @@ class TopRank(PairPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Items that were not shown have neither won nor lost: new ones are like them.
-        object.__setattr__(self, "growable", self.pairs == "shown")
+        if self.pairs == "shown":
+            # Items that were not shown have neither won nor lost: new ones are like them, and those that a
+            # request leaves out. Pins and caps still give items that are shown better and worse places.
+            object.__setattr__(self, "growable", True)
+            object.__setattr__(self, "misreads", {"pinned": CLICK_MODEL, "at_most": CLICK_MODEL})
 
     def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         return self._pack(constant=4.0 * sqrt(2.0 / pi) / erf(sqrt(2.0)) * self.horizon)

@@ -151,8 +151,10 @@ class Views:
             ]
             positions = stats.positions[: model.k] + [0] * (model.k - len(stats.positions))
             totals, since = Totals(stats.slates, stats.clicks), stats.since
-        share = service.exploring[name].share()
-        counts = dict(service.outcomes[name])
+        # It may be deleted meanwhile.
+        exploring = service.exploring.get(name)
+        share = None if exploring is None else exploring.share()
+        counts = dict(service.outcomes.get(name, {}))
         return View(
             model=name,
             policy=facts["policy"],

@@ -179,8 +179,7 @@ def _items(given: Sequence[schemas.NewItem]) -> list[Item]:
 
 
 def list_models(asked: Asked) -> schemas.ModelList:
-    service = asked.service
-    return schemas.ModelList([_facts(service.model(name)) for name in service.names()])
+    return schemas.ModelList([_facts(model) for model in asked.service.models.all()])
 
 
 def create_model(asked: Asked) -> Answer:
@@ -190,6 +189,17 @@ def create_model(asked: Asked) -> Answer:
         explore=body.explore,
     )  # fmt: skip
     return Answer(encode(_facts(model)), 201)
+
+
+def delete_model(asked: Asked) -> schemas.Deleted:
+    (name,) = asked.path
+    if asked.body.name != name:
+        raise Malformed(
+            f"must be {name!r}, the model of the path, so that nothing is deleted by mistake; got "
+            f"{asked.body.name[:60]!r}",
+            "name",
+        )
+    return schemas.Deleted(name, asked.service.delete(name))
 
 
 def describe_model(asked: Asked) -> schemas.ModelFacts:

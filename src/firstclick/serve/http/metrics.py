@@ -98,9 +98,9 @@ class Metrics(Collector):
         set_backs = Counts("firstclick_set_backs", set_back, labels=labels)
         gone = "Events that were lost so, or at least so many"
         lost = Counts("firstclick_lost_events", gone, labels=labels)
-        for name in service.names():
-            model = service.model(name)
-            counts = dict(service.outcomes[name])
+        for model in service.models.all():
+            name = model.name
+            counts = dict(service.outcomes.get(name, {}))
             for outcome in OUTCOMES:
                 feedback.add_metric([name, outcome], counts.get(outcome, 0))
             recommended.add_metric([name], service.recommended[name])
@@ -108,7 +108,8 @@ class Metrics(Collector):
             lag.add_metric([name], maintenance.lag(name))
             snapshot.add_metric([name], maintenance.snapshot_seq(name))
             items.add_metric([name], len(model.catalog))
-            if (share := service.exploring[name].share()) is not None:
+            differed = service.exploring.get(name)
+            if differed is not None and (share := differed.share()) is not None:
                 exploring.add_metric([name], share[0])
             found = service.models.set_backs.get(name, [])
             set_backs.add_metric([name], len(found))

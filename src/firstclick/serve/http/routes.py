@@ -181,6 +181,13 @@ ROUTES: list[Route] = [
         example={"explore": 0.05},
     ),
     Route(
+        "DELETE", MODEL, ADMIN, handlers.delete_model,
+        "Delete a model, its log and all that it has learned, for good. The body repeats its name. Other "
+        "processes stop serving it within a poll.",
+        body=schemas.DeleteModel, answer=schemas.Deleted, refused=(404, 503), in_pool=True,
+        example={"name": "shop"},
+    ),
+    Route(
         "GET", f"{MODEL}/view", READ, handlers.view_model, "What the dashboard shows of a model.",
         answer=View, refused=(404, 503), in_pool=True,
     ),

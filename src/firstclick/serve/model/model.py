@@ -461,7 +461,7 @@ class Model:
             link = None if page["link"] is None else bytes.fromhex(page["link"])
             model.last = Mark(seq, bytes.fromhex(page["nonce"]), float(page["received"]), link)
             model.builds = msgspec.convert(page["builds"], list[Build])
-            model.explorer = Explorer.of(model._key, check_share(page["explore"]))
+            model.explorer = Explorer.of(model._key, check_share(page["explore"], model.engine.policy))
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
         model.past = deque([model.last.link], maxlen=PAST)

@@ -168,7 +168,7 @@ def first_event(
     check_name(name)
     with refusing:
         chosen = make_policy(policy)
-        share = check_share(explore)
+        share = check_share(explore, chosen)
         places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
         check_context_size(chosen)
         check_words(items)

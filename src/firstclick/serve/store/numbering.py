@@ -17,6 +17,14 @@ Links = Mapping[int, bytes | None]
 Row = tuple[int, int, int, bytes, bytes, float, bytes | None]
 
 
+class ModelGone(Unknown):
+    """An event of a model that is not in the store, or was deleted."""
+
+    def __init__(self, model: int) -> None:
+        super().__init__(f"there is no model number {model} in the store; it may have been deleted")
+        self.model = model
+
+
 class Appended(NamedTuple):
     """Where an event stands in the log, and what stands there: of two with one nonce, the first."""
 
@@ -42,7 +50,7 @@ def numbered(
         try:
             seq = last[model] + 1
         except KeyError:
-            raise Unknown(f"there is no model number {model} in the store") from None
+            raise ModelGone(model) from None
         last[model] = seq
         met[model, nonce] = (seq, payload)
         last_link[model] = link = link_of(event, last_link[model])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from firstclick.errors import WorkFailed
 from firstclick.serve.log.events import Event
 from firstclick.serve.store.numbering import Batch, Known, Row, heads_after, numbered
 from firstclick.serve.store.sqlite_file import SqliteFile
@@ -83,6 +84,21 @@ class SqliteStore(Store):
             start += size
         self._wrote(len(rows), sum(len(row[4]) for row in rows))
         return True
+
+    def copy_to(self, path: Path) -> None:
+        """Write all that is there at this moment into a file, which is empty yet; others go on writing."""
+        # Not SQLite's backup API: that copies free pages too, and what was deleted may still be in them.
+        with self._file.reading() as connection:
+            try:
+                connection.execute("VACUUM INTO ?", (str(path),))
+            except sqlite3.Error as error:
+                raise WorkFailed(f"{self._file.path} cannot be copied: {error}") from None
+
+    def compact(self) -> None:
+        self._file.compact()
+
+    def _wiped(self) -> bool:
+        return self._file.empty_wal()
 
     def _wrote(self, rows: int, size: int) -> None:
         self._file.count(rows, size)

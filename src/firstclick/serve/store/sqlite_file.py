@@ -134,6 +134,8 @@ class SqliteFile:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
         connection.execute("PRAGMA cache_size = -32000")
+        # What is deleted is overwritten: models with contexts of users, secrets of tokens that have expired.
+        connection.execute("PRAGMA secure_delete = ON")
         SqliteSchema(str(self.path), connection).migrate()
 
     # -- reading
@@ -222,6 +224,38 @@ class SqliteFile:
             return  # No room in the file: all is still in the write-ahead log, and this is tried again.
         self._pages = 0
         step("after checkpoint")
+
+    def empty_wal(self) -> bool:
+        """Carry the write-ahead log over to the file and cut it to nothing, so that it holds nothing that
+        was deleted; False if a reader is in the way."""
+        with self._lock:
+            connection = self._usable()
+            try:
+                # Nobody waits for a reader; the next time will do.
+                connection.execute("PRAGMA busy_timeout = 0")
+                ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            except sqlite3.Error as error:
+                told = in_words(error, self.path)
+                if isinstance(told, StoreBroken):
+                    self._broken = str(told)
+                raise told from error
+            finally:
+                connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+            self._pages = 0
+        return not busy
+
+    def compact(self) -> None:
+        """Write the file anew, without free pages; nobody else may write for as long as that takes."""
+        with self._lock:
+            connection = self._usable()
+            try:
+                connection.execute("VACUUM")
+            except sqlite3.Error as error:
+                told = in_words(error, self.path)
+                if isinstance(told, StoreBroken):
+                    self._broken = str(told)
+                raise told from error
+        self.empty_wal()
 
 
 class SqliteSchema(Schema):

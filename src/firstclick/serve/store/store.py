@@ -18,7 +18,7 @@ from firstclick.serve.log.history import START, Mark, links_of
 from firstclick.serve.log.token import TokenKey
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import Appended as Appended
-from firstclick.serve.store.numbering import Batch, Links, Row, first_rows
+from firstclick.serve.store.numbering import Batch, Links, ModelGone, Row, first_rows
 from firstclick.wire.errors import Conflict, OtherHistory, Unavailable
 
 KEPT_SNAPSHOTS = 3
@@ -270,23 +270,48 @@ class Store(ABC):
 
     def sweep(self) -> bool:
         """Remove some events of models that were deleted or abandoned; whether more are left."""
-        event, unfinished = f"{self.prefix}event", f"{self.prefix}unfinished"
         old = self._database.rows(
-            f"SELECT model FROM {unfinished} WHERE touched < ? LIMIT 1", (time.time() - ABANDONED_AFTER,)
+            f"SELECT model FROM {self.prefix}unfinished WHERE touched < ? LIMIT 1",
+            (time.time() - ABANDONED_AFTER,),
         )
         for (model,) in old:
-            with self._database.transaction() as connection:
-                done = connection.execute(
-                    f"DELETE FROM {event} WHERE model = ? AND seq IN (SELECT seq FROM {event} "
-                    "WHERE model = ? ORDER BY seq LIMIT ?)",
-                    (model, model, SWEPT_AT_ONCE),
-                )
-                if done.rowcount < SWEPT_AT_ONCE:
-                    connection.execute(f"DELETE FROM {self.prefix}snapshot WHERE model = ?", (model,))
-                    connection.execute(f"DELETE FROM {unfinished} WHERE model = ?", (model,))
-                self._wrote(SWEPT_AT_ONCE, 0)
+            if self._sweep_events(model) and self._wiped():
+                with self._database.transaction() as connection:
+                    connection.execute(f"DELETE FROM {self.prefix}unfinished WHERE model = ?", (model,))
             step("after sweep")
+        if not old:
+            self._sweep_snapshots()
         return bool(old)
+
+    def _sweep_events(self, model: int) -> bool:
+        """Remove some events of the model; whether none are left."""
+        event = f"{self.prefix}event"
+        with self._database.transaction() as connection:
+            # Two processes take turns: the second would find fewer events than it chose, and take them for
+            # the last ones.
+            there = connection.execute(
+                f"UPDATE {self.prefix}unfinished SET touched = touched WHERE model = ?", (model,)
+            )
+            if not there.rowcount:
+                return False
+            done = connection.execute(
+                f"DELETE FROM {event} WHERE model = ? AND seq IN (SELECT seq FROM {event} "
+                "WHERE model = ? ORDER BY seq LIMIT ?)",
+                (model, model, SWEPT_AT_ONCE),
+            )
+            connection.execute(f"DELETE FROM {self.prefix}snapshot WHERE model = ?", (model,))
+            self._wrote(SWEPT_AT_ONCE, 0)
+        return bool(done.rowcount < SWEPT_AT_ONCE)
+
+    def _sweep_snapshots(self) -> None:
+        """A process that had not heard of a delete may have kept a snapshot after it."""
+        stray = f"WHERE model NOT IN (SELECT id FROM {self.prefix}model)"
+        if self._database.rows(f"SELECT model FROM {self.prefix}snapshot {stray} LIMIT 1"):
+            with self._database.transaction() as connection:
+                connection.execute(f"DELETE FROM {self.prefix}snapshot {stray}")
+
+    def compact(self) -> None:  # noqa: B027
+        """Give the room of what was removed back to the disk; only SQLite keeps it."""
 
     # -- snapshots
 
@@ -297,6 +322,9 @@ class Store(ABC):
         """
         table = f"{self.prefix}snapshot"
         with self._database.transaction() as connection:
+            there = connection.execute(f"SELECT 1 FROM {self.prefix}model WHERE id = ?", (model,))
+            if there.fetchone() is None:
+                return  # It was deleted by another process: nothing of it may come back.
             if last is not None and not last.same(self._found(connection, [(model, seq)]).get((model, seq))):
                 raise other_history([model])
             connection.execute(
@@ -396,13 +424,11 @@ class Store(ABC):
 
         The heads are locked. Others may have appended since: what was folded is further up in the log then.
         """
+        for model in folded.keys() - heads.keys():
+            raise ModelGone(model)
         places = [(model, mark.seq) for model, mark in folded.items()]
         found = self._found(connection, list({*places, *heads.items()}))
-        others = [
-            model
-            for model, mark in folded.items()
-            if model not in heads or not mark.same(found.get((model, mark.seq)))
-        ]
+        others = [model for model, mark in folded.items() if not mark.same(found.get((model, mark.seq)))]
         if others:
             raise other_history(others)
         links: dict[int, bytes | None] = {}
@@ -470,6 +496,11 @@ class Store(ABC):
     @abstractmethod
     def _chunk(self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0) -> Chunk:
         """The next events, at most `chunk_events`, of about `chunk_bytes`; event `without` has no payload."""
+
+    def _wiped(self) -> bool:
+        """Whether nothing of what was deleted is left in the write-ahead log, which only SQLite looks after;
+        False if that has to be tried again."""
+        return True
 
     def _wrote(self, rows: int, size: int) -> None:  # noqa: B027
         """So many rows and bytes were written; only SQLite counts them."""

@@ -1,0 +1,168 @@
+"""docs/operating.md, command by command: what an operator does with the page at hand."""
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from serving import ITEMS
+from stores import Server
+
+import firstclick
+from firstclick.serve.config import Settings
+from firstclick.serve.http.server import Server as HttpServer
+from firstclick.serve.service import Service, open_service
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+DATABASES = Path(__file__).parent / "databases"
+
+
+def commands(heading: str) -> list[str]:
+    """The blocks of commands under a heading."""
+    section = re.split(r"^## ", PAGE, flags=re.MULTILINE)
+    (text,) = (part for part in section if part.startswith(f"{heading}\n"))
+    return re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+class Shell:
+    """A shell in a folder, where `firstclick` is this version."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        programs = folder.parent / "programs"
+        programs.mkdir()
+        program = programs / "firstclick"
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m firstclick "$@"\n')
+        program.chmod(0o755)
+        source = Path(firstclick.__file__).parents[1]
+        self.environment = os.environ | {
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(source)
+        }  # fmt: skip
+
+    def run(self, script: str, **environment: str) -> str:
+        done = subprocess.run(
+            ["sh", "-e", "-c", script], cwd=self.folder, env=self.environment | environment, text=True,
+            capture_output=True,
+        )  # fmt: skip
+        assert done.returncode == 0, (script, done.stdout, done.stderr)
+        return done.stdout
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    return Shell(folder)
+
+
+def answer(service: Service, slates: int) -> None:
+    for _ in range(slates):
+        service.feedback("shop", service.recommend("shop").token, click=1)
+
+
+def create(service: Service) -> None:
+    service.create("shop", policy="cascade-ts", k=3, items=ITEMS, seed=1)
+
+
+def digests(printed: str) -> list[str]:
+    return re.findall(r"SHA-256 ([0-9a-f]{64})", printed)
+
+
+def test_back_up_break_restore_go_on(shell: Shell) -> None:
+    store = shell.folder / "shop.db"
+    (back_up,) = commands("Back up")
+    (restore,) = commands("Restore")
+    with open_service(str(store)) as service:
+        create(service)
+        answer(service, 20)
+        service.maintenance.snapshot(service.model("shop"))
+        late = service.recommend("shop").token
+        backed_up = shell.run(back_up)
+        assert backed_up.endswith("bytes, sound\n")
+        answer(service, 5)
+    copy = shell.folder / "shop-monday.db"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    # A killed server leaves these too; its disk has damaged the store.
+    content = bytearray(store.read_bytes())
+    content[5000:20000] = b"\xff" * 15000
+    store.write_bytes(content)
+    store.with_name("shop.db-wal").write_bytes(b"of another time")
+    restored = shell.run(restore)
+    assert restored.endswith("storage: sound\n")
+    assert digests(restored) == digests(backed_up)
+    assert store.stat().st_mode & 0o777 == 0o600
+    with open_service(str(store)) as service:
+        assert service.model("shop").seq == 21, "what came after the copy is gone, as the page says"
+        assert service.feedback("shop", late, click=0).status == "accepted"
+        assert service.audit("shop").equal
+
+
+def test_upgrade_from_an_old_store(shell: Shell) -> None:
+    store = shell.folder / "shop.db"
+    connection = sqlite3.connect(store)
+    connection.executescript((DATABASES / "ea10ab1" / "sqlite.sql").read_text(encoding="utf-8"))
+    connection.close()
+    keep, install, audit = commands("Upgrade")
+    shell.run(keep)
+    assert (shell.folder / "before" / "shop.db").read_bytes() == store.read_bytes()
+    assert "firstclick serve --store shop.db" in install
+    too_early = subprocess.run(
+        ["sh", "-c", audit], cwd=shell.folder, env=shell.environment, text=True, capture_output=True
+    )
+    assert too_early.returncode == 2
+    assert "start a server on it once" in too_early.stderr
+    with open_service(str(store)) as service:  # as `serve` does
+        assert service.names()
+        printed = shell.run(audit)
+    assert printed.endswith("storage: sound\n")
+    assert "DIFFERS" not in printed
+
+
+def test_delete_on_a_running_server_and_without_one(shell: Shell) -> None:
+    over_http, without = commands("Delete a model")
+    store = shell.folder / "shop.db"
+    with open_service(str(store), poll_seconds=0.05) as service:
+        with HttpServer(service, Settings(port=0)) as server:
+            create(service)
+            answer(service, 3)
+            assert "http://127.0.0.1:8000" in over_http
+            if shutil.which("curl"):
+                told = shell.run(over_http.replace("http://127.0.0.1:8000", server.address))
+                assert told == '{"name":"shop","events":4}'
+            else:
+                service.delete("shop")
+            assert service.names() == []
+        create(service)
+        answer(service, 150)
+    before = store.stat().st_size
+    shell.run(without)
+    assert store.stat().st_size < before
+    assert b"Espresso" not in store.read_bytes()
+    with open_service(str(store)) as service:
+        assert service.names() == []
+
+
+def test_postgresql_is_dumped_restored_and_audited(shell: Shell, postgresql: Server) -> None:
+    (script,) = commands("PostgreSQL: back up and restore")
+    pgserver = pytest.importorskip("pgserver")
+    programs = Path(pgserver.__file__).parent / "pginstall" / "bin"
+    urls = {}
+    for name in ("STORE", "COPY"):
+        postgresql.run(f"CREATE DATABASE operating_{name.lower()}")
+        urls[name] = postgresql.address_of(f"operating_{name.lower()}")
+    with open_service(urls["STORE"]) as service:
+        create(service)
+        answer(service, 20)
+        service.maintenance.snapshot(service.model("shop"))
+        token = service.recommend("shop").token
+        path = f"{programs}{os.pathsep}{shell.environment['PATH']}"
+        printed = shell.run(script, PATH=path, **urls)
+    assert "shop: equal (1 snapshot), 21 events" in printed
+    with open_service(urls["COPY"]) as service:
+        assert service.feedback("shop", token, click=0).status == "accepted"
+        assert service.store.create("another", []).id > 1, "numbers of models go on"
