@@ -11,6 +11,7 @@ large request, so that a machine that others use slows both.
 
 import argparse
 import asyncio
+import contextlib
 import itertools
 import json
 import multiprocessing
@@ -25,8 +26,6 @@ import time
 from collections import deque
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-
-import numpy as np
 
 from benchmarks.loadtest.generator import Connection, Target, percentile, run
 from firstclick.catalog.item import Item
@@ -168,10 +167,8 @@ def send(host, port, method, path, body=None, media=JSON):
     """The code and the body of the answer; 0 if the connection ends."""
     connection = HTTPConnection(host, port, timeout=300)
     try:
-        try:
+        with contextlib.suppress(OSError):  # Refused before all of it was sent.
             connection.request(method, path, body, {"Content-Type": media} if body is not None else {})
-        except OSError:  # Refused before all of it was sent.
-            pass
         answer = connection.getresponse()
         return answer.status, answer.read()
     except (OSError, HTTPException):
@@ -181,11 +178,15 @@ def send(host, port, method, path, body=None, media=JSON):
 
 
 def batch_of_60_mb(host, port, place):
-    return send(host, port, "POST", "/v1/models/large/feedback:batch", place.joinpath("batch").read_bytes())[0]
+    return send(host, port, "POST", "/v1/models/large/feedback:batch", place.joinpath("batch").read_bytes())[
+        0
+    ]
 
 
 def batch_of_1000(host, port, place):
-    return send(host, port, "POST", "/v1/models/large/feedback:batch", place.joinpath("small").read_bytes())[0]
+    return send(host, port, "POST", "/v1/models/large/feedback:batch", place.joinpath("small").read_bytes())[
+        0
+    ]
 
 
 def put(host, port, place):
@@ -198,7 +199,9 @@ def malformed_put(host, port, place):
 
 
 def candidates(host, port, place):
-    return send(host, port, "POST", "/v1/models/large/recommend", place.joinpath("candidates").read_bytes())[0]
+    return send(host, port, "POST", "/v1/models/large/recommend", place.joinpath("candidates").read_bytes())[
+        0
+    ]
 
 
 def audit(host, port, place):
@@ -230,7 +233,9 @@ def fold(host, port, place):
     name = f"copy-{time.time_ns()}"
     connection = sqlite3.connect(place / "shop.db", isolation_level=None)
     connection.execute("BEGIN IMMEDIATE")
-    connection.execute("INSERT INTO model (name, head) SELECT ?, head FROM model WHERE name = 'large'", (name,))
+    connection.execute(
+        "INSERT INTO model (name, head) SELECT ?, head FROM model WHERE name = 'large'", (name,)
+    )
     connection.execute(
         "INSERT INTO event SELECT (SELECT id FROM model WHERE name = ?), seq, kind, nonce, payload, received "
         "FROM event WHERE model = (SELECT id FROM model WHERE name = 'large')",

@@ -15,8 +15,9 @@ from firstclick.errors import FirstclickError
 from firstclick.serve.config import Settings
 from firstclick.serve.dashboard.data import OUTCOMES
 from firstclick.serve.http.auth import RateLimit, Role, caller_of, check_host, check_role, is_loopback, key_of
-from firstclick.serve.http.decoding import decode
+from firstclick.serve.http.decoding import decode_large
 from firstclick.serve.http.errors import Failed, UnsupportedMedia, as_answer
+from firstclick.serve.http.json_pieces import warm_up
 from firstclick.serve.http.messages import JSON, Answer, Asked, Headers, Site
 from firstclick.serve.http.metrics import Durations
 from firstclick.serve.http.openapi import document
@@ -33,6 +34,13 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # Threads for what is slow or waits for the store.
 POOL_SIZE = 8
 LONG_POOL_SIZE = 2
+# For recommendations of models that are locked or slow: whoever asks another model does not wait for them.
+SLOW_POOL_SIZE = 2
+# Bytes of JSON that are decoded on the event loop, in less than a millisecond.
+SMALL = 16_384
+# Seconds for which the event loop waits for the lock of a model, and of a recommendation that is slow.
+PATIENCE = 0.002
+SLOW = 0.005
 OCTETS = b"application/octet-stream"
 ALWAYS_SENT = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
 EXPOSED = b"firstclick-seq, firstclick-age, retry-after"
@@ -48,21 +56,26 @@ class App:
     """A service as an ASGI application. Close it when the server has stopped; the service stays open."""
 
     def __init__(self, service: Service, settings: Settings) -> None:
-        self.site = Site(service, settings, msgspec.json.encode(document()))
+        self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
+        self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
+        self._slow_pool = ThreadPoolExecutor(SLOW_POOL_SIZE, thread_name_prefix="firstclick-slow")
+        # Models whose last recommendation had to wait, or was slow.
+        self._slow: set[str] = set()
+        warm_up()
+        self.site = Site(service, settings, msgspec.json.encode(document()), self._pool)
         self._metrics = self.site.metrics
         self._matcher = Matcher(ROUTES)
         self._may_be_open = is_loopback(settings.host)
         self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
         self._settings = settings
         self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
-        self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
-        self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
         self._metrics.durations = {route.path: Durations() for route in ROUTES if route.timed}
 
     def close(self) -> None:
         """Let go of the threads."""
         self._pool.shutdown()
         self._long_pool.shutdown()
+        self._slow_pool.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -123,12 +136,12 @@ class App:
     ) -> Answer:
         self._let_in(route, scope, headers)
         asked = Asked(self.site, path)
+        large = False
         if route.body is not None:
-            most = self._settings.max_bulk_body if route.bulk else self._settings.max_body
             _check_media(headers, OCTETS if route.body is bytes else JSON)
-            body = await _read(headers, receive, most)
-            if route.bulk and route.in_pool:
-                # So much JSON that others would wait for it.
+            body = await _read(headers, receive, self._largest_body(route))
+            large = len(body) > SMALL
+            if large:
                 asked.body = await self._in_pool(route, partial(_decoded, route, body))
             else:
                 asked.body = _decoded(route, body)
@@ -138,13 +151,42 @@ class App:
             told = await route.handler(asked)
         elif route.in_pool:
             told = await self._in_pool(route, partial(route.handler, asked))
+        elif route.locks:
+            told = await self._unless_it_waits(route, asked, large)
         else:
             told = route.handler(asked)
         return told if type(told) is Answer else Answer(encode(told))
 
+    def _largest_body(self, route: Route) -> int:
+        most = self._settings.max_bulk_body if route.bulk else self._settings.max_body
+        return most if route.largest_body is None else min(most, route.largest_body)
+
     async def _in_pool(self, route: Route, work: Callable[[], Any]) -> Any:
         pool = self._long_pool if route.long else self._pool
         return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+    async def _unless_it_waits(self, route: Route, asked: Asked, large: bool) -> Any:
+        """On the event loop, where it is quickest, if the model is free and its last answer was quick."""
+        (name,) = asked.path
+        model = self.site.service.model(name)
+        if not large and name not in self._slow:
+            if model.lock.acquire(timeout=PATIENCE):
+                try:
+                    if model.engine.is_prepared():
+                        return self._timed(route, asked)
+                finally:
+                    model.lock.release()
+            self._slow.add(name)
+        work = partial(self._timed, route, asked)
+        return await asyncio.get_running_loop().run_in_executor(self._slow_pool, work)
+
+    def _timed(self, route: Route, asked: Asked) -> Any:
+        # The thread's own time: what it waits for is not the request's fault.
+        started = time.thread_time()
+        try:
+            return route.handler(asked)
+        finally:
+            (self._slow.add if time.thread_time() - started > SLOW else self._slow.discard)(asked.path[0])
 
     def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """A Refused for those who may not come in, or not now."""
@@ -201,8 +243,8 @@ class App:
         )
 
 
-def _decoded(route: Route, body: bytes) -> Any:
-    return body if route.decoder is None else decode(route.decoder, body)
+def _decoded(route: Route, body: bytearray) -> Any:
+    return bytes(body) if route.decoder is None else decode_large(route.decoder, body)
 
 
 def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
@@ -223,21 +265,20 @@ def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
         )
 
 
-async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
+async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytearray:
     """The body, or TooLarge as soon as that is known."""
     length = headers.get(b"content-length", b"")
     told = int(length[:20]) if length.isdigit() else 0
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more and max(told, size) <= most:
+    body, more = bytearray(), True
+    while more and max(told, len(body)) <= most:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Gone
-        parts.append(message.get("body", b""))
-        size, more = size + len(parts[-1]), message.get("more_body", False)
-    if max(told, size) > most:
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    if max(told, len(body)) > most:
         raise TooLarge(f"the body may have {most} bytes; send less at once")
-    return b"".join(parts)
+    return body
 
 
 def _query(route: Route, raw: bytes) -> dict[str, int]:

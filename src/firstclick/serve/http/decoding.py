@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from firstclick.serve.http.json_pieces import PIECE, cut
 from firstclick.wire.errors import Malformed
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ LIMITS = {
 FINITE = {"minimum": -float_info.max, "maximum": float_info.max}
 
 
-def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+def decode(decoder: "msgspec.json.Decoder[T]", body: bytes | bytearray) -> T:
     """The body, or Malformed: what, by which rule, and what was found."""
     try:
         decoded = decoder.decode(body)
@@ -47,6 +48,34 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
     return decoded
 
 
+def decode_large(decoder: "msgspec.json.Decoder[T]", body: bytearray) -> T:
+    """As `decode`, for a body of any size, and without keeping others waiting: long lists come in pieces."""
+    if len(body) <= PIECE:
+        return decode(decoder, body)
+    kind: Any = decoder.type
+    rest, pieces = cut(body)
+    decoded = decode(decoder, rest)
+    for field, content in pieces:
+        entries: list[Any] = getattr(decoded, field)
+        try:
+            entries += decode(_list_decoder(kind, field), content)
+        except Malformed as error:
+            raise Malformed(error.problem, _moved(error.argument, field, len(entries)), error.owner) from None
+    return decoded
+
+
+@cache
+def _list_decoder(kind: Any, field: str) -> "msgspec.json.Decoder[Any]":
+    (found,) = (one for one in msgspec.structs.fields(kind) if one.encode_name == field)
+    return msgspec.json.Decoder(found.type)
+
+
+def _moved(path: str, field: str, n_before: int) -> str:
+    """The path within a piece as it is in the whole body."""
+    found = re.match(r"\[(\d+)\]", path)
+    return f"{field}[{int(found[1]) + n_before}]{path[found.end() :]}" if found else path
+
+
 def _count_names(value: Any) -> int:
     names, parts = (len(value), value.values()) if type(value) is dict else (0, value)
     for part in parts:
@@ -55,7 +84,7 @@ def _count_names(value: Any) -> int:
     return names
 
 
-def _parsed(body: bytes) -> Any:
+def _parsed(body: bytes | bytearray) -> Any:
     """The body without its type; Malformed for a name that is given twice, as one value would be lost."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -74,7 +103,7 @@ def _schema(kind: Any) -> tuple[tuple[Schema, ...], dict[str, Schema]]:
     return msgspec.json.schema_components([kind], ref_template="{name}")
 
 
-def _refusal(kind: Any, body: bytes, error: Exception) -> Malformed:
+def _refusal(kind: Any, body: bytes | bytearray, error: Exception) -> Malformed:
     """What is wrong with the body, and at which path."""
     try:
         if isinstance(error, msgspec.ValidationError):
