@@ -1,6 +1,6 @@
 """How long do others wait beside a large request?
 
-    python -m benchmarks.waits [--items 100000] [--events 100000] [--seconds 5] [--only put,audit]
+    python -m benchmarks.waits [--items 100000] [--events 100000] [--seconds 5] [--only 'put;audit']
 
 A server process with two models: `small`, 1,000 items, and `large`, with a long log. Steady requests go to
 `small` (recommend) and to /health/live; a few recommends go to `large`, because its users do not stop either.
@@ -331,7 +331,8 @@ def shown(what, alone, beside, codes, each):
     """A line of the table."""
     p99 = [percentile(one["small"], 0.99) for one in (alone, beside)]
     return (
-        f"| {what} | {sorted(set(codes))} x {len(codes)}, {each:.2f} s | {1e3 * beside['live'][-1]:.0f} | "
+        f"| {what} | {sorted(set(codes))} x {len(codes)}, {each:.2f} s | "
+        f"{1e3 * alone['live'][-1]:.0f}, {1e3 * beside['live'][-1]:.0f} | "
         f"{1e3 * percentile(alone['small'], 0.5):.1f} / {1e3 * p99[0]:.1f} | "
         f"{1e3 * percentile(beside['small'], 0.5):.1f} / {1e3 * p99[1]:.1f} | {p99[1] / p99[0]:.1f} | "
         f"{1e3 * beside['large'][-1]:.0f} |"
@@ -344,7 +345,7 @@ def main():
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--only", default="", help="names of large requests, with commas")
+    parser.add_argument("--only", default="", help="names of large requests, with semicolons")
     given = parser.parse_args()
     chosen = given.only.split(";") if given.only else list(SCENARIOS)
     with tempfile.TemporaryDirectory() as folder:
@@ -353,8 +354,9 @@ def main():
         make_store(place / "shop.db", given.policy, given.items, given.events)
         print(
             f"{given.policy}, {given.items:,} items and {given.events:,} events in the large model; ms\n\n"
-            "| beside | answered | longest /health/live | recommend alone, p50 / p99 | beside, p50 / p99 "
-            "| p99, ratio | longest recommend of the large model |\n|---|---|---|---|---|---|---|",
+            "| beside | answered | longest /health/live alone, beside | recommend alone, p50 / p99 "
+            "| beside, p50 / p99 | p99, ratio | longest recommend of the large model |\n"
+            "|---|---|---|---|---|---|---|",
             flush=True,
         )
         for flags, its in (((), chosen[:]), (("--snapshot-events", "1"), ["snapshot"])):

@@ -15,9 +15,9 @@ from firstclick.errors import FirstclickError
 from firstclick.serve.config import Settings
 from firstclick.serve.dashboard.data import OUTCOMES
 from firstclick.serve.http.auth import RateLimit, Role, caller_of, check_host, check_role, is_loopback, key_of
+from firstclick.serve.http.body_pieces import warm_up
 from firstclick.serve.http.decoding import decode_large
 from firstclick.serve.http.errors import Failed, UnsupportedMedia, as_answer
-from firstclick.serve.http.json_pieces import warm_up
 from firstclick.serve.http.messages import JSON, Answer, Asked, Headers, Site
 from firstclick.serve.http.metrics import Durations
 from firstclick.serve.http.openapi import document
@@ -139,12 +139,12 @@ class App:
         large = False
         if route.body is not None:
             _check_media(headers, OCTETS if route.body is bytes else JSON)
-            body = await _read(headers, receive, self._largest_body(route))
-            large = len(body) > SMALL
+            parts = await _read(headers, receive, self._largest_body(route))
+            large = sum(map(len, parts)) > SMALL
             if large:
-                asked.body = await self._in_pool(route, partial(_decoded, route, body))
+                asked.body = await self._in_pool(route, partial(_decoded, route, parts))
             else:
-                asked.body = _decoded(route, body)
+                asked.body = _decoded(route, parts)
         if route.query:
             asked.query = _query(route, scope["query_string"])
         if route.awaited:
@@ -243,8 +243,9 @@ class App:
         )
 
 
-def _decoded(route: Route, body: bytearray) -> Any:
-    return bytes(body) if route.decoder is None else decode_large(route.decoder, body)
+def _decoded(route: Route, parts: list[bytes]) -> Any:
+    body = b"".join(parts)
+    return body if route.decoder is None else decode_large(route.decoder, body)
 
 
 def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
@@ -265,20 +266,21 @@ def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
         )
 
 
-async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytearray:
-    """The body, or TooLarge as soon as that is known."""
+async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> list[bytes]:
+    """The body in parts, or TooLarge as soon as that is known."""
     length = headers.get(b"content-length", b"")
     told = int(length[:20]) if length.isdigit() else 0
-    body, more = bytearray(), True
-    while more and max(told, len(body)) <= most:
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more and max(told, size) <= most:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise Gone
-        body += message.get("body", b"")
-        more = message.get("more_body", False)
-    if max(told, len(body)) > most:
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+    if max(told, size) > most:
         raise TooLarge(f"the body may have {most} bytes; send less at once")
-    return body
+    return parts
 
 
 def _query(route: Route, raw: bytes) -> dict[str, int]:

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from firstclick.serve.http.json_pieces import PIECE, cut
+from firstclick.in_pieces import drop
+from firstclick.serve.http.body_pieces import PIECE, cut
 from firstclick.wire.errors import Malformed
 
 T = TypeVar("T")
@@ -34,7 +35,7 @@ LIMITS = {
 FINITE = {"minimum": -float_info.max, "maximum": float_info.max}
 
 
-def decode(decoder: "msgspec.json.Decoder[T]", body: bytes | bytearray) -> T:
+def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
     """The body, or Malformed: what, by which rule, and what was found."""
     try:
         decoded = decoder.decode(body)
@@ -48,7 +49,7 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes | bytearray) -> T:
     return decoded
 
 
-def decode_large(decoder: "msgspec.json.Decoder[T]", body: bytearray) -> T:
+def decode_large(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
     """As `decode`, for a body of any size, and without keeping others waiting: long lists come in pieces."""
     if len(body) <= PIECE:
         return decode(decoder, body)
@@ -60,7 +61,9 @@ def decode_large(decoder: "msgspec.json.Decoder[T]", body: bytearray) -> T:
         try:
             entries += decode(_list_decoder(kind, field), content)
         except Malformed as error:
-            raise Malformed(error.problem, _moved(error.argument, field, len(entries)), error.owner) from None
+            path = _moved(error.argument, field, len(entries))
+            drop(entries)
+            raise Malformed(error.problem, path, error.owner) from None
     return decoded
 
 
@@ -84,7 +87,7 @@ def _count_names(value: Any) -> int:
     return names
 
 
-def _parsed(body: bytes | bytearray) -> Any:
+def _parsed(body: bytes) -> Any:
     """The body without its type; Malformed for a name that is given twice, as one value would be lost."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -103,7 +106,7 @@ def _schema(kind: Any) -> tuple[tuple[Schema, ...], dict[str, Schema]]:
     return msgspec.json.schema_components([kind], ref_template="{name}")
 
 
-def _refusal(kind: Any, body: bytes | bytearray, error: Exception) -> Malformed:
+def _refusal(kind: Any, body: bytes, error: Exception) -> Malformed:
     """What is wrong with the body, and at which path."""
     try:
         if isinstance(error, msgspec.ValidationError):

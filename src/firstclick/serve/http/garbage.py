@@ -2,7 +2,7 @@
 
 A full collection holds the interpreter's lock while it looks at every object. A put of 100,000 items makes
 a million of them, and the collector would look again and again. Young objects are looked at as usual. Those
-that lived on are looked at once, some ten thousands at a time, and then left alone (`gc.freeze`): when
+that lived on are looked at once, twenty thousand at a time, and then left alone (`gc.freeze`): when
 nothing refers to them any more they go, as ever. Only circles among those that were left alone stay.
 """
 
@@ -12,7 +12,7 @@ import gc
 NEVER = 1_000_000
 # Collections of the middle generation, of 7,000 objects each: so many objects are looked at, and more are
 # left alone at once.
-SOME, MANY = 4, 20
+SOME, MANY = 1, 3
 
 
 class Garbage:

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.in_pieces import drop
 from firstclick.not_given import NOT_GIVEN
 from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
@@ -124,9 +125,12 @@ def withdraw_item(asked: Asked) -> schemas.Changed:
 
 def change_items(asked: Asked) -> schemas.Changed:
     body: schemas.ItemChanges = asked.body
-    return schemas.Changed(
-        asked.service.change_items(asked.path[0], put=_items(body.put), withdraw=body.withdraw)
-    )
+    put = _items(body.put)
+    drop(body.put)
+    try:
+        return schemas.Changed(asked.service.change_items(asked.path[0], put=put, withdraw=body.withdraw))
+    finally:
+        drop(put)
 
 
 def set_available(asked: Asked) -> schemas.Changed:

@@ -5,14 +5,15 @@ from the events that made it, which are few.
 """
 
 import hashlib
-import json
 import struct
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import FirstclickError
+from firstclick.in_pieces import json_pieces
 
 MAGIC = b"fcsnap01"
 _LENGTH = struct.Struct("<I")
@@ -26,11 +27,13 @@ class BadSnapshot(FirstclickError, ValueError):
 def write_snapshot(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
     """The page and the arrays as bytes."""
     listed = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
-    head = json.dumps(page | {"arrays": listed}, allow_nan=False).encode()
-    content = b"".join(
-        [MAGIC, _LENGTH.pack(len(head)), head, *(np.ascontiguousarray(a).tobytes() for a in arrays.values())]
-    )
-    return content + hashlib.sha256(content).digest()
+    head = "".join(json_pieces(page | {"arrays": listed}, allow_nan=False)).encode()
+    parts = [MAGIC, _LENGTH.pack(len(head)), head]
+    parts += (np.ascontiguousarray(array).tobytes() for array in arrays.values())
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return b"".join([*parts, digest.digest()])
 
 
 def read_snapshot(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -41,7 +44,7 @@ def read_snapshot(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any
     try:
         (length,) = _LENGTH.unpack_from(body, len(MAGIC))
         at = len(MAGIC) + _LENGTH.size + length
-        page = json.loads(body[len(MAGIC) + _LENGTH.size : at])
+        page = msgspec.json.decode(body[len(MAGIC) + _LENGTH.size : at])
         if not isinstance(page, dict):
             raise TypeError(page)
         arrays = {}
@@ -54,6 +57,6 @@ def read_snapshot(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any
             at += size
         if at != len(body):
             raise ValueError("bytes left over")
-    except (KeyError, TypeError, ValueError, RecursionError, struct.error):
+    except (KeyError, TypeError, ValueError, RecursionError, struct.error, msgspec.DecodeError):
         raise BadSnapshot("the snapshot's page and arrays do not fit together") from None
     return page, arrays

@@ -12,6 +12,7 @@ from firstclick.catalog.encoder import Encoder, Oddities
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.groups import Group
 from firstclick.catalog.ids import ItemId
+from firstclick.in_pieces import sorted_pieces
 from firstclick.serve.log.events import (
     Availability,
     Created,
@@ -209,7 +210,7 @@ class CatalogState:
         """What is not as it was at first, as a page and arrays: as much as was changed, however large the
         catalog is."""
         catalog, n_first = self.catalog, self._n_first
-        items, marks = sorted(self._touched, key=str), self.file_marks
+        items, marks = sorted_pieces(self._touched, key=str), self.file_marks
         # All rows of an item: in logs of earlier versions it may have several.
         rows = [row for row, item in enumerate(catalog.items[:n_first]) if item in self._touched]
         changed = np.array([*rows, *range(n_first, len(catalog.items))], np.int64)
@@ -219,7 +220,7 @@ class CatalogState:
                 [item, self.names[item], self.group(item), catalog.values.get(item), marks.get(item)]
                 for item in items
             ],
-            "unavailable": sorted(catalog.unavailable, key=str),
+            "unavailable": sorted_pieces(catalog.unavailable, key=str),
             "odd": [self.oddities.n_rows, self.oddities.unknown, self.oddities.unreadable],
         }
         return page, {

@@ -90,7 +90,7 @@ def find_pieces(content, size, pieces):  # type: ignore[no-untyped-def]
     return found if depth == 0 and not in_text else -1
 
 
-def cut(body: bytearray, size: int = PIECE) -> tuple[bytes, Iterator[Piece]]:
+def cut(body: bytes, size: int = PIECE) -> tuple[bytes, Iterator[Piece]]:
     """The body with empty lists in the place of long ones, and the entries of these, in order.
 
     Malformed if it cannot be cut because it is no JSON; TooLarge if one entry, or all that is no list, is.
@@ -120,16 +120,16 @@ def cut(body: bytearray, size: int = PIECE) -> tuple[bytes, Iterator[Piece]]:
 
 def warm_up() -> None:
     """Have the kernel compiled now, not while somebody waits."""
-    cut(bytearray(b"{}"))
+    cut(b"{}")
 
 
-def _entries(text: bytearray, part: bool) -> bytes:
+def _entries(text: bytes, part: bool) -> bytes:
     if part and not text.strip():
         raise Malformed("the body cannot be read: a list has a comma with nothing beside it")
     return b"[" + text + b"]"
 
 
-def _name(text: bytearray) -> str:
+def _name(text: bytes) -> str:
     try:
         return msgspec.json.decode(text, type=str)
     except (msgspec.DecodeError, UnicodeDecodeError):
