@@ -259,3 +259,11 @@ class Ready(Struct, omit_defaults=True):
     status: Literal["ready"]
     durability: Durability
     not_served: list[str] = []
+
+
+class ReadyFor(Struct, omit_defaults=True):
+    """Requests of one kind can be sent here."""
+
+    status: Literal["ready"]
+    age: Annotated[float, Meta(description="seconds for which the store has not answered, if over 1")] = 0.0
+    not_served: list[str] = []

@@ -18,6 +18,8 @@ from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
 from firstclick.serve.model.model import Model
+from firstclick.serve.readiness import why_not_feedback, why_not_recommend
+from firstclick.serve.service import Service
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
 from firstclick.wire.feedback import ACCEPTED, ClickReport, Receipt
@@ -290,6 +292,22 @@ def ready(asked: Asked) -> schemas.Ready:
                 "ask another replica"
             )
     return schemas.Ready("ready", _durability(asked), outdated)
+
+
+def ready_recommend(asked: Asked) -> schemas.ReadyFor:
+    return _ready_for(asked, why_not_recommend)
+
+
+def ready_feedback(asked: Asked) -> schemas.ReadyFor:
+    return _ready_for(asked, why_not_feedback)
+
+
+def _ready_for(asked: Asked, why_not: Callable[[Service, float], Unavailable | None]) -> schemas.ReadyFor:
+    service = asked.service
+    if (refusal := why_not(service, asked.site.settings.max_lag)) is not None:
+        raise refusal
+    age = service.maintenance.silence()
+    return schemas.ReadyFor("ready", round(age, 1) if age > LATELY else 0.0, sorted(service.models.broken))
 
 
 def metrics(asked: Asked) -> Answer:

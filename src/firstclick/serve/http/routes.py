@@ -209,6 +209,17 @@ ROUTES: list[Route] = [
         answer=schemas.Ready, refused=(503,), always=True,
     ),
     Route(
+        "GET", "/health/ready/recommend", OPEN, handlers.ready_recommend,
+        "Readiness probe for slates alone: 200 while the database is away, as what was learned is served.",
+        answer=schemas.ReadyFor, refused=(503,), always=True,
+    ),
+    Route(
+        "GET", "/health/ready/feedback", OPEN, handlers.ready_feedback,
+        "Readiness probe for feedback: whether the last write to the store succeeded. Where nothing was "
+        "written for 5 s, one is tried. `reason` of a refusal is a word for programs.",
+        answer=schemas.ReadyFor, refused=(503,), always=True,
+    ),
+    Route(
         "GET", "/metrics", READ, handlers.metrics, "Numbers for Prometheus.",
         answer_media="text/plain", in_pool=True,
     ),

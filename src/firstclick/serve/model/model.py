@@ -92,6 +92,8 @@ class Model:
         self.seq = 1
         self.nonce = b""  # of the last event, unless that is the creation
         self.restored_from = 0  # the event after which the snapshot was made that this came from
+        # Why no feedback is taken: the log was set back, and is folded again.
+        self.set_back = ""
         self.lock = threading.RLock()
         self._ready: list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]] = []
         self._ready_seq = 0
