@@ -265,5 +265,5 @@ class ReadyFor(Struct, omit_defaults=True):
     """Requests of one kind can be sent here."""
 
     status: Literal["ready"]
-    age: Annotated[float, Meta(description="seconds for which the store has not answered, if over 1")] = 0.0
+    age: Annotated[float, Meta(description="seconds for which the store has not answered, if over 1, or 0")]
     not_served: list[str] = []

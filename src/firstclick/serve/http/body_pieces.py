@@ -113,7 +113,7 @@ def cut(body: bytes, size: int = PIECE) -> tuple[bytes, Iterator[Piece]]:
         raise TooLarge(f"one entry of a list may have {LARGEST_ENTRY} bytes, and so may all that is no list")
     pieces = (
         Piece(_name(body[place.name_start : place.name_end]), _entries(body[place.start : place.end], part))
-        for place, part in zip(found, map(any, pairwise(goes_on)), strict=True)
+        for place, part in zip(found, map(any, pairwise(goes_on)), strict=False)
     )
     return b"".join(rest), pieces
 
