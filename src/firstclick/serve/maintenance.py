@@ -138,6 +138,7 @@ class Maintenance:
                 catch_up(self._store, model, stored.head)
             self._behind_since.pop(model.name, None)
             self._snapshot_if_due(model, now)
+            self._service.exploring[model.name].look_if_due(model)
         except Refused:
             raise
         except Exception:

@@ -5,10 +5,10 @@ from the events that made it, which are few.
 """
 
 import hashlib
+import json
 import struct
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,7 +44,7 @@ def read_snapshot(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any
     try:
         (length,) = _LENGTH.unpack_from(body, len(MAGIC))
         at = len(MAGIC) + _LENGTH.size + length
-        page = msgspec.json.decode(body[len(MAGIC) + _LENGTH.size : at])
+        page = json.loads(body[len(MAGIC) + _LENGTH.size : at])
         if not isinstance(page, dict):
             raise TypeError(page)
         arrays = {}
@@ -57,6 +57,6 @@ def read_snapshot(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any
             at += size
         if at != len(body):
             raise ValueError("bytes left over")
-    except (KeyError, TypeError, ValueError, RecursionError, struct.error, msgspec.DecodeError):
+    except (KeyError, TypeError, ValueError, RecursionError, struct.error):
         raise BadSnapshot("the snapshot's page and arrays do not fit together") from None
     return page, arrays

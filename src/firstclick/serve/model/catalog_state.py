@@ -122,7 +122,7 @@ class CatalogState:
     def _change(self, items: ItemsChanged, change: ChangeFeatures) -> None:
         catalog, table = self.catalog, items.table()
         new = [place for place, item in enumerate(items.ids) if catalog.row_of(item) is None]
-        known = sorted(set(range(len(items.ids))).difference(new))
+        known = [place for place, item in enumerate(items.ids) if catalog.row_of(item) is not None]
         catalog.show_again([items.ids[place] for place in known])
         if new:
             rows = None if table is None else table[new]
