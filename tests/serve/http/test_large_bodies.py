@@ -182,13 +182,16 @@ def test_whoever_asks_for_a_locked_model_waits_and_nobody_else_does(site: Site) 
     locked.wait(20)
 
     async def ask_all() -> tuple[bool, int, int, int]:
-        waiting = asyncio.create_task(Exchange(site.app, [b"{}"]).ask("POST", "/v1/models/shop/recommend"))
+        asked = [Exchange(site.app, [b"{}"]).ask("POST", "/v1/models/shop/recommend") for _ in range(12)]
+        waiting = asyncio.gather(*asked)
         await asyncio.sleep(0)
+        # It was slow a moment ago, as may be on a busy machine: that is no reason to wait for the first one.
+        site.app._slow.add("other")
         other = await Exchange(site.app, [b"{}"]).ask("POST", "/v1/models/other/recommend")
         live = await Exchange(site.app).ask("GET", "/health/live")
         still = not waiting.done()
         free.set()
-        return still, other.code, live.code, (await waiting).code
+        return still, other.code, live.code, max(one.code for one in await waiting)
 
     try:
         assert site.runner.run(asyncio.wait_for(ask_all(), 20)) == (True, 200, 200, 200)

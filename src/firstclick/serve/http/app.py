@@ -35,8 +35,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # Threads for what is slow or waits for the store.
 POOL_SIZE = 8
 LONG_POOL_SIZE = 2
-# For recommendations of models that are locked or slow: whoever asks another model does not wait for them.
-SLOW_POOL_SIZE = 2
 # Bytes of JSON that are decoded on the event loop, in less than a millisecond.
 SMALL = 16_384
 # Seconds for which the event loop waits for the lock of a model, and of a recommendation that is slow.
@@ -59,7 +57,9 @@ class App:
     def __init__(self, service: Service, settings: Settings) -> None:
         self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
         self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
-        self._slow_pool = ThreadPoolExecutor(SLOW_POOL_SIZE, thread_name_prefix="firstclick-slow")
+        # A thread for each model that was ever locked or slow: whoever asks for another one does not wait for
+        # it. One is enough, because a model is locked while it recommends.
+        self._slow_pools: dict[str, ThreadPoolExecutor] = {}
         # Models whose last recommendation had to wait, or was slow.
         self._slow: set[str] = set()
         warm_up()
@@ -76,7 +76,8 @@ class App:
         """Let go of the threads."""
         self._pool.shutdown()
         self._long_pool.shutdown()
-        self._slow_pool.shutdown()
+        for pool in self._slow_pools.values():
+            pool.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -179,8 +180,11 @@ class App:
                 finally:
                     model.lock.release()
             self._slow.add(name)
+        pool = self._slow_pools.get(name)
+        if pool is None:
+            pool = self._slow_pools[name] = ThreadPoolExecutor(1, thread_name_prefix="firstclick-slow")
         work = partial(self._when_free, route, asked, model)
-        return await asyncio.get_running_loop().run_in_executor(self._slow_pool, work)
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
 
     def _when_free(self, route: Route, asked: Asked, model: Model) -> Any:
         # What it waits for is not timed.
