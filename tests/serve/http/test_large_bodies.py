@@ -70,6 +70,12 @@ def test_cut_at_the_first_comma_that_is_far_enough(size: int) -> None:
     assert [content.decode()[1:-1] for _, content in pieces] == slow_pieces(text, size)
 
 
+def test_brackets_and_commas_in_texts_are_no_places_to_cut() -> None:
+    entries = ['"x\\\\"', '"\\"],[\\""', '{"a": [1, 2]}', "3"]
+    _, pieces = cut(f'{{"a":[{",".join(entries)}]}}'.encode(), 1)
+    assert [content.decode()[1:-1] for _, content in pieces] == entries
+
+
 @pytest.mark.parametrize("text", ["{", "[1,2", '{"a": "b', "{}}", '{"a": ["\\"]}'])
 def test_what_does_not_match_is_no_json(text: str) -> None:
     places = np.empty((100, 4), np.int64)
