@@ -283,6 +283,18 @@ def _fsync_fails(after: int, *, written: bool) -> None:
     SqliteFile.transaction = faulty  # type: ignore[method-assign]
 
 
+def read_only_while_a_file_says_so() -> None:
+    """SQLite's own word for a disk that was mounted read-only, while `read-only` lies beside the store."""
+    usable = SqliteFile._usable
+
+    def faulty(self: SqliteFile) -> sqlite3.Connection:
+        connection = usable(self)
+        connection.execute(f"PRAGMA query_only = {self.path.with_name('read-only').exists():d}")
+        return connection
+
+    SqliteFile._usable = faulty  # type: ignore[method-assign]
+
+
 def fsync_fails_and_it_is_written() -> None:
     _fsync_fails(30, written=True)
 
@@ -313,6 +325,7 @@ ALL: dict[str, Callable[[], None]] = {
         links_are_not_compared,
         appending_fails,
         answer_of_append_is_lost,
+        read_only_while_a_file_says_so,
         fsync_fails_and_it_is_written,
         fsync_fails_and_it_is_lost,
     )

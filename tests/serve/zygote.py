@@ -47,6 +47,7 @@ class Life(NamedTuple):
     checkpoint_pages: int = 40
     busy_seconds: float = 2.0
     patience: float = 30.0  # seconds for a request to arrive
+    probe_seconds: float = 5.0  # without a write, after which one is tried
     settings: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -68,6 +69,7 @@ def live(life: Life, listening: socket.socket) -> int:
         resource.setrlimit(resource.RLIMIT_FSIZE, (life.file_most, life.file_most))
     # What a server does now and then happens all the time here.
     maintenance.SELDOM = 0.05
+    maintenance.PROBE_SECONDS = life.probe_seconds
     sqlite_file.CHECKPOINT_PAGES = life.checkpoint_pages
     sqlite_file.BUSY_SECONDS = life.busy_seconds
     protocol.GuardedConnection.arrive_within = life.patience

@@ -103,18 +103,19 @@ class PolicyEngine:
 
     def arrays(self) -> CatalogArrays:
         """The catalog with the shortcuts that follow the state; new ones when either is another."""
-        if not self._is_prepared():
+        if not self.is_prepared():
             self._prepared = self.policy.shortcuts(self._rows.arrays)
             self._prepared_for = self._rows.arrays, self.state
         return self._prepared
 
     def arrays_to_learn(self) -> CatalogArrays:
         """The shortcuts if there are any, which have to hear of what is learned; none are made for this."""
-        if not self._is_prepared():
+        if not self.is_prepared():
             self._prepared_for = None
         return self._rows.arrays if self._prepared_for is None else self._prepared
 
-    def _is_prepared(self) -> bool:
+    def is_prepared(self) -> bool:
+        """Whether the shortcuts are there: to make them takes a while in a large catalog."""
         if self._prepared_for is None:
             return False
         arrays, state = self._prepared_for

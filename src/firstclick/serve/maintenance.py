@@ -14,7 +14,7 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import catch_up
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.store import ApiKey, StoredModel
-from firstclick.wire.errors import OtherHistory, Refused
+from firstclick.wire.errors import OtherHistory, Refused, Unavailable
 
 if TYPE_CHECKING:
     from firstclick.serve.service import Service
@@ -24,6 +24,8 @@ log = logging.getLogger("firstclick.serve")
 DAY = 86_400
 # A new key for tokens so often; an old one is believed until its last token has expired.
 ROTATE_DAYS = 30.0
+# A store that nobody wrote to for so long is tried.
+PROBE_SECONDS = 5.0
 # Where nobody else appends there is nothing to follow.
 SELDOM = 1.0
 # Seconds that a clock may be set by without a word.
@@ -68,6 +70,7 @@ class Maintenance:
 
     def _run(self) -> None:
         while not self._stop.wait(self._pause):
+            self._probe_if_due()
             try:
                 self.look()
                 if self._in_trouble:
@@ -80,6 +83,20 @@ class Maintenance:
                 self._in_trouble = True
             except Exception:
                 log.exception("looking after the models failed; trying again")
+
+    def _probe_if_due(self) -> None:
+        """Where nothing was written lately, and while nothing can be: try whether it can."""
+        writer = self._service.writer
+        if writer.trouble is None and time.monotonic() - writer.tried < PROBE_SECONDS:
+            return
+        try:
+            self._store.probe(time.time())
+            writer.note(None)
+        except Unavailable as refusal:
+            # Not more than noted, even if the store is broken: only what was sent to be kept ends the server.
+            writer.note(refusal)
+        except Exception:
+            log.exception("trying to write to the store failed")
 
     def look(self) -> None:
         """Do what is due."""
@@ -164,6 +181,8 @@ class Maintenance:
             self._behind_since.pop(model.name, None)
             self._service.note_build(model)
             self._snapshot_if_due(model, now)
+            if (exploring := self._service.exploring.get(model.name)) is not None:
+                exploring.look_if_due(model)
         except OtherHistory:
             model.refuse_appends()
             self._start_again(stored)
@@ -201,9 +220,12 @@ class Maintenance:
 
     def lag(self, name: str) -> float:
         """For how many seconds the log has had events that the model has not learned, as far as we know."""
+        return max(self.silence() if self._store.shared else 0.0, self.behind(name))
+
+    def behind(self, name: str) -> float:
+        """The same, without what may have come while the store was silent."""
         now = time.monotonic()
-        unseen = self.silence() if self._store.shared else 0.0
-        return max(unseen, now - self._behind_since.get(name, now))
+        return now - self._behind_since.get(name, now)
 
     def silence(self) -> float:
         """Seconds since the store last told how its logs stand, beyond the usual pause."""

@@ -56,6 +56,8 @@ class Writer:
         self.events = 0
         self.seconds = 0.004  # how long a commit took lately
         self.broken: StoreBroken | None = None  # why nothing can be written until a restart
+        self.trouble: Unavailable | None = None  # why the last try failed
+        self.tried = time.monotonic()  # when that was
         self._thread = threading.Thread(target=self._run, name="firstclick-writer", daemon=True)
         self._thread.start()
 
@@ -81,6 +83,10 @@ class Writer:
             self._waiting.append(_Waiting(events, done))
             self._n_waiting += len(events)
             self._changed.notify()
+
+    def note(self, trouble: Unavailable | None) -> None:
+        """What became of the last try to write to the store."""
+        self.trouble, self.tried = trouble, time.monotonic()
 
     def close(self) -> None:
         """Write what waits, then stop."""
@@ -148,8 +154,11 @@ class Writer:
         except Refused as refusal:
             if isinstance(refusal, StoreBroken):
                 self.broken = refusal
+            if isinstance(refusal, Unavailable):
+                self.note(refusal)
             _refuse(batch, refusal)
             return
+        self.note(None)
         self.commits += 1
         self.events += len(events)
         self.seconds += 0.1 * (time.monotonic() - started - self.seconds)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.in_pieces import array_of
 from firstclick.validation.quoting import quoted
 
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -28,7 +29,7 @@ def float_array(
     _refuse_rows(name, given)
     found: NDArray[Any] = np.empty(0)
     try:
-        found = np.asarray(given)
+        found = array_of(given) if isinstance(given, list) else np.asarray(given)
         _refuse_times(name, found)
         if found.dtype.kind == "c":
             raise TypeError  # NumPy would drop the imaginary part with a warning.

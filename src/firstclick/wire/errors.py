@@ -5,6 +5,18 @@ from typing import ClassVar
 
 from firstclick.errors import FirstclickError, WorkFailed
 
+# Why a server cannot do something now.
+REASONS = {
+    "full-disk": "the disk is full, or a quota is used up",
+    "read-only": "the store cannot be written: the disk or the database is read-only, or rights are missing",
+    "no-database": "the database, or the store's file, cannot be reached",
+    "locked": "another program holds a lock of the store",
+    "broken": "the store must not be written to before a restart",
+    "set-back": "acknowledged events are gone from the log, and the model is loaded again",
+    "behind": "the model has not learned yet what its log says",
+    "not-served": "no model of the store can be served",
+}
+
 
 class Refused(FirstclickError):
     """A request that changed nothing; the message says what to do."""
@@ -76,11 +88,13 @@ class TooLarge(Refused):
 
 
 class TryLater(Refused):
-    """The same request may be sent again after `retry_after` seconds."""
+    """The same request may be sent again after `retry_after` seconds. `reason` is a word for programs: one of
+    REASONS, or nothing."""
 
-    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+    def __init__(self, message: str, retry_after: float = 1.0, reason: str = "") -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.reason = reason
 
 
 class Overloaded(TryLater):
@@ -116,3 +130,6 @@ class OtherHistory(Unavailable):
 
 class StoreBroken(Unavailable):
     """The disk refused to keep what was written: only a restart, which reads what is there, can go on."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="broken")

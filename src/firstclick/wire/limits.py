@@ -10,6 +10,8 @@ MOST_CONTEXT = 256
 MOST_ROWS = 255
 # Entries in one batch of feedback.
 MOST_ENTRIES = 1000
+# Bytes of such a batch: room for the longest tokens, with all their clicks, and some white space.
+LARGEST_BATCH = MOST_ENTRIES * 10_000
 MOST_ITEMS_LISTED = 1000
 # Named lists of items in a model.
 MOST_LISTS = 1000

@@ -308,3 +308,11 @@ class Ready(Struct, omit_defaults=True):
     durability: Durability
     not_served: list[str] = []
     set_back: list[str] = []
+
+
+class ReadyFor(Struct, omit_defaults=True):
+    """Requests of one kind can be sent here."""
+
+    status: Literal["ready"]
+    age: Annotated[float, Meta(description="seconds for which the store has not answered, if over 1, or 0")]
+    not_served: list[str] = []

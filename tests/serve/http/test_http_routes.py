@@ -17,6 +17,8 @@ LOWEST = {
     "GET /": Role.OPEN,
     "GET /health/live": Role.OPEN,
     "GET /health/ready": Role.OPEN,
+    "GET /health/ready/feedback": Role.OPEN,
+    "GET /health/ready/recommend": Role.OPEN,
     "GET /metrics": Role.READ,
     "GET /openapi.json": Role.READ,
     "GET /v1/models": Role.READ,

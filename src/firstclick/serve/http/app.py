@@ -15,12 +15,14 @@ from firstclick.errors import FirstclickError
 from firstclick.serve.config import Settings
 from firstclick.serve.dashboard.data import OUTCOMES
 from firstclick.serve.http.auth import RateLimit, Role, caller_of, check_host, check_role, is_loopback, key_of
-from firstclick.serve.http.decoding import decode
+from firstclick.serve.http.body_pieces import warm_up
+from firstclick.serve.http.decoding import decode_large
 from firstclick.serve.http.errors import Failed, UnsupportedMedia, as_answer
 from firstclick.serve.http.messages import JSON, Answer, Asked, Headers, Site
 from firstclick.serve.http.metrics import Durations
 from firstclick.serve.http.openapi import document
 from firstclick.serve.http.routes import ROUTES, Matcher, Route
+from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service
 from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge
 
@@ -33,6 +35,11 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 # Threads for what is slow or waits for the store.
 POOL_SIZE = 8
 LONG_POOL_SIZE = 2
+# Bytes of JSON that are decoded on the event loop, in less than a millisecond.
+SMALL = 16_384
+# Seconds for which the event loop waits for the lock of a model, and of a recommendation that is slow.
+PATIENCE = 0.002
+SLOW = 0.005
 OCTETS = b"application/octet-stream"
 ALWAYS_SENT = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
 EXPOSED = b"firstclick-seq, firstclick-age, retry-after"
@@ -48,21 +55,29 @@ class App:
     """A service as an ASGI application. Close it when the server has stopped; the service stays open."""
 
     def __init__(self, service: Service, settings: Settings) -> None:
-        self.site = Site(service, settings, msgspec.json.encode(document()))
+        self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
+        self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
+        # A thread for each model that was ever locked or slow: whoever asks for another one does not wait for
+        # it. One is enough, because a model is locked while it recommends.
+        self._slow_pools: dict[str, ThreadPoolExecutor] = {}
+        # Models whose last recommendation had to wait, or was slow.
+        self._slow: set[str] = set()
+        warm_up()
+        self.site = Site(service, settings, msgspec.json.encode(document()), self._pool)
         self._metrics = self.site.metrics
         self._matcher = Matcher(ROUTES)
         self._may_be_open = is_loopback(settings.host)
         self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
         self._settings = settings
         self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
-        self._pool = ThreadPoolExecutor(POOL_SIZE, thread_name_prefix="firstclick-http")
-        self._long_pool = ThreadPoolExecutor(LONG_POOL_SIZE, thread_name_prefix="firstclick-long")
         self._metrics.durations = {route.path: Durations() for route in ROUTES if route.timed}
 
     def close(self) -> None:
         """Let go of the threads."""
         self._pool.shutdown()
         self._long_pool.shutdown()
+        for pool in self._slow_pools.values():
+            pool.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -123,28 +138,65 @@ class App:
     ) -> Answer:
         self._let_in(route, scope, headers)
         asked = Asked(self.site, path)
+        large = False
         if route.body is not None:
-            most = self._settings.max_bulk_body if route.bulk else self._settings.max_body
             _check_media(headers, OCTETS if route.body is bytes else JSON)
-            body = await _read(headers, receive, most)
-            if route.bulk and route.in_pool:
-                # So much JSON that others would wait for it.
-                asked.body = await self._in_pool(route, partial(_decoded, route, body))
+            parts = await _read(headers, receive, self._largest_body(route))
+            large = sum(map(len, parts)) > SMALL
+            if large:
+                asked.body = await self._in_pool(route, partial(_decoded, route, parts))
             else:
-                asked.body = _decoded(route, body)
+                asked.body = _decoded(route, parts)
         if route.query:
             asked.query = _query(route, scope["query_string"])
         if route.awaited:
             told = await route.handler(asked)
         elif route.in_pool:
             told = await self._in_pool(route, partial(route.handler, asked))
+        elif route.locks:
+            told = await self._unless_it_waits(route, asked, large)
         else:
             told = route.handler(asked)
         return told if type(told) is Answer else Answer(encode(told))
 
+    def _largest_body(self, route: Route) -> int:
+        most = self._settings.max_bulk_body if route.bulk else self._settings.max_body
+        return most if route.largest_body is None else min(most, route.largest_body)
+
     async def _in_pool(self, route: Route, work: Callable[[], Any]) -> Any:
         pool = self._long_pool if route.long else self._pool
         return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+    async def _unless_it_waits(self, route: Route, asked: Asked, large: bool) -> Any:
+        """On the event loop, where it is quickest, if the model is free and its last answer was quick."""
+        (name,) = asked.path
+        model = self.site.service.model(name)
+        if not large and name not in self._slow:
+            # Twice, because it takes longer to ask for a lock with a time than without.
+            if model.lock.acquire(blocking=False) or model.lock.acquire(timeout=PATIENCE):
+                try:
+                    if model.engine.is_prepared():
+                        return self._timed(route, asked)
+                finally:
+                    model.lock.release()
+            self._slow.add(name)
+        pool = self._slow_pools.get(name)
+        if pool is None:
+            pool = self._slow_pools[name] = ThreadPoolExecutor(1, thread_name_prefix="firstclick-slow")
+        work = partial(self._when_free, route, asked, model)
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+    def _when_free(self, route: Route, asked: Asked, model: Model) -> Any:
+        # What it waits for is not timed.
+        with model.lock:
+            return self._timed(route, asked)
+
+    def _timed(self, route: Route, asked: Asked) -> Any:
+        started = time.perf_counter()
+        try:
+            return route.handler(asked)
+        finally:
+            (self._slow.add if time.perf_counter() - started > SLOW else self._slow.discard)(asked.path[0])
 
     def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """A Refused for those who may not come in, or not now."""
@@ -201,8 +253,9 @@ class App:
         )
 
 
-def _decoded(route: Route, body: bytes) -> Any:
-    return body if route.decoder is None else decode(route.decoder, body)
+def _decoded(route: Route, parts: list[bytes]) -> Any:
+    body = b"".join(parts)
+    return body if route.decoder is None else decode_large(route.decoder, body)
 
 
 def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
@@ -223,8 +276,8 @@ def _check_media(headers: dict[bytes, bytes], wanted: bytes) -> None:
         )
 
 
-async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> bytes:
-    """The body, or TooLarge as soon as that is known."""
+async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> list[bytes]:
+    """The body in parts, or TooLarge as soon as that is known."""
     length = headers.get(b"content-length", b"")
     told = int(length[:20]) if length.isdigit() else 0
     parts: list[bytes] = []
@@ -237,7 +290,7 @@ async def _read(headers: dict[bytes, bytes], receive: Receive, most: int) -> byt
         size, more = size + len(parts[-1]), message.get("more_body", False)
     if max(told, size) > most:
         raise TooLarge(f"the body may have {most} bytes; send less at once")
-    return b"".join(parts)
+    return parts
 
 
 def _query(route: Route, raw: bytes) -> dict[str, int]:

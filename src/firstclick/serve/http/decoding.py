@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from firstclick.in_pieces import drop
+from firstclick.serve.http.body_pieces import PIECE, cut
 from firstclick.wire.errors import Malformed
 
 T = TypeVar("T")
@@ -45,6 +47,36 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
     if b"\\u0000" in body and _NUL.search(body):
         raise Malformed("the body holds a NUL character (\\u0000) in a text; leave it out")
     return decoded
+
+
+def decode_large(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
+    """As `decode`, for a body of any size, and without keeping others waiting: long lists come in pieces."""
+    if len(body) <= PIECE:
+        return decode(decoder, body)
+    kind: Any = decoder.type
+    rest, pieces = cut(body)
+    decoded = decode(decoder, rest)
+    for field, content in pieces:
+        entries: list[Any] = getattr(decoded, field)
+        try:
+            entries += decode(_list_decoder(kind, field), content)
+        except Malformed as error:
+            path = _moved(error.argument, field, len(entries))
+            drop(entries)
+            raise Malformed(error.problem, path, error.owner) from None
+    return decoded
+
+
+@cache
+def _list_decoder(kind: Any, field: str) -> "msgspec.json.Decoder[Any]":
+    (found,) = (one for one in msgspec.structs.fields(kind) if one.encode_name == field)
+    return msgspec.json.Decoder(found.type)
+
+
+def _moved(path: str, field: str, n_before: int) -> str:
+    """The path within a piece as it is in the whole body."""
+    found = re.match(r"\[(\d+)\]", path)
+    return f"{field}[{int(found[1]) + n_before}]{path[found.end() :]}" if found else path
 
 
 def _count_names(value: Any) -> int:

@@ -37,11 +37,13 @@ class Failed(Refused):
 
 
 class Error(msgspec.Struct, omit_defaults=True):
-    """Why nothing was done: a status word for programs, a sentence for people; the field it is about."""
+    """Why nothing was done: a status word for programs, a sentence for people; the field it is about, or what
+    is wrong with the server: see REASONS in `wire/errors.py`."""
 
     status: str
     message: str
     field: str = ""
+    reason: str = ""
 
 
 class ErrorAnswer(msgspec.Struct):
@@ -54,7 +56,7 @@ def as_answer(refusal: Refused) -> Answer:
     """The refusal in JSON, with its code and headers."""
     field = "" if refusal.owner else refusal.argument
     # They may quote half a character that came in a path; JSON has no way to write it.
-    told = (text.encode("utf-8", "backslashreplace").decode() for text in (str(refusal), field))
+    message, field = (text.encode("utf-8", "backslashreplace").decode() for text in (str(refusal), field))
     headers: Headers = []
     if isinstance(refusal, WrongMethod):
         headers.append((b"allow", refusal.allowed.encode()))
@@ -62,5 +64,7 @@ def as_answer(refusal: Refused) -> Answer:
         headers.append((b"www-authenticate", b"Bearer"))
     if (wait := getattr(refusal, "retry_after", None)) is not None:
         headers.append((b"retry-after", b"%d" % max(1, math.ceil(wait))))
-    content = msgspec.json.encode(ErrorAnswer(Error(refusal.status, *told)))
+    content = msgspec.json.encode(
+        ErrorAnswer(Error(refusal.status, message, field, getattr(refusal, "reason", "")))
+    )
     return Answer(content, refusal.code, headers)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -11,12 +11,15 @@ from msgspec import UNSET
 
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.in_pieces import drop
 from firstclick.not_given import NOT_GIVEN
 from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
 from firstclick.serve.model.model import Model
+from firstclick.serve.readiness import why_not_feedback, why_not_recommend
+from firstclick.serve.service import Service
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
 from firstclick.wire.feedback import ACCEPTED, ClickReport, Receipt
@@ -25,6 +28,8 @@ from firstclick.wire.limits import MOST_ENTRIES
 FILE = b"application/octet-stream"
 # The oldest age of the store's last answer that goes without saying.
 LATELY = 1.0
+# Pieces of feedback whose tokens are read on the event loop, in less than a millisecond.
+FEW = 16
 
 encode = msgspec.json.Encoder().encode
 
@@ -47,20 +52,27 @@ def recommend(asked: Asked) -> Answer:
 
 async def _outcomes(asked: Asked, entries: Sequence[schemas.Feedback]) -> list[Receipt | Refused]:
     future: asyncio.Future[list[Receipt | Refused]] = asyncio.get_running_loop().create_future()
-    asked.service.send_feedback(
-        asked.path[0],
-        [
-            ClickReport(
-                entry.token,
-                NOT_GIVEN if entry.click is UNSET else entry.click,
-                None if entry.clicks is UNSET else entry.clicks,
-                entry.examined,
-            )
-            for entry in entries
-        ],
-        partial(asked.site.inbox.post, future),
-    )
+    send = partial(_send, asked, entries, partial(asked.site.inbox.post, future))
+    if len(entries) <= FEW:
+        send()
+    else:
+        await asked.site.in_pool(send)
     return await future
+
+
+def _send(
+    asked: Asked, entries: Sequence[schemas.Feedback], done: Callable[[list[Receipt | Refused]], None]
+) -> None:
+    reports = [
+        ClickReport(
+            entry.token,
+            NOT_GIVEN if entry.click is UNSET else entry.click,
+            None if entry.clicks is UNSET else entry.clicks,
+            entry.examined,
+        )
+        for entry in entries
+    ]
+    asked.service.send_feedback(asked.path[0], reports, done)
 
 
 async def feedback(asked: Asked) -> Answer:
@@ -115,9 +127,12 @@ def withdraw_item(asked: Asked) -> schemas.Changed:
 
 def change_items(asked: Asked) -> schemas.Changed:
     body: schemas.ItemChanges = asked.body
-    return schemas.Changed(
-        asked.service.change_items(asked.path[0], put=_items(body.put), withdraw=body.withdraw)
-    )
+    put = _items(body.put)
+    drop(body.put)
+    try:
+        return schemas.Changed(asked.service.change_items(asked.path[0], put=put, withdraw=body.withdraw))
+    finally:
+        drop(put)
 
 
 def set_available(asked: Asked) -> schemas.Changed:
@@ -299,16 +314,32 @@ def ready(asked: Asked) -> schemas.Ready:
         # No restart would serve a model of another version: the others must not go down with it.
         if name not in outdated or not service.names():
             raise Unavailable(f"model {name!r} cannot be served: {why}")
-    for name in service.names():
-        if set_back := service.model(name).set_back:
-            raise Unavailable(set_back)
-        if (lag := service.maintenance.lag(name)) > settings.max_lag:
+    for model in service.models.all():
+        if model.set_back:
+            raise Unavailable(model.set_back)
+        if (lag := service.maintenance.lag(model.name)) > settings.max_lag:
             raise Unavailable(
-                f"model {name!r} is {lag:.1f} s behind its log, and may be {settings.max_lag:g} s; "
+                f"model {model.name!r} is {lag:.1f} s behind its log, and may be {settings.max_lag:g} s; "
                 "ask another replica"
             )
     set_backs = [f"model {name!r}: {found[-1]}" for name, found in sorted(service.models.set_backs.items())]
     return schemas.Ready("ready", _durability(asked), outdated, set_backs)
+
+
+def ready_recommend(asked: Asked) -> schemas.ReadyFor:
+    return _ready_for(asked, why_not_recommend)
+
+
+def ready_feedback(asked: Asked) -> schemas.ReadyFor:
+    return _ready_for(asked, why_not_feedback)
+
+
+def _ready_for(asked: Asked, why_not: Callable[[Service, float], Unavailable | None]) -> schemas.ReadyFor:
+    service = asked.service
+    if (refusal := why_not(service, asked.site.settings.max_lag)) is not None:
+        raise refusal
+    age = service.maintenance.silence()
+    return schemas.ReadyFor("ready", round(age, 1) if age > LATELY else 0.0, sorted(service.models.broken))
 
 
 def metrics(asked: Asked) -> Answer:

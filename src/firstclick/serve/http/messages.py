@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from firstclick.serve.config import Settings
 from firstclick.serve.dashboard.data import Views
@@ -12,6 +13,7 @@ from firstclick.serve.http.metrics import Metrics
 from firstclick.serve.service import Service
 
 JSON = b"application/json"
+T = TypeVar("T")
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -46,11 +48,16 @@ class LoopInbox:
 class Site:
     """What all requests share."""
 
-    def __init__(self, service: Service, settings: Settings, openapi: bytes) -> None:
+    def __init__(self, service: Service, settings: Settings, openapi: bytes, pool: Executor) -> None:
         self.service, self.settings, self.openapi = service, settings, openapi
+        self._pool = pool
         self.inbox = LoopInbox()
         self.metrics = Metrics(service)
         self.views = Views(service, settings.durability)
+
+    async def in_pool(self, work: Callable[[], T]) -> T:
+        """What would keep the event loop from others, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
 
 @dataclass(slots=True)

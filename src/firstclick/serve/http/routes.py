@@ -56,6 +56,8 @@ class Route:
     example: Any = None
     query: dict[str, Query] = field(default_factory=dict)
     bulk: bool = False  # takes large bodies
+    largest_body: int | None = None  # bytes, if less than others take
+    locks: bool = False  # quick, but locks its model: not on the event loop while others have it
     in_pool: bool = False  # slow, or waits for the store: not on the event loop
     long: bool = False  # may read a whole log: few of these at a time, so that others find a free thread
     always: bool = False  # answered however much is going on
@@ -87,7 +89,7 @@ ROUTES: list[Route] = [
         "POST", f"{MODEL}/recommend", WRITE, handlers.recommend,
         "A slate of items, best first, and the token to send back with the click. Writes nothing. `context` "
         "is what is known of the user, `at_most` limits groups, `features` stand in for the candidates' own.",
-        body=schemas.Recommend, answer=schemas.Recommended, refused=(404, 503), timed=True,
+        body=schemas.Recommend, answer=schemas.Recommended, refused=(404, 503), timed=True, locks=True,
         example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
     ),
     Route(
@@ -101,7 +103,8 @@ ROUTES: list[Route] = [
     Route(
         "POST", f"{MODEL}/feedback:batch", WRITE, handlers.feedback_batch,
         f"Up to {limits.MOST_ENTRIES} pieces of feedback, each with its own outcome.",
-        body=schemas.FeedbackBatch, answer=schemas.Outcomes, refused=(404, 503), bulk=True, counts=True,
+        body=schemas.FeedbackBatch, answer=schemas.Outcomes, refused=(404, 503), bulk=True,
+        largest_body=limits.LARGEST_BATCH, counts=True,
         example={"feedback": [{"token": TOKEN, "click": None}]},
     ),
     *(
@@ -161,7 +164,8 @@ ROUTES: list[Route] = [
             "limit": Query(summary="at most", at_least=1, at_most=limits.MOST_ITEMS_LISTED, default=100),
         },
     ),
-    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=schemas.ModelList),
+    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=schemas.ModelList,
+          in_pool=True),
     Route(
         "POST", "/v1/models", ADMIN, handlers.create_model,
         "A new model.",
@@ -171,7 +175,7 @@ ROUTES: list[Route] = [
     ),
     Route(
         "GET", MODEL, READ, handlers.describe_model, "A model in words and numbers.",
-        answer=schemas.ModelFacts, refused=(404, 503),
+        answer=schemas.ModelFacts, refused=(404, 503), in_pool=True,
     ),
     Route(
         "PATCH", MODEL, ADMIN, handlers.change_settings,
@@ -232,6 +236,17 @@ ROUTES: list[Route] = [
     Route(
         "GET", "/health/ready", OPEN, handlers.ready, "Readiness probe: requests can be sent here.",
         answer=schemas.Ready, refused=(503,), always=True,
+    ),
+    Route(
+        "GET", "/health/ready/recommend", OPEN, handlers.ready_recommend,
+        "Readiness probe for slates alone: 200 while the database is away, as what was learned is served.",
+        answer=schemas.ReadyFor, refused=(503,), always=True,
+    ),
+    Route(
+        "GET", "/health/ready/feedback", OPEN, handlers.ready_feedback,
+        "Readiness probe for feedback: whether the last write to the store succeeded. Where nothing was "
+        "written for 5 s, one is tried. `reason` of a refusal is a word for programs.",
+        answer=schemas.ReadyFor, refused=(503,), always=True,
     ),
     Route(
         "GET", "/metrics", READ, handlers.metrics, "Numbers for Prometheus.",

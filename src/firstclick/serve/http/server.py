@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import gc
 import logging
 import signal
 import socket
@@ -17,6 +16,7 @@ from firstclick.serve.config import Settings, shown_store
 from firstclick.serve.http.app import App
 from firstclick.serve.http.auth import is_loopback
 from firstclick.serve.http.connection import MOST_CONNECTIONS, GuardedConnection
+from firstclick.serve.http.garbage import Garbage
 from firstclick.serve.service import Service
 
 log = logging.getLogger("firstclick.serve")
@@ -85,30 +85,29 @@ class Server:
         # the usual 5 ms each time.
         usual = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_EVERY)
-        # What is there now stays: the garbage collector need not look at it again and again while it serves.
-        gc.collect()
-        gc.freeze()
+        garbage = Garbage()
         try:
             # On uvloop where there is one.
             with asyncio.Runner(loop_factory=self._uvicorn.config.get_loop_factory()) as runner:
-                runner.run(self._serve())
+                runner.run(self._serve(garbage))
         finally:
             sys.setswitchinterval(usual)
-            gc.unfreeze()
+            garbage.close()
             self._socket.close()
             self._app.close()
         return STORE_BROKEN if self._service.writer.broken is not None else STOPPED
 
-    async def _serve(self) -> None:
-        watching = asyncio.create_task(self._watch())
+    async def _serve(self, garbage: Garbage) -> None:
+        watching = asyncio.create_task(self._watch(garbage))
         try:
             await self._uvicorn.serve(sockets=[self._socket])
         finally:
             watching.cancel()
 
-    async def _watch(self) -> None:
+    async def _watch(self, garbage: Garbage) -> None:
         """A store that refused to keep what was written cannot be trusted again before a restart."""
         while self._service.writer.broken is None:
+            garbage.tidy()
             await asyncio.sleep(LOOK_EVERY)
         log.critical("stopping: %s", self._service.writer.broken)
         self._uvicorn.should_exit = True

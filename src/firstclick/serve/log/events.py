@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.in_pieces import array_of
 from firstclick.serve.log.drawn import NOT_RECORDED, read_drawn
 
 NONCE_SIZE = 16
@@ -71,7 +72,7 @@ class ItemsPut(msgspec.Struct, frozen=True, array_like=True):
     def of(cls, items: Sequence[Item]) -> "ItemsPut":
         """The items, all with name and group, and with equally many features, or none."""
         rows: Any = [item.features for item in items if item.features is not None]
-        table = np.asarray(rows, "<f8") if rows else np.empty((len(items), 0), "<f8")
+        table = array_of(rows).astype("<f8") if rows else np.empty((len(items), 0), "<f8")
         return cls(
             [item.id for item in items],
             [str(item.name) for item in items],

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import FirstclickError
+from firstclick.in_pieces import json_pieces
 
 MAGIC = b"fcsnap01"
 _LENGTH = struct.Struct("<I")
@@ -26,11 +27,13 @@ class BadSnapshot(FirstclickError, ValueError):
 def write_snapshot(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
     """The page and the arrays as bytes."""
     listed = [[name, array.dtype.str, array.shape] for name, array in arrays.items()]
-    head = json.dumps(page | {"arrays": listed}, allow_nan=False).encode()
-    content = b"".join(
-        [MAGIC, _LENGTH.pack(len(head)), head, *(np.ascontiguousarray(a).tobytes() for a in arrays.values())]
-    )
-    return content + hashlib.sha256(content).digest()
+    head = "".join(json_pieces(page | {"arrays": listed}, allow_nan=False)).encode()
+    parts = [MAGIC, _LENGTH.pack(len(head)), head]
+    parts += (np.ascontiguousarray(array).tobytes() for array in arrays.values())
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return b"".join([*parts, digest.digest()])
 
 
 def read_snapshot(content: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

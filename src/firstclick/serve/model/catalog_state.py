@@ -12,6 +12,7 @@ from firstclick.catalog.encoder import Encoder, Oddities
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.groups import Group
 from firstclick.catalog.ids import ItemId
+from firstclick.in_pieces import sorted_pieces
 from firstclick.serve.log.events import (
     Availability,
     Created,
@@ -129,7 +130,7 @@ class CatalogState:
     def _change(self, items: ItemsChanged, change: ChangeFeatures) -> None:
         catalog, table = self.catalog, items.table()
         new = [place for place, item in enumerate(items.ids) if catalog.row_of(item) is None]
-        known = sorted(set(range(len(items.ids))).difference(new))
+        known = [place for place, item in enumerate(items.ids) if catalog.row_of(item) is not None]
         catalog.show_again([items.ids[place] for place in known])
         if new:
             rows = None if table is None else table[new]
@@ -217,7 +218,7 @@ class CatalogState:
         """What is not as it was at first, as a page and arrays: as much as was changed, however large the
         catalog is."""
         catalog, n_first = self.catalog, self._n_first
-        items, marks = sorted(self._touched, key=str), self.file_marks
+        items, marks = sorted_pieces(self._touched, key=str), self.file_marks
         # All rows of an item: in logs of earlier versions it may have several.
         rows = [row for row, item in enumerate(catalog.items[:n_first]) if item in self._touched]
         changed = np.array([*rows, *range(n_first, len(catalog.items))], np.int64)
@@ -227,7 +228,7 @@ class CatalogState:
                 [item, self.names[item], self.group(item), catalog.values.get(item), marks.get(item)]
                 for item in items
             ],
-            "unavailable": sorted(catalog.unavailable, key=str),
+            "unavailable": sorted_pieces(catalog.unavailable, key=str),
             "lists": {name: subset.items for name, subset in self.lists.items()},
             "odd": [self.oddities.n_rows, self.oddities.unknown, self.oddities.unreadable],
         }

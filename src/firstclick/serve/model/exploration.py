@@ -12,6 +12,8 @@ REMEMBERED = 1000
 # To find the best slate every item is looked at: not more often than this, nor for more of the time.
 SHARE = 0.01
 SELDOM = 1.0
+# With so many items it takes some milliseconds: not while somebody waits for a slate.
+MANY_ITEMS = 5000
 # Of so many slates one is compared: that is enough to know the share, and costs the others nothing.
 ONE_IN = 4
 
@@ -24,6 +26,7 @@ class Exploration:
         self._best = b""
         self._next = 0.0
         self._seen = -1
+        self._is_due = False
 
     def note(self, model: Model, rows: NDArray[np.int64]) -> None:
         """A slate that nothing was asked of; one in some is looked at."""
@@ -32,11 +35,19 @@ class Exploration:
             return
         now = time.monotonic()
         if now >= self._next:
-            self._best = _as_set(model.best_rows(model.k))
-            took = time.monotonic() - now
-            self._next = now + max(SELDOM, took / SHARE)
+            self._is_due = True
+            if len(model.catalog.items) < MANY_ITEMS:
+                self.look_if_due(model)
         if self._best:
             self._differs.append(_as_set(rows) != self._best)
+
+    def look_if_due(self, model: Model) -> None:
+        """Find the best slate, if slates were shown since it was found."""
+        if self._is_due:
+            self._is_due = False
+            started = time.monotonic()
+            self._best = _as_set(model.best_rows(model.k))
+            self._next = started + max(SELDOM, (time.monotonic() - started) / SHARE)
 
     def share(self) -> tuple[float, int] | None:
         """The share of slates that differ, and of how many; None if nothing is known."""

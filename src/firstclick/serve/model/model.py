@@ -1,7 +1,6 @@
 """A model: what the events of one log, folded in order, have taught a policy about its items."""
 
 import hashlib
-import json
 import logging
 import os
 import threading
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from firstclick.catalog.catalog import Subset
 from firstclick.catalog.ids import ItemId
 from firstclick.errors import WorkFailed
+from firstclick.in_pieces import json_pieces, sorted_pieces
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.explore import Explored, Explorer, check_share
@@ -409,18 +409,20 @@ class Model:
             if self.explorer.share:
                 page["explore"] = self.explorer.share
             if catalog.unavailable:
-                page["unavailable"] = sorted(map(str, catalog.unavailable))
+                page["unavailable"] = sorted_pieces(map(str, catalog.unavailable))
             if catalog.values:
                 page["values"] = [
                     (str(item), values)
                     # 5 and '5' are two items; their values may have no order.
-                    for item, values in sorted(
+                    for item, values in sorted_pieces(
                         catalog.values.items(), key=lambda pair: (str(pair[0]), type(pair[0]) is str)
                     )
                 ]
-        page["names"] = sorted((str(item), name) for item, name in names.items())
-        page["groups"] = sorted((str(item), group or "") for item, group in groups.items())
-        digest = hashlib.sha256(json.dumps(page).encode())
+        page["names"] = sorted_pieces((str(item), name) for item, name in names.items())
+        page["groups"] = sorted_pieces((str(item), group or "") for item, group in groups.items())
+        digest = hashlib.sha256()
+        for text in json_pieces(page):
+            digest.update(text.encode())
         for array in arrays:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())

@@ -14,6 +14,7 @@ from firstclick.catalog.features import check_features, typical_row
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
+from firstclick.in_pieces import array_of
 from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.online.engine import scale_for
 from firstclick.online.explore import check_share
@@ -348,7 +349,7 @@ def _scaled(rows: Rows, scale: FeatureScale | None) -> Rows:
     given = [row for row in rows if row is not None]
     if scale is None or not given:
         return rows
-    scaled = iter(scale.apply(np.array(given)))
+    scaled = iter(scale.apply(array_of(given)))
     return [None if row is None else next(scaled) for row in rows]
 
 
@@ -359,7 +360,7 @@ def _filled(rows: Rows, more: Sequence[NDArray[np.float64]] | NDArray[np.float64
     given = [*(row for row in rows if row is not None), *more]
     if not given:
         return rows
-    mean = typical_row(np.array(given))
+    mean = typical_row(array_of(given))
     return [mean if row is None else row for row in rows]
 
 

@@ -269,9 +269,24 @@ def in_words(error: psycopg.Error, name: str, *, committing: bool = False) -> Fi
     if committing and isinstance(error, psycopg.OperationalError):
         return Unavailable(
             f"{name} was lost while it committed ({_line(error)}): whether it did is settled by sending the "
-            "same again"
+            "same again",
+            reason="no-database",
         )
-    return Unavailable(f"{name} cannot be asked now ({_line(error)}); send the same again later")
+    return Unavailable(
+        f"{name} cannot be asked now ({_line(error)}); send the same again later", reason=_reason(error)
+    )
+
+
+def _reason(error: psycopg.Error) -> str:
+    """The word of `REASONS`."""
+    match error:
+        case errors.DiskFull():
+            return "full-disk"
+        case errors.ReadOnlySqlTransaction() | errors.InsufficientPrivilege():
+            return "read-only"
+        case errors.LockNotAvailable() | errors.QueryCanceled() | errors.DeadlockDetected():
+            return "locked"
+    return "no-database"
 
 
 def _line(error: psycopg.Error) -> str:

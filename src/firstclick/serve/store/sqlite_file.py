@@ -288,19 +288,25 @@ def in_words(error: sqlite3.Error, path: Path, *, opening: bool = False) -> Firs
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return Unavailable(
                 f"{path} was locked by another program for {BUSY_SECONDS:g} s; send the same again when it "
-                "is done"
+                "is done",
+                reason="locked",
             )
         case sqlite3.SQLITE_FULL:
-            return Unavailable(f"the disk of {path} is full; make room and send the same again")
+            sentence = f"the disk of {path} is full; make room and send the same again"
+            return Unavailable(sentence, reason="full-disk")
         case sqlite3.SQLITE_IOERR if code == sqlite3.SQLITE_IOERR_WRITE:
             # Refused before it was on its way to the disk, as by a quota: what was there is not touched.
             return Unavailable(
-                f"{path} cannot be written now (a quota, or a limit of file sizes); send the same again"
+                f"{path} cannot be written now (a quota, or a limit of file sizes); send the same again",
+                reason="full-disk",
             )
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
             if opening:
                 return InvalidInput(f"{path} cannot be opened to be written ({error}); see its permissions")
-            return Unavailable(f"{path} cannot be opened or written now ({error}); send the same again later")
+            return Unavailable(
+                f"{path} cannot be opened or written now ({error}); send the same again later",
+                reason="no-database" if code & 0xFF == sqlite3.SQLITE_CANTOPEN else "read-only",
+            )
         case sqlite3.SQLITE_NOTADB:
             return StoreBroken(f"{path} is not a SQLite database; name another file, or restore this one")
         case sqlite3.SQLITE_CORRUPT:

@@ -187,6 +187,16 @@ class Store(ABC):
             yield chunk
             after = chunk[-1].seq
 
+    def probe(self, now: float) -> None:
+        """Write something without a meaning, as an append would; Unavailable if that cannot be done now."""
+        with self._database.transaction() as connection:
+            connection.execute(
+                f"INSERT INTO {self.prefix}meta VALUES ('probe', ?) ON CONFLICT (key) DO UPDATE "
+                "SET value = excluded.value",
+                (str(now),),
+            )
+            self._wrote(1, 0)
+
     def events_after(self, model: int, last: Mark, upto: int) -> tuple[list[Event], Mark]:
         """The next events after one that was folded, some thousands, up to `upto`, and the last of them.
 

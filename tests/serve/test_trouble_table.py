@@ -1,0 +1,28 @@
+"""docs/trouble.md says what servers answer that are in trouble."""
+
+from pathlib import Path
+
+import pytest
+from crash import Zygote
+from stores import Server
+from trouble import COLUMNS, ON_SQLITE, PAGE, Trouble, of_postgresql, of_sqlite
+
+AGAIN = "run: PYTHONPATH=src:tests/serve python tests/serve/trouble.py"
+
+
+@pytest.mark.parametrize("trouble", ON_SQLITE, ids=lambda trouble: trouble.__name__)
+def test_the_table_says_what_a_server_answers(trouble: Trouble, zygote: Zygote, tmp_path: Path) -> None:
+    assert of_sqlite(trouble, zygote, tmp_path) in PAGE.read_text(encoding="utf-8").splitlines(), AGAIN
+
+
+@pytest.mark.long
+def test_the_table_says_what_is_answered_without_the_database(
+    zygote: Zygote, postgresql: Server, tmp_path: Path
+) -> None:
+    assert of_postgresql(zygote, postgresql, tmp_path) in PAGE.read_text(encoding="utf-8").splitlines(), AGAIN
+
+
+def test_the_table_has_no_other_lines() -> None:
+    lines = PAGE.read_text(encoding="utf-8").splitlines()
+    table = lines[lines.index("| " + " | ".join(COLUMNS) + " |") :]
+    assert table.index("") == 2 + len(ON_SQLITE) + 1
