@@ -3,6 +3,7 @@
 import typer
 
 from firstclick import __version__
+from firstclick.cli.archive import archive
 from firstclick.cli.bound import bound
 from firstclick.cli.catalog import catalog_app
 from firstclick.cli.command_line import CommandLine
@@ -33,6 +34,7 @@ app.command(short_help="Print a model's events, or write them to a file.")(log)
 app.command(short_help="Write a model to a file.")(export)
 app.command("import", short_help="Put an exported model into a store.")(import_)
 app.command(short_help="Start a new model from the log of another.")(relearn)
+app.command(short_help="Move old events of a model to a file.")(archive)
 app.add_typer(keys_app, name="keys")
 app.command(short_help="List the policies and their parameters.")(policies)
 app.command(short_help="Theorem 1 in numbers: c and the regret bound.")(bound)

@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from firstclick.files.writing import write_whole
 
 # One row as JSON: a slate of long vectors is long, too.
 _LONGEST_ROW = 1 << 28
+_PIECE = 1 << 20
 
 
 def write_parquet(
@@ -37,4 +39,5 @@ def write_parquet(
         source = rows_of_json if lines.stat().st_size else f"SELECT {nulls} WHERE false"
         with connected() as db:
             db.execute(f"COPY ({source}) TO {literal(str(packed))} (FORMAT parquet)")
-        write_whole(as_path(path), packed.read_bytes())
+        with packed.open("rb") as file:
+            write_whole(as_path(path), iter(partial(file.read, _PIECE), b""))

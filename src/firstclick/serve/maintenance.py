@@ -84,6 +84,7 @@ class Maintenance:
             self._heard = now
             self.reload_api_keys()
             self._follow_token_keys()
+            self._follow_archives()
             self._tell_others()
         models = self._service.models
         before = {name: models.find(name).seq for name in models.names()}
@@ -125,6 +126,16 @@ class Maintenance:
             raise
         except Exception:
             log.exception("%s: following its log failed; trying again", stored.name)
+
+    def _follow_archives(self) -> None:
+        """Events may be archived by another process."""
+        models = {model.id: model for model in map(self._service.model, self._service.names())}
+        for id, base in self._store.bases().items():
+            if id in models:
+                models[id].archived_before, models[id].archived_issued = base.seq, base.issued
+            if id in models and models[id].seq < base.seq:
+                # What it would have to fold next is in a file now.
+                self._service.models.start_again(StoredModel(id, models[id].name, base.seq))
 
     def _tell_others(self) -> None:
         models = map(self._service.model, self._service.names())

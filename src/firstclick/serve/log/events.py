@@ -241,6 +241,11 @@ def full_payload(
     return FEEDBACK_HEAD.pack(MORE, issued_ms) + more + marks + rows + context + features
 
 
+def issued_ms(payload: bytes) -> int:
+    """When the slate of this feedback was recommended, in ms since the epoch; 0 if the payload is none."""
+    return int(FEEDBACK_HEAD.unpack_from(payload)[1]) if len(payload) >= FEEDBACK_HEAD.size else 0
+
+
 def says_the_same(payload: bytes, other: bytes) -> bool:
     """Whether two payloads of feedback tell the same of the same slate, whenever it was recommended."""
     click, rest = slice(0, 2), slice(FEEDBACK_HEAD.size, None)

@@ -39,6 +39,13 @@ SQLITE_STEPS: list[Sequence[str]] = [
         # Models whose events are being put in, or removed, piece by piece: they have no row in `model`.
         "CREATE TABLE unfinished (model INTEGER PRIMARY KEY, touched REAL NOT NULL)",
     ),
+    (
+        # What an archived model knew after event `seq`. The events below it, but for the first, are archived;
+        # `issued` is when the newest slate among them was recommended, in ms.
+        """CREATE TABLE base (
+            model INTEGER PRIMARY KEY, seq INTEGER NOT NULL, issued INTEGER NOT NULL,
+            content BLOB NOT NULL)""",
+    ),
 ]
 
 POSTGRESQL_STEPS: list[Sequence[str]] = [
@@ -70,6 +77,10 @@ POSTGRESQL_STEPS: list[Sequence[str]] = [
     (
         """CREATE TABLE firstclick_unfinished (
             model bigint PRIMARY KEY, touched double precision NOT NULL)""",
+    ),
+    (
+        """CREATE TABLE firstclick_base (
+            model bigint PRIMARY KEY, seq bigint NOT NULL, issued bigint NOT NULL, content bytea NOT NULL)""",
     ),
 ]
 
