@@ -31,18 +31,24 @@ def write_whole(path: str | os.PathLike[str], content: bytes | Iterable[bytes]) 
     killed writers of this file left behind are removed. A place that does not exist is InvalidInput, a disk
     that is full WorkFailed.
     """
+    with whole_file(path) as file:
+        file.writelines((content,) if isinstance(content, bytes) else content)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to, that takes its place when all of it is written: see `write_whole`."""
     given = as_path(path)
-    pieces = (content,) if isinstance(content, bytes) else content
     try:
         older = _status(given)
         if older is not None and not (stat.S_ISREG(older.st_mode) or stat.S_ISDIR(older.st_mode)):
             # A device or a pipe, such as /dev/stdout, must not be replaced by a file.
             with given.open("wb") as device:
-                device.writelines(pieces)
+                yield device
             return
         target = Path(os.path.realpath(given))
         with _draft_of(target, private=older is not None) as (draft, file):
-            file.writelines(pieces)
+            yield file
             file.flush()
             if older is not None:
                 _pass_on(older, file.fileno())
