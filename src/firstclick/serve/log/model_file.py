@@ -75,9 +75,10 @@ def model_file(
         yield block(Block.BASE, base)
     following = first
     for events in chunks:
-        if [event.seq for event in events] != [*range(following, following + len(events))]:
-            raise WorkFailed(f"{name}: event {following} comes next in the log, and is not there")
-        following += len(events)
+        for event in events:
+            if event.seq != following:
+                raise WorkFailed(f"{name}: event {following} comes next in the log, and is not there")
+            following += 1
         n_changes = sum(event.kind != Kind.FEEDBACK for event in events)
         yield block(Block.EVENTS, _columns(events), len(events), n_changes)
     end = {"events": following - first, "digest": digest()}
@@ -114,7 +115,10 @@ class ModelFile:
 
     def _check(self) -> None:
         blocks = self._blocks()
-        page = _page(next(blocks), Block.PAGE)
+        first = next(blocks, None)
+        if first is None:
+            raise _cut()
+        page = _page(first, Block.PAGE)
         if page.get("format") != FORMAT or type(page.get("first")) is not int or page["first"] < 1:
             raise Malformed(
                 f"not an exported model: expected {FORMAT!r}, got {str(page.get('format'))[:40]!r}"
