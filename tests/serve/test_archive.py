@@ -304,7 +304,6 @@ def test_a_deleted_model_leaves_no_base(store: Store, stored: StoredModel, tmp_p
     assert store.check() == []
 
 
-@pytest.mark.plain
 def test_servers_go_on_beside_an_archive(postgresql_url: str, log: Log, tmp_path: Path) -> None:
     """Another process archives; one server is behind what it archives."""
     with (
@@ -324,6 +323,7 @@ def test_servers_go_on_beside_an_archive(postgresql_url: str, log: Log, tmp_path
             service.maintenance.look()
             assert service.model("made").digest() == log.model.digest()
             assert service.audit("made").equal
+        for service in (behind, ahead):
             service.feedback("made", service.recommend("made"), click=0)
         behind.maintenance.look()
         ahead.maintenance.look()
