@@ -222,6 +222,21 @@ def test_what_a_model_knew_outlives_the_code_that_learned_it(
     assert "learned by version" in audit_stored(store, stored).not_folded
 
 
+def test_snapshots_of_archived_events_go_with_them(
+    store: Store, stored: StoredModel, log: Log, tmp_path: Path
+) -> None:
+    early, late = log.model_at(100).snapshot(), log.model_at(220).snapshot()
+    for snapshot in (early, late):
+        store.save_snapshot(stored.id, *snapshot)
+    archived(store, stored, 215, tmp_path / "old")
+    assert [seq for seq, _ in store.snapshots(stored.id)] == [220]
+    # As a server makes one that has not heard of it yet.
+    store.save_snapshot(stored.id, *early)
+    told = audit_stored(store, stored)
+    assert (told.equal, told.compared) == (True, 1)
+    assert digest(store, stored) == log.model.digest()
+
+
 def test_a_damaged_base_is_not_believed(store: Store, stored: StoredModel, tmp_path: Path) -> None:
     archived(store, stored, 215, tmp_path / "old")
     base = store.base(stored.id)

@@ -86,7 +86,8 @@ def _folded(store: Store, whole: Log, stored: StoredModel, progress: Progress) -
         catch_up(whole, model, upto, memory=memory, progress=lambda done, _: progress(done, stored.head))
 
     compared, differing = 0, []
-    kept_ones = [(seq, content, False) for seq, content in store.snapshots(stored.id)]
+    # A server that was behind may have made one of events that are archived now.
+    kept_ones = [(seq, content, False) for seq, content in store.snapshots(stored.id) if seq >= start]
     if base is not None and base.seq > start:
         kept_ones.append((base.seq, base.content, True))
     for seq, content, is_base in sorted(kept_ones):
