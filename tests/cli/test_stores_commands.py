@@ -162,8 +162,8 @@ def test_old_events_go_to_an_archive_and_both_are_audited(run, shop: Path) -> No
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith(f"shop: events 1 to 3 are in old.archive; {shop} goes on from event 4, SHA")
     there = run(*to_file, "--token-days", 0)
-    assert "--out old.archive is there already" in there.err
-    again = run(*to_file, "--token-days", 0, "--overwrite")
+    assert "--out old.archive is there already, and no archive is replaced" in there.err
+    again = run(*to_file[:-1], "new.archive", "--token-days", 0)
     assert "--before must be a number from 5 to 5" in again.err
     assert "events 2 to 3 are archived already" in again.err
 

@@ -8,7 +8,7 @@ from typer import Option
 from firstclick.cli.console import talk
 from firstclick.cli.options import count, number
 from firstclick.cli.progress_bar import progress_bar
-from firstclick.cli.stores import OWN_STORE, ModelArgument, StoreOption, find_model, opened, refuse_existing
+from firstclick.cli.stores import OWN_STORE, ModelArgument, StoreOption, find_model, opened
 from firstclick.errors import InvalidInput
 from firstclick.validation.quoting import quoted
 
@@ -21,7 +21,6 @@ def archive(
     token_days: Annotated[
         float, number("As the servers have it: younger slates stay, they can still be answered.")
     ] = 7.0,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace a file that is there.")] = False,
 ) -> None:
     """Move a model's events before one of them to a file; only the first event, the creation, stays as well.
 
@@ -40,7 +39,9 @@ def archive(
 
     if not token_days >= 0:
         raise InvalidInput(f"--token-days must be at least 0, got {quoted(token_days)}")
-    refuse_existing(out, overwrite=overwrite)
+    if out.exists():
+        # It may be an archive itself, and what it holds is nowhere else.
+        raise InvalidInput(f"--out {out} is there already, and no archive is replaced; name a new file")
     with opened(store) as there:
         find_model(there, model)
     with opened(store, read_only=False) as there, progress_bar() as progress:
