@@ -2,8 +2,8 @@
 
     python -m benchmarks.recording
 
-One service in this process, 1,500 items with 8 features, slates of 6, the default policy. Blocks of requests that
-record and blocks that do not take turns; a ratio is that of two neighbouring blocks, in processor time.
+One service in this process, 1,500 items with 8 features, slates of 6, the default policy. Blocks of requests
+that record and blocks that do not take turns; a ratio is that of two neighbouring blocks, in processor time.
 """
 
 import random

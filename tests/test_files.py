@@ -402,3 +402,18 @@ def test_what_is_no_path_is_refused(tmp_path, monkeypatch, use, path):
     with pytest.raises(InvalidInput, match=r"^a path must be a text that is not empty, or a Path, got "):
         use(path)
     assert os.listdir(tmp_path) == []
+
+
+def test_content_in_pieces_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "box"
+    write_whole(path, (b"piece %d," % number for number in range(3)))
+    assert path.read_bytes() == b"piece 0,piece 1,piece 2,"
+
+    def broken() -> Iterator[bytes]:
+        yield b"a" * 100_000
+        raise WorkFailed("no more pieces")
+
+    with pytest.raises(WorkFailed, match="no more pieces"):
+        write_whole(path, broken())
+    assert path.read_bytes() == b"piece 0,piece 1,piece 2,"
+    assert [one.name for one in tmp_path.iterdir()] == ["box"], "no draft is left"

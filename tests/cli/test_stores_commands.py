@@ -147,3 +147,58 @@ def test_mistakes_are_one_line(run, shop: Path, words: list[str], sentence: str)
 def test_an_empty_store_is_sound(run, folder: Path) -> None:
     open_store("empty.db").close()
     assert run("audit", "--store", "empty.db").out == "storage: sound\n"
+
+
+def test_old_events_go_to_an_archive_and_both_are_audited(run, shop: Path) -> None:
+    before = run("audit", "--store", shop).out
+    digest = before.split("SHA-256 ")[1].split()[0]
+    to_file = ("archive", "shop", "--store", shop, "--before", 4, "--out", "old.archive")
+    refused = run(*to_file)
+    assert refused.code == 2
+    assert "the slate of event 2 was recommended" in refused.err
+    assert "token is good for 7 days" in refused.err
+    assert not Path("old.archive").exists()
+    done = run(*to_file, "--token-days", 0)
+    assert (done.code, done.out) == (0, "")
+    assert done.err.startswith(f"shop: events 1 to 3 are in old.archive; {shop} goes on from event 4, SHA")
+    there = run(*to_file, "--token-days", 0)
+    assert "--out old.archive is there already, and no archive is replaced" in there.err
+    again = run(*to_file[:-1], "new.archive", "--token-days", 0)
+    assert "--before must be a number from 5 to 5" in again.err
+    assert "events 2 to 3 are archived already" in again.err
+
+    alone = run("audit", "--store", shop)
+    assert alone.code == 0
+    assert f"5 events (folded from the archive's end, event 4), SHA-256 {digest}" in alone.out
+    both = run("audit", "shop", "--store", shop, "--archive", "old.archive")
+    assert (both.code, both.err) == (0, "")
+    assert both.out.startswith(f"shop: equal (2 snapshots), 5 events, SHA-256 {digest}")
+    assert "name it: firstclick audit MODEL" in run("audit", "--store", shop, "--archive", "old.archive").err
+
+    told = run("log", "shop", "--store", shop)
+    assert [json.loads(line)["seq"] for line in told.out.splitlines()] == [1, 4, 5]
+    assert "note: the log begins at event 4: events 2 to 3 are archived" in told.err
+    told = run("log", "shop", "--store", shop, "--archive", "old.archive")
+    assert [json.loads(line)["seq"] for line in told.out.splitlines()] == [1, 2, 3, 4, 5]
+    assert told.err == ""
+
+    part = run("export", "shop", "--store", shop, "--out", "shop.model")
+    assert part.code == 2
+    assert "name the files that they are in by --archive FILE" in part.err
+    assert run("export", "shop", "--store", shop, "--archive", "old.archive", "--out", "shop.model").code == 0
+    assert run("import", "shop.model", "--store", "other.db").code == 0
+    assert digest in run("audit", "--store", "other.db").out
+
+    content = bytearray(Path("old.archive").read_bytes())
+    content[-50] ^= 1
+    Path("old.archive").write_bytes(content)
+    spoilt = run("audit", "shop", "--store", shop, "--archive", "old.archive")
+    assert spoilt.code == 2
+    assert "the file was changed or damaged" in spoilt.err
+
+
+def test_an_archive_needs_the_sqlite_file_for_itself(run, shop: Path) -> None:
+    with open_service(str(shop)):
+        done = run("archive", "shop", "--store", shop, "--before", 4, "--out", "old.archive")
+    assert done.code == 2
+    assert "is in use by process" in done.err

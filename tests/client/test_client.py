@@ -144,6 +144,22 @@ def test_everything_that_a_client_can_do(kind: str, tmp_path: Path) -> None:
         assert shop.models() == [told]
         assert shop.audit()["equal"] is True
         assert len(shop.export()) > 500
+        shop.export_to(tmp_path / "shop.model")
+        assert (tmp_path / "shop.model").read_bytes() == shop.export()
+        with pytest.raises(Conflict, match="there is a model 'shop' already"):
+            shop.import_from(tmp_path / "shop.model")
+        with connected(kind, server.address, model="copy") as copy:
+            assert copy.import_from(tmp_path / "shop.model")["seq"] == 5
+            assert copy.audit()["digest"] == shop.audit()["digest"]
+            (tmp_path / "cut.model").write_bytes((tmp_path / "shop.model").read_bytes()[:-1])
+            with (
+                connected(kind, server.address, model="cut") as cut,
+                pytest.raises(errors.Malformed, match="the file was cut off: its end is missing"),
+            ):
+                cut.import_from(tmp_path / "cut.model")
+            with pytest.raises(errors.Unknown), connected(kind, server.address, model="none") as none:
+                none.export_to(tmp_path / "none.model")
+            assert not (tmp_path / "none.model").exists()
         assert shop.roll_back(1) == 6
         assert "tea" in shop.recommend(candidates=["tea"]).items
         with pytest.raises(Conflict, match="shop"):

@@ -19,8 +19,9 @@ from firstclick.serve.log.events import Build, Kind, read_feedback
 from firstclick.serve.model import build as build_module
 from firstclick.serve.model import model as model_module
 from firstclick.serve.model import slates as slates_module
+from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.export import export_model, import_model, relearn
-from firstclick.serve.model.slates import COPIED, LOST, SlateAudit, audit_slates
+from firstclick.serve.model.slates import ARCHIVED, COPIED, LOST, SlateAudit, audit_slates
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store
@@ -136,11 +137,11 @@ def test_an_imported_model_says_the_same_and_a_relearned_one_does_not_answer_for
     store = service.store
     stored = store.models()[0]
     n = drawn_again(store).equal
-    import_model(store, "copy", export_model(store, stored))
+    import_model(store, "copy", b"".join(export_model(store, stored)))
     assert drawn_again(store, "copy")._replace(name="shop", seconds=0) == drawn_again(store)._replace(
         seconds=0
     )
-    relearn(store, stored, "again")
+    relearn(store, store, stored, "again")
     found = drawn_again(store, "again")
     assert (found.equal, found.differing, found.not_evaluable) == (0, 0, {COPIED: n})
 
@@ -344,3 +345,18 @@ def test_a_store_that_is_read_only_is_audited(service: Service, place: str) -> N
         service.feedback("shop", service.recommend("shop"), 0)
     with open_store(place, read_only=True) as store:
         assert drawn_again(store).equal == play_steps
+
+
+def test_archived_slates_are_drawn_again_with_the_archive(service: Service, tmp_path: Path) -> None:
+    service.put_list("shop", "half", IDS[: N // 2])
+    play(service, 80)
+    store = service.store
+    (stored,) = store.models()
+    before = drawn_again(store)
+    archive(store, stored, 40, tmp_path / "old", token_days=0)
+    rest = drawn_again(store)
+    assert rest.not_evaluable[ARCHIVED] + rest.equal < before.equal, "events before 40 are not there"
+    assert rest.differing == rest.other_build == 0
+    with opened_archives([tmp_path / "old"]) as files:
+        both = audit_slates(ArchivedLog(store, stored, files), stored)
+    assert both._replace(seconds=0) == before._replace(seconds=0)

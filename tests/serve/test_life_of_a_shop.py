@@ -248,7 +248,7 @@ def test_the_whole_life_of_a_shop(store_url: str, tmp_path: Path) -> None:
         assert check(service, shop, step) == digest
         assert service.model("shop").restored_from == (service.model("shop").seq if step == "closed" else 0)
 
-    content = service.export("shop")
+    content = b"".join(service.export("shop"))
     service.import_model("copy", content)
     assert check(service, shop, "imported", "copy") == digest
     service.close()

@@ -279,7 +279,7 @@ def _same_after_recovery(service: Service, name: str, folder: Path) -> None:
         model = recover(service.store, stored, use_snapshots=use_snapshots)
         assert (model.digest(), model.restored_from) == (wanted, stored.head if use_snapshots else 0)
     with open_service(str(folder / "other.db")) as other:
-        assert other.import_model(name, service.export(name)).digest() == wanted
+        assert other.import_model(name, b"".join(service.export(name))).digest() == wanted
 
 
 def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> None:

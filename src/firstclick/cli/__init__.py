@@ -3,6 +3,7 @@
 import typer
 
 from firstclick import __version__
+from firstclick.cli.archive import archive
 from firstclick.cli.backup import backup
 from firstclick.cli.bound import bound
 from firstclick.cli.catalog import catalog_app
@@ -36,6 +37,7 @@ app.command(short_help="Print a model's events, or write them to a file.")(log)
 app.command(short_help="Write a model to a file.")(export)
 app.command("import", short_help="Put an exported model into a store.")(import_)
 app.command(short_help="Start a new model from the log of another.")(relearn)
+app.command(short_help="Move old events of a model to a file.")(archive)
 app.command(short_help="Delete a model for good.")(delete)
 app.add_typer(keys_app, name="keys")
 app.command(short_help="List the policies and their parameters.")(policies)

@@ -4,7 +4,7 @@ import json as json_module
 import sys
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ from firstclick.files.writing import write_whole
 from firstclick.registry import policy_classes
 
 if TYPE_CHECKING:
+    from firstclick.serve.model.replay import Log
     from firstclick.serve.model.slates import SlateAudit
     from firstclick.serve.store.store import Store, StoredModel
 
@@ -32,6 +33,10 @@ StoreOption = Annotated[
         show_envvar=False,
         help="File of an SQLite store, or postgresql://...; FIRSTCLICK_STORE is taken too.",
     ),
+]
+ArchiveOption = Annotated[
+    list[Path] | None,
+    Option("--archive", metavar="FILE", help="What `firstclick archive` wrote of the model; again for more."),
 ]
 ModelArgument = Annotated[str, Argument(metavar="MODEL", help="Name of the model.")]
 OWN_STORE = "firstclick.db"
@@ -63,9 +68,19 @@ def find_model(store: "Store", name: str) -> "StoredModel":
     return models[name]
 
 
+@contextmanager
+def log_of(store: "Store", stored: "StoredModel", archive: list[Path] | None) -> Iterator["Log"]:
+    """The model's log: the store, with the files that events of it were archived in."""
+    from firstclick.serve.model.archive import ArchivedLog, opened_archives
+
+    with opened_archives(archive or []) as files:
+        yield ArchivedLog(store, stored, files) if files else store
+
+
 def audit(
     model: Annotated[str | None, Argument(metavar="[MODEL]", help="Only this model.")] = None,
     store: StoreOption = OWN_STORE,
+    archive: ArchiveOption = None,
     slates: Annotated[
         bool, Option("--slates", help="Draw every slate again too, from what the log says it was drawn from.")
     ] = False,
@@ -75,12 +90,16 @@ def audit(
 
     The storage itself is checked too: damage, gaps, feedback counted twice. Works beside a running server.
     Exit code 1 if anything differs. `GET /v1/models/MODEL/audit` compares with what a server serves now.
+    An archived log is folded from the archive's end on; with its files by --archive, from its first event.
 
     \b
-    Example:
+    Examples:
       firstclick audit --store shop.db
       firstclick audit --slates --store shop.db
+      firstclick audit shop --store shop.db --archive shop-2026.archive
     """
+    if archive and model is None:
+        raise InvalidInput("--archive is of one model; name it: firstclick audit MODEL --archive FILE")
     from firstclick.serve.model.audit import audit_stored
     from firstclick.serve.model.slates import SlateAudit, audit_slates
 
@@ -89,10 +108,12 @@ def audit(
         audits = []
         drawn: list[SlateAudit] = []
         for stored in [find_model(there, model)] if model else there.models():
-            with progress_bar() as progress:
-                audits.append(audit_stored(there, stored, progress.doing(f"folding {stored.name}")))
+            with progress_bar() as progress, log_of(there, stored, archive) as whole:
+                folding = progress.doing(f"folding {stored.name}")
+                audits.append(audit_stored(there, stored, folding, log=whole))
                 if slates and audits[-1].digest:
-                    drawn.append(audit_slates(there, stored, progress.doing(f"drawing {stored.name}")))
+                    drawing = progress.doing(f"drawing {stored.name}")
+                    drawn.append(audit_slates(whole, stored, drawing))
     if json:
         told = {"storage": wrong, "models": [one._asdict() | {"equal": one.equal} for one in audits]}
         print_json(told | ({"slates": [one._asdict() for one in drawn]} if slates else {}))
@@ -107,7 +128,8 @@ def audit(
             )
             if one.equal and not one.compared:
                 found = "folded (no snapshot to compare with)"
-            out.print(f"{one.name}: {found}, {one.seq:,} events, SHA-256 {one.digest}")
+            since = f" (folded from the archive's end, event {one.start:,})" if one.start > 1 else ""
+            out.print(f"{one.name}: {found}, {one.seq:,} events{since}, SHA-256 {one.digest}")
         for redrawn in drawn:
             out.print(f"{redrawn.name}: {_slates_in_words(redrawn)}")
         out.print("storage: " + ("sound" if not wrong else "DAMAGED"))
@@ -129,6 +151,7 @@ def export(
     model: ModelArgument,
     out: Annotated[Path, Option("--out", metavar="FILE", help="File to write.")],
     store: StoreOption = OWN_STORE,
+    archive: ArchiveOption = None,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace a file that is there.")] = False,
 ) -> None:
     """Write a model, its whole log, to one file for `firstclick import`. Works beside a running server.
@@ -142,7 +165,8 @@ def export(
     refuse_existing(out, overwrite=overwrite)
     with opened(store) as there:
         stored = find_model(there, model)
-        write_whole(out, export_model(there, stored))
+        with log_of(there, stored, archive) as whole:
+            write_whole(out, export_model(whole, stored))
     talk.print(f"{model}: {stored.head:,} events written to {out}")
 
 
@@ -166,13 +190,15 @@ def import_(
       firstclick import shop.model --store postgresql://user@host/shops
     """
     from firstclick.serve.config import shown_store
-    from firstclick.serve.model.export import exported_name, import_model
+    from firstclick.serve.log.model_file import ModelFile
+    from firstclick.serve.model.export import import_model
 
-    with reading(file):
-        content = file.read_bytes()
-    chosen = name or exported_name(content)
-    with opened(store, read_only=False) as there:
-        stored = import_model(there, chosen, content, relearn=relearn)
+    with ExitStack() as stack:
+        with reading(file):
+            exported = ModelFile(stack.enter_context(file.open("rb")))
+        there = stack.enter_context(opened(store, read_only=False))
+        told = stack.enter_context(progress_bar()).doing(f"importing {file.name}")
+        stored = import_model(there, name or exported.name, exported, relearn=relearn, progress=told)
     talk.print(f"{stored.name}: {stored.head:,} events are in {shown_store(store)}")
 
 
@@ -180,6 +206,7 @@ def relearn(
     model: ModelArgument,
     name: Annotated[str, Option("--name", metavar="NAME", help="Name of the new model.")],
     store: StoreOption = OWN_STORE,
+    archive: ArchiveOption = None,
 ) -> None:
     """Start a new model from the log of another: the same items and slates, learned by this version.
 
@@ -196,13 +223,16 @@ def relearn(
     with opened(store) as there:
         find_model(there, model)
     with opened(store, read_only=False) as there:
-        stored = relearned(there, find_model(there, model), name)
+        old = find_model(there, model)
+        with log_of(there, old, archive) as whole:
+            stored = relearned(there, whole, old, name)
     talk.print(f"{stored.name}: a new model with the {stored.head:,} events of {model}")
 
 
 def log(
     model: ModelArgument,
     store: StoreOption = OWN_STORE,
+    archive: ArchiveOption = None,
     after: Annotated[int, count("Only events after this one.")] = 0,
     last: Annotated[int, count("Only the last N events.")] = 0,
     kind: Annotated[
@@ -217,7 +247,8 @@ def log(
     """Print a model's events as JSON lines, or write them as JSON lines or Parquet.
 
     Clicks are positions from 0: `click` is the first, `clicks` are all where there are several. Features are
-    as they were sent, but for rounding. Works beside a running server.
+    as they were sent, but for rounding. Works beside a running server. Of an archived log only what is in
+    the store is told, unless its files are given by --archive.
 
     \b
     Examples:
@@ -235,11 +266,17 @@ def log(
             raise InvalidInput(f"--out {out} must end in .jsonl or .parquet")
         refuse_existing(out, overwrite=overwrite)
     wanted = None if kind is None else Kind[kind.upper().replace("-", "_")]
-    with opened(store) as there:
+    with ExitStack() as stack:
+        there = stack.enter_context(opened(store))
         stored = find_model(there, model)
-        catalog = CatalogState.after(changes_in(there, stored, 0)).catalog
+        whole = stack.enter_context(log_of(there, stored, archive))
+        created, base = created_in(whole, stored), whole.base(stored.id)
+        begins = 1 if base is None else base.seq
+        catalog = CatalogState.after(
+            created, lambda: changes_in(whole, stored, begins), base.content if base else b""
+        ).catalog
         # A plug-in that is not installed here was asked when its log was written.
-        policy = policy_classes().get(created_in(there, stored).policy)
+        policy = policy_classes().get(created.policy)
         words = Words(
             catalog.items,
             catalog.encoder.inputs if catalog.encoder else (),
@@ -247,7 +284,20 @@ def log(
             getattr(policy, "wants_all_clicks", False),
         )
         feedback = wanted is None or wanted == Kind.FEEDBACK
-        events = chain.from_iterable(there.events(stored.id, after, stored.head, feedback=feedback))
+        if last and wanted is None:
+            after = max(after, stored.head - last)
+        if after < begins - 1:
+            talk.print(
+                f"note: the log begins at event {begins:,}: events 2 to {begins - 1:,} are archived; name "
+                "their file by --archive to see them"
+            )
+        events = chain.from_iterable(
+            chain(
+                whole.events(stored.id, after, 1),
+                # What is below the base is on its way out.
+                whole.events(stored.id, max(after, begins - 1, 1), stored.head, feedback=feedback),
+            )
+        )
         chosen: Iterator[Event] = (event for event in events if wanted is None or event.kind == wanted)
         if last:
             chosen = iter(deque(chosen, maxlen=last))
@@ -260,7 +310,7 @@ def log(
         if out is None:
             sys.stdout.writelines(lines)
         else:
-            write_whole(out, "".join(lines).encode())
+            write_whole(out, (line.encode() for line in lines))
             talk.print(f"{out} is written")
 
 

@@ -16,8 +16,10 @@ raised as the error of `firstclick.wire.errors` that it stands for, with the ser
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import ExitStack
 from functools import update_wrapper
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_args
 
 import httpx
@@ -25,8 +27,10 @@ import httpx
 from firstclick._version import __version__
 from firstclick.client.flow import Answer, Call, Flow, Patience, Steps
 from firstclick.errors import InvalidInput
+from firstclick.files.writing import whole_file, write_whole
 
 TIMEOUT = 10.0
+PIECE = 1 << 20
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -107,6 +111,8 @@ class Client:
     delete = _waiting(Flow.delete)
     audit = _waiting(Flow.audit)
     export = _waiting(Flow.export)
+    export_to = _waiting(Flow.export_to)
+    import_from = _waiting(Flow.import_from)
     roll_back = _waiting(Flow.roll_back)
 
     def _run(self, steps: Steps[T]) -> T:
@@ -122,9 +128,23 @@ class Client:
                 answer = None
                 continue
             try:
-                answer = self._http.request(step.method, step.path, **step.content())
+                answer = self._send(step)
             except httpx.TransportError as error:
                 answer = error
+
+    def _send(self, call: Call) -> httpx.Response:
+        with ExitStack() as stack:
+            told = call.content()
+            if call.upload is not None:
+                told["content"] = stack.enter_context(call.upload.open("rb"))
+            if call.download is None:
+                return self._http.request(call.method, call.path, **told)
+            answer = stack.enter_context(self._http.stream(call.method, call.path, **told))
+            if answer.status_code < 300:
+                write_whole(call.download, answer.iter_bytes())
+            else:
+                answer.read()
+            return answer
 
 
 class AsyncClient:
@@ -171,6 +191,8 @@ class AsyncClient:
     delete = _awaited(Flow.delete)
     audit = _awaited(Flow.audit)
     export = _awaited(Flow.export)
+    export_to = _awaited(Flow.export_to)
+    import_from = _awaited(Flow.import_from)
     roll_back = _awaited(Flow.roll_back)
 
     async def _run(self, steps: Steps[T]) -> T:
@@ -186,9 +208,30 @@ class AsyncClient:
                 answer = None
                 continue
             try:
-                answer = await self._http.request(step.method, step.path, **step.content())
+                answer = await self._send(step)
             except httpx.TransportError as error:
                 answer = error
+
+    async def _send(self, call: Call) -> httpx.Response:
+        told = call.content()
+        if call.upload is not None:
+            told["content"] = _pieces(call.upload)
+        if call.download is None:
+            return await self._http.request(call.method, call.path, **told)
+        async with self._http.stream(call.method, call.path, **told) as answer:
+            if answer.status_code < 300:
+                with whole_file(call.download) as file:
+                    async for piece in answer.aiter_bytes():
+                        await asyncio.to_thread(file.write, piece)
+            else:
+                await answer.aread()
+            return answer
+
+
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    with path.open("rb") as file:
+        while piece := await asyncio.to_thread(file.read, PIECE):
+            yield piece
 
 
 def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:

@@ -4,10 +4,12 @@ Each method of `Flow` is a generator. It yields a `Call`, to be sent, or a numbe
 given the answer, or the error in place of one. How to send and wait is up to the client.
 """
 
+import os
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -19,6 +21,7 @@ from numpy.typing import ArrayLike
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
+from firstclick.files.reading import as_path, reading
 from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
@@ -47,6 +50,8 @@ class Unexpected(Refused):
 
 
 CREATE_TIMEOUT = 180.0  # seconds
+# A log of millions of events is folded before the answer comes.
+FILE_TIMEOUT = 3600.0
 
 
 class Call(NamedTuple):
@@ -57,12 +62,16 @@ class Call(NamedTuple):
     body: Any = None
     again: bool = True
     timeout: float | None = None  # seconds, if it may take longer than others
+    upload: Path | None = None  # a file to send, in the place of a body
+    download: Path | None = None  # where a good answer goes
 
     def content(self) -> dict[str, Any]:
         """The body and the time limit as httpx takes them."""
         told: dict[str, Any] = {} if self.timeout is None else {"timeout": self.timeout}
         if self.body is not None:
             told |= {"content": encoded(self.body), "headers": {"Content-Type": "application/json"}}
+        if self.upload is not None:
+            told["headers"] = {"Content-Type": "application/octet-stream"}
         return told
 
 
@@ -253,8 +262,22 @@ class Flow:
 
     def export(self) -> Steps[bytes]:
         """The model as a file that `firstclick import` reads."""
-        answer = yield from self._ask(Call("GET", self.path("/export")))
+        answer = yield from self._ask(Call("GET", self.path("/export"), timeout=FILE_TIMEOUT))
         return answer.content
+
+    def export_to(self, path: str | os.PathLike[str]) -> Steps[None]:
+        """As `export`, into a file, which is there whole or not at all: no model is too large."""
+        out = as_path(path)
+        yield from self._ask(Call("GET", self.path("/export"), timeout=FILE_TIMEOUT, download=out))
+
+    def import_from(self, path: str | os.PathLike[str]) -> Steps[dict[str, Any]]:
+        """Make the model from a file of `export_to` or `firstclick export`; Conflict if there is one of this
+        name. Sent once."""
+        file = as_path(path)
+        with reading(file):
+            file.open("rb").close()
+        call = Call("POST", self.path("/import"), again=False, timeout=FILE_TIMEOUT, upload=file)
+        return (yield from self._read(dict[str, Any], call))
 
     def roll_back(self, seq: int) -> Steps[int]:
         """Undo what was learned after event `seq`; the place in the log. Sent once."""

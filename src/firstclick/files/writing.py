@@ -7,7 +7,7 @@ import secrets
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -23,23 +23,32 @@ MOST_LOOKED_AT = 2000
 LONGEST_NAME = 200
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes | Iterable[bytes]) -> None:
     """The file holds the content, on the disk; a crash or another writer leaves one version, whole.
 
+    The content may come in pieces, more than fit into the memory. If making one fails nothing is written.
     An older file keeps its permissions. A symbolic link stays one: what it points to is written. Drafts that
     killed writers of this file left behind are removed. A place that does not exist is InvalidInput, a disk
     that is full WorkFailed.
     """
+    with whole_file(path) as file:
+        file.writelines((content,) if isinstance(content, bytes) else content)
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to, that takes its place when all of it is written: see `write_whole`."""
     given = as_path(path)
     try:
         older = _status(given)
         if older is not None and not (stat.S_ISREG(older.st_mode) or stat.S_ISDIR(older.st_mode)):
             # A device or a pipe, such as /dev/stdout, must not be replaced by a file.
-            given.write_bytes(content)
+            with given.open("wb") as device:
+                yield device
             return
         target = Path(os.path.realpath(given))
         with _draft_of(target, private=older is not None) as (draft, file):
-            file.write(content)
+            yield file
             file.flush()
             if older is not None:
                 _pass_on(older, file.fileno())

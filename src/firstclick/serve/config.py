@@ -118,7 +118,8 @@ class Settings:
     max_batch: int = param(512, "events in one commit at most", at_least=1)
     max_queue: int = param(10_000, "events that may wait for a commit; more are refused", at_least=1)
     max_body: int = param(1_000_000, "bytes in the body of a request at most", at_least=1000)
-    max_bulk_body: int = param(64_000_000, "the same for items in bulk and imports", at_least=1000)
+    max_bulk_body: int = param(64_000_000, "the same for items in bulk", at_least=1000)
+    max_import: int = param(8_000_000_000, "bytes in a file to import at most", at_least=1000)
     max_requests: int = param(1000, "requests answered at one time; more are refused", at_least=1)
     requests_per_second: float = param(
         0.0, "requests a second of one API key, or of one address; 0 for no limit", at_least=0

@@ -107,6 +107,7 @@ class Maintenance:
             self._heard = now
             self.reload_api_keys()
             self._follow_token_keys()
+            self._follow_archives()
             self._tell_others()
         models = self._service.models
         # How far each was before the store is asked.
@@ -196,6 +197,16 @@ class Maintenance:
         self._snapshots.pop(stored.name, None)
         self._behind_since.pop(stored.name, None)
         self._begin(self._service.models.start_again, stored)
+
+    def _follow_archives(self) -> None:
+        """Events may be archived by another process."""
+        models = {model.id: model for model in self._service.models.all()}
+        for id, base in self._store.bases().items():
+            if id in models:
+                models[id].archived_before, models[id].archived_issued = base.seq, base.issued
+                if models[id].seq < base.seq:
+                    # What it would have to fold next is in a file now: it is loaded again from the base.
+                    models[id].refuse_appends()
 
     def _tell_others(self) -> None:
         seqs = {model.id: model.seq for model in self._service.models.all()}

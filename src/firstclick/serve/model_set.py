@@ -119,13 +119,16 @@ class ModelSet:
         old = self._models[stored.name]
         if not old.set_back:
             return  # It was loaded meanwhile.
-        found = (
-            set_back_of(self._store, old)
-            if old.id == stored.id
-            else SetBack(stored.name, old.seq, old.seq, exact=True)
-        )
+        base = self._store.bases().get(stored.id)
+        if old.id != stored.id:
+            found: SetBack | None = SetBack(stored.name, old.seq, old.seq, exact=True)
+        elif base is not None and old.seq < base.seq:
+            found = None  # What it had folded last is archived now: nothing is lost.
+        else:
+            found = set_back_of(self._store, old)
         model = self._loaded(stored, [])
-        self._note_set_back(found)
+        if found is not None:
+            self._note_set_back(found)
         with self._admitting:
             if model is None:
                 self._models.pop(stored.name, None)

@@ -13,9 +13,9 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 from numpy.typing import ArrayLike
@@ -49,7 +49,7 @@ from firstclick.serve.model.audit import Audit, audit_served
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
-from firstclick.serve.model.feedback import feedback_event, has_rows, outcomes
+from firstclick.serve.model.feedback import check_not_archived, feedback_event, has_rows, outcomes
 from firstclick.serve.model.model import Known, Model
 from firstclick.serve.model.new_events import (
     availability,
@@ -168,13 +168,19 @@ class Service:
         """Fold the model's log again from its first event, and compare with what is served."""
         return audit_served(self.store, self.model(name))
 
-    def export(self, name: str) -> bytes:
-        """The model's whole log as a file, for `import_model` here or elsewhere."""
+    def export(self, name: str) -> Iterator[bytes]:
+        """The model's whole log as the pieces of a file, for `import_model` here or elsewhere.
+
+        Conflict if a part of the log is archived.
+        """
         model = self.model(name)
         return export_model(self.store, StoredModel(model.id, name, model.seq))
 
-    def import_model(self, name: str, content: bytes) -> Model:
-        """A new model from an exported file; Malformed if it is none, Conflict if the name is taken."""
+    def import_model(self, name: str, content: bytes | BinaryIO) -> Model:
+        """A new model from an exported file; Malformed if it is none, Conflict if the name is taken.
+
+        A file is read block by block; it has to be one that can be sought in.
+        """
         self.models.take_up(import_model(self.store, name, content))
         model = self.model(name)
         self.note_build(model)
@@ -352,6 +358,7 @@ class Service:
                 said = report_of(entry)
                 clicks = positions_of(said.click, said.clicks)
                 read = self.keys.read(said.token(), model.id, days=self.token_days)
+                check_not_archived(model, read)
                 # Another process may have put an item just now, and shown it.
                 if self.store.shared and not has_rows(model, read):
                     catch_up(self.store, model)
@@ -435,6 +442,11 @@ class Service:
         if type(seq) is not int or not 1 <= seq <= model.seq:
             raise Malformed(
                 f"seq must be a whole number from 1 to {model.seq}, the last event, got {quoted(seq)}"
+            )
+        if 1 < seq < model.archived_before:
+            raise Malformed(
+                f"seq must be 1, or from {model.archived_before} to {model.seq}, got {seq}: the events "
+                "between are archived"
             )
         # Folded here and not by the writer, for whom everybody waits.
         self._recalled[model.id, seq] = known_after(self.store, model, seq)

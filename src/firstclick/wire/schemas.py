@@ -262,6 +262,9 @@ class AuditAnswer(Struct):
     equal: bool
     differing: Annotated[list[str], Meta(description="a sentence for what was not equal")]
     seconds: float
+    start: Annotated[
+        int, Meta(description="the event that the fold began with: not 1 if those before are archived")
+    ] = 1
 
 
 class NewKey(Body):

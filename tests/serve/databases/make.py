@@ -171,7 +171,7 @@ def main(name: str) -> None:
         path = Path(temporary) / "shop.db"
         with open_service(str(path)) as service:
             _fill(service)
-            exports = {model: service.export(model) for model in MODELS}
+            exports = {model: b"".join(service.export(model)) for model in MODELS}
         with open_store(path) as store:
             expected["models"] = expected_of(store)
         connection = sqlite3.connect(path)

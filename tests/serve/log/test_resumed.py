@@ -105,7 +105,7 @@ def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pyt
         assert audit_served(service.store, service.model("shop")).equal
         (stored,) = service.store.models()
         assert audit_stored(service.store, stored).equal
-        content = export_model(service.store, stored)
+        content = b"".join(export_model(service.store, stored))
         assert service.import_model("again", content).seq == stored.head
     with open_service(place) as service:
         assert service.model("shop").digest() == wanted

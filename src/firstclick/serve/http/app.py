@@ -22,6 +22,7 @@ from firstclick.serve.http.messages import JSON, Answer, Asked, Headers, Site
 from firstclick.serve.http.metrics import Durations
 from firstclick.serve.http.openapi import document
 from firstclick.serve.http.routes import ROUTES, Matcher, Route
+from firstclick.serve.http.streams import Gone, read_to_file, send_pieces
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service
 from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge
@@ -45,10 +46,6 @@ ALWAYS_SENT = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"no
 EXPOSED = b"firstclick-seq, firstclick-age, retry-after"
 
 encode = msgspec.json.Encoder().encode
-
-
-class Gone(Exception):
-    """The client went away before its request was whole."""
 
 
 class App:
@@ -109,24 +106,22 @@ class App:
             answer = self._refused(Failed(sentence), route, path)
         finally:
             self._metrics.running -= 1
-        content, code, own_headers, media = answer
+        content, code, own_headers, media, pieces = answer
         self._metrics.requests[method if route else "?", route.path if route else "?", code] += 1
         if route is not None and route.timed:
             self._metrics.durations[route.path].note(time.perf_counter() - started)
+        size = [(b"content-length", b"%d" % len(content))] if pieces is None else []
         await send(
             {
                 "type": "http.response.start",
                 "status": code,
-                "headers": [
-                    (b"content-type", media),
-                    (b"content-length", b"%d" % len(content)),
-                    *ALWAYS_SENT,
-                    *own_headers,
-                    *extra,
-                ],
+                "headers": [(b"content-type", media), *size, *ALWAYS_SENT, *own_headers, *extra],
             }
         )
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
+        if pieces is None or method == "HEAD":
+            await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
+        else:
+            await send_pieces(pieces, receive, send, self._in_thread)
 
     async def _answer(
         self,
@@ -139,8 +134,10 @@ class App:
         self._let_in(route, scope, headers)
         asked = Asked(self.site, path)
         large = False
+        if route.body is bytes:
+            return await self._answer_file(route, asked, headers, receive)
         if route.body is not None:
-            _check_media(headers, OCTETS if route.body is bytes else JSON)
+            _check_media(headers, JSON)
             parts = await _read(headers, receive, self._largest_body(route))
             large = sum(map(len, parts)) > SMALL
             if large:
@@ -162,6 +159,18 @@ class App:
     def _largest_body(self, route: Route) -> int:
         most = self._settings.max_bulk_body if route.bulk else self._settings.max_body
         return most if route.largest_body is None else min(most, route.largest_body)
+
+    async def _answer_file(
+        self, route: Route, asked: Asked, headers: dict[bytes, bytes], receive: Receive
+    ) -> Answer:
+        """To a file, which may be larger than the memory."""
+        _check_media(headers, OCTETS)
+        with await read_to_file(headers, receive, self._settings.max_import, self._in_thread) as asked.body:
+            answer: Answer = await self._in_pool(route, partial(route.handler, asked))
+            return answer
+
+    async def _in_thread(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     async def _in_pool(self, route: Route, work: Callable[[], Any]) -> Any:
         pool = self._long_pool if route.long else self._pool

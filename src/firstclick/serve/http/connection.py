@@ -10,6 +10,8 @@ from firstclick.wire.errors import Refused
 
 # Seconds from the first byte of a request to its last.
 ARRIVE_WITHIN = 30.0
+# A request of many bytes, a file, may take longer: so many have to arrive in this time, again and again.
+STEADY_BYTES = 1_000_000
 # Bytes of a request line and headers; what comes in one piece may be a little more.
 MOST_HEAD = 65_536
 MOST_CONNECTIONS = 10_000
@@ -40,6 +42,7 @@ class GuardedConnection(HttpToolsProtocol):
         self._head_size = 0
         self._too_late: asyncio.TimerHandle | None = None
         self._unsent = 0
+        self._arrived = 0  # bytes, since `_too_late` was set
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -68,8 +71,9 @@ class GuardedConnection(HttpToolsProtocol):
             if self._head_size > MOST_HEAD and not self.transport.is_closing():
                 self._refuse(HeadTooLarge(f"a request's headers may have {MOST_HEAD} bytes; send fewer"))
                 return
+        self._arrived += len(data)
         if self._too_late is None:
-            self._too_late = self.loop.call_later(self.arrive_within, self._cut_off)
+            self._expect_rest()
 
     def on_message_begin(self) -> None:
         self._arriving = self._in_head = True
@@ -91,11 +95,15 @@ class GuardedConnection(HttpToolsProtocol):
 
     def _cut_off(self) -> None:
         self._too_late = None
-        if self.flow.read_paused:
-            # We are the slow ones: the rest was not asked for yet.
-            self._too_late = self.loop.call_later(self.arrive_within, self._cut_off)
+        # While reading is paused we are the slow ones: the rest was not asked for yet.
+        if self.flow.read_paused or self._arrived >= STEADY_BYTES:
+            self._expect_rest()
         elif self._arriving:
             self.transport.abort()
+
+    def _expect_rest(self) -> None:
+        self._arrived = 0
+        self._too_late = self.loop.call_later(self.arrive_within, self._cut_off)
 
     def timeout_keep_alive_handler(self) -> None:
         """Close what is idle; an answer that nobody takes is dropped with its connection."""
@@ -118,7 +126,7 @@ class GuardedConnection(HttpToolsProtocol):
         """Somebody offered another protocol, which is his right: he is answered in this one."""
 
     def _refuse(self, refusal: Refused) -> None:
-        content, code, _, media = as_answer(refusal)
+        content, code, _, media, _ = as_answer(refusal)
         self.transport.write(
             STATUS_LINE[code]
             + b"content-type: %b\r\ncache-control: no-store\r\n" % media

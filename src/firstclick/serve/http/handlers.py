@@ -232,15 +232,15 @@ def view_model(asked: Asked) -> View:
 def audit_model(asked: Asked) -> schemas.AuditAnswer:
     audit = asked.service.audit(asked.path[0])
     return schemas.AuditAnswer(
-        audit.name, audit.seq, audit.digest, audit.equal, list(audit.differing), audit.seconds
+        audit.name, audit.seq, audit.digest, audit.equal, list(audit.differing), audit.seconds, audit.start
     )
 
 
 def export(asked: Asked) -> Answer:
     (name,) = asked.path
-    content = asked.service.export(name)
+    pieces = asked.service.export(name)
     disposition = f'attachment; filename="{name}.firstclick"'.encode()
-    return Answer(content, 200, [(b"content-disposition", disposition)], FILE)
+    return Answer(b"", 200, [(b"content-disposition", disposition)], FILE, pieces)
 
 
 def import_(asked: Asked) -> Answer:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -62,7 +62,7 @@ class Site:
 
 @dataclass(slots=True)
 class Asked:
-    """A request that was let in: its parameters, and its body (a Struct, or bytes of a file)."""
+    """A request that was let in: its parameters, and its body (a Struct, or a file)."""
 
     site: Site
     path: tuple[str, ...]
@@ -81,3 +81,4 @@ class Answer(NamedTuple):
     code: int = 200
     headers: Sequence[tuple[bytes, bytes]] = ()
     media: bytes = JSON
+    pieces: Iterator[bytes] | None = None  # of a file, in the place of the content

@@ -52,7 +52,7 @@ class Route:
     answer_media: str = "application/json"
     codes: tuple[int, ...] = (200,)  # when it is done
     refused: tuple[int, ...] = ()  # when it is not, beside what any route may answer
-    body: Any = None  # a Struct, or bytes for a file
+    body: Any = None  # a Struct, or bytes for a file, which is taken piece by piece
     example: Any = None
     query: dict[str, Query] = field(default_factory=dict)
     bulk: bool = False  # takes large bodies
@@ -202,12 +202,11 @@ ROUTES: list[Route] = [
     ),
     Route(
         "GET", f"{MODEL}/export", ADMIN, handlers.export, "The whole log of a model as a file.",
-        answer_media="application/octet-stream", refused=(404, 503), in_pool=True, long=True,
+        answer_media="application/octet-stream", refused=(404, 409, 503), in_pool=True, long=True,
     ),
     Route(
         "POST", f"{MODEL}/import", ADMIN, handlers.import_, "A new model of this name from an exported file.",
-        body=bytes, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503), bulk=True, in_pool=True,
-        long=True,
+        body=bytes, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503), in_pool=True, long=True,
     ),
     Route(
         "POST", f"{MODEL}/rollback", ADMIN, handlers.roll_back,

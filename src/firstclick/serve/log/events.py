@@ -292,6 +292,11 @@ def full_payload(
     return head + more + marks + rows + context + features + fields
 
 
+def issued_ms(payload: bytes) -> int:
+    """When the slate of this feedback was recommended, in ms since the epoch; 0 if the payload is none."""
+    return int(FEEDBACK_HEAD.unpack_from(payload)[1]) if len(payload) >= FEEDBACK_HEAD.size else 0
+
+
 def says_the_same(payload: bytes, other: bytes) -> bool:
     """Whether two payloads of feedback tell the same of the same items, whenever and from whatever they were
     drawn: a request may have been answered twice, by two processes."""

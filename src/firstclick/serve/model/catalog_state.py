@@ -26,6 +26,7 @@ from firstclick.serve.log.events import (
     RolledBack,
     unpacked,
 )
+from firstclick.serve.log.snapshot import read_snapshot
 
 # Gives items other features, and tells the policy so.
 ChangeFeatures = Callable[[Sequence[ItemId], NDArray[np.float64]], None]
@@ -65,14 +66,20 @@ class CatalogState:
         self.catalog.set_available(created.unavailable, False)
 
     @classmethod
-    def after(cls, changes: Iterable[Event]) -> Self:
-        """The items after all of these events: those of a log that are not feedback."""
-        first, *past = changes
-        state = cls(unpacked(first, Created))
-        wanted = {unpacked(event, RolledBack).to for event in past if event.kind == Kind.ROLLED_BACK}
-        waiting = deque(sorted(wanted))
-        stood: dict[int, CatalogCopy] = {}
-        for event in past:
+    def after(cls, created: Created, changes: Callable[[], Iterable[Event]], base: bytes = b"") -> Self:
+        """The items after these events, which are read twice: those of a log that are not feedback.
+
+        The log begins with the creation, or later, with a snapshot as its base.
+        """
+        state = cls(created)
+        # As they are at first is as they can be gone back to, however late the log begins.
+        stood: dict[int, CatalogCopy] = {1: state.copy()}
+        if base:
+            page, arrays = read_snapshot(base)
+            state = cls.restored(created, page["catalog"], arrays)
+        wanted = {unpacked(event, RolledBack).to for event in changes() if event.kind == Kind.ROLLED_BACK}
+        waiting = deque(sorted(wanted - {1}))
+        for event in changes():
             while waiting and waiting[0] < event.seq:
                 stood[waiting.popleft()] = state.copy()
             state.apply(event, state.catalog.change, stood.__getitem__)

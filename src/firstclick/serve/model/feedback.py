@@ -8,7 +8,7 @@ from firstclick.serve.log.events import Kind, NewEvent, full_payload, says_the_s
 from firstclick.serve.log.token import Token
 from firstclick.serve.model.model import Model
 from firstclick.serve.store.store import Appended
-from firstclick.wire.errors import Conflict, Refused, Unknown
+from firstclick.wire.errors import Conflict, Expired, Refused, Unknown
 from firstclick.wire.feedback import ACCEPTED, DUPLICATE, ClickReport, Receipt
 
 
@@ -31,6 +31,15 @@ def feedback_event(model: Model, token: Token, said: ClickReport, clicks: list[i
         fields=token.fields,
     )
     return NewEvent(Kind.FEEDBACK, token.nonce, payload, time.time())
+
+
+def check_not_archived(model: Model, token: Token) -> None:
+    """Expired if the slate is as old as some whose events are archived: it may have been counted there."""
+    if token.issued_ms <= model.archived_issued:
+        raise Expired(
+            f"the slate was recommended before event {model.archived_before}, and what was counted of that "
+            "time is archived; drop it"
+        )
 
 
 def has_rows(model: Model, token: Token) -> bool:

@@ -125,6 +125,9 @@ class Model:
         self.set_back = ""
         self.builds = [created.build] if created.build is not None else []
         self.restored_from = 0  # the event after which the snapshot was made that this came from
+        # Events from 2 to the one before this are archived; their newest slate is of this time, in ms.
+        self.archived_before = 1
+        self.archived_issued = 0
         self.lock = threading.RLock()
         self._ready: list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]] = []
         self._ready_seq = 0
@@ -450,13 +453,19 @@ class Model:
             return self.seq, write_snapshot(page, self.engine.state._asdict() | arrays)
 
     @classmethod
-    def restored(cls, id: int, name: str, content: bytes, created: Created) -> "Model":
-        """The model of a snapshot, or BadSnapshot. `created` is the first event of its log."""
+    def restored(
+        cls, id: int, name: str, content: bytes, created: Created, *, any_code: bool = False
+    ) -> "Model":
+        """The model of a snapshot, or BadSnapshot. `created` is the first event of its log.
+
+        With `any_code` of one whose events are archived: it cannot be folded again, so it outlives the code
+        that made it, as long as the version of the policy is the same.
+        """
         page, arrays = read_snapshot(content)
         try:
             seq = int(page["seq"])
             model = cls(id, name, created, CatalogState.restored(created, page["catalog"], arrays))
-            if page["code"] != model._code():
+            if not any_code and page["code"] != model._code():
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
             model.engine = model.engine.with_state(arrays)
             model.click_stats = ClickStats.from_json(page["history"])

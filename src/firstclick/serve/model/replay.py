@@ -1,24 +1,52 @@
-"""A model from its log: with the newest snapshot that is whole, or without any."""
+"""A model from its log: with the newest snapshot that is whole, or without any.
+
+The log of an archived model begins at its base: what the model knew when the events before were archived.
+"""
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import Protocol, TypeVar
 
+from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.files.progress import Progress, silent
 from firstclick.serve.log.events import Created, Event, Kind, RolledBack, unpacked
+from firstclick.serve.log.history import Mark
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import TOGETHER, Known, Model
-from firstclick.serve.store.store import Store, StoredModel
+from firstclick.serve.store.store import Base, Store, StoredModel
 from firstclick.wire.errors import OtherHistory
 
 AT_ONCE = 10_000
 
 log = logging.getLogger("firstclick.serve")
+T = TypeVar("T")
+
+
+class Log(Protocol):
+    """What logs are read from: a store, or a store and the files that events of it were archived in."""
+
+    def events(
+        self, model: int, after: int, upto: int | None = None, *, feedback: bool = True
+    ) -> Iterator[list[Event]]:
+        """As `Store.events`."""
+
+    def snapshots(self, model: int) -> list[tuple[int, bytes]]:
+        """As `Store.snapshots`."""
+
+    def base(self, model: int) -> Base | None:
+        """As `Store.base`."""
+
+    def marks(self, model: int, first: int, last: int) -> dict[int, Mark]:
+        """As `Store.marks`."""
+
+    def events_at(self, model: int, seqs: Sequence[int]) -> list[Event]:
+        """As `Store.events_at`."""
 
 
 def recover(
-    store: Store,
+    store: Log,
     stored: StoredModel,
     *,
     use_snapshots: bool = True,
@@ -29,13 +57,59 @@ def recover(
 
     `lost` is told of snapshots that were made after an event which the log does not have, any more.
     """
-    first = first_event_in(store, stored)
-    model = _from_snapshot(store, stored, unpacked(first, Created), lost) if use_snapshots else None
-    if model is None:
-        model = Model(stored.id, stored.name, unpacked(first, Created), first=first)
-    memory = Memory(changes_in(store, stored, model.seq))
-    catch_up(store, model, stored.head, memory=memory, progress=progress)
+
+    def folded() -> Model:
+        first = first_event_in(store, stored)
+        model = _from_snapshot(store, stored, unpacked(first, Created), lost) if use_snapshots else None
+        if model is None:
+            model = first_model(store, stored, first)
+        memory = Memory(changes_in(store, stored, model.seq))
+        catch_up(store, model, stored.head, memory=memory, progress=progress)
+        return model
+
+    model = unless_archived_meanwhile(store, stored, folded)
+    if isinstance(store, Store) and (base := store.bases().get(stored.id)) is not None:
+        model.archived_before, model.archived_issued = base.seq, base.issued
     return model
+
+
+def first_model(store: Log, stored: StoredModel, first: Event) -> Model:
+    """The model that a fold without snapshots begins with: after the creation, or at the base."""
+    base, created = store.base(stored.id), unpacked(first, Created)
+    if base is None or stored.head == 1:
+        return Model(stored.id, stored.name, created, first=first)
+    if stored.head < base.seq:
+        raise archived(stored.name, base)
+    try:
+        model = Model.restored(stored.id, stored.name, base.content, created, any_code=True)
+        _check_past(store, model)
+    except BadSnapshot as error:
+        raise WorkFailed(
+            f"the events of model {stored.name!r} up to {base.seq - 1} are archived, and what it knew then "
+            f"cannot be read: {error}; run `firstclick export {stored.name} --archive FILE`, and import that"
+        ) from None
+    return model
+
+
+def archived(name: str, base: Base) -> InvalidInput:
+    """The refusal of what would need archived events."""
+    return InvalidInput(
+        f"events 2 to {base.seq - 1} of model {name!r} are archived; choose event 1, or one from event "
+        f"{base.seq} on"
+    )
+
+
+def unless_archived_meanwhile(store: Log, stored: StoredModel, work: Callable[[], T]) -> T:
+    """What the work comes to. It is done again if it failed while events that it was reading were archived:
+    on PostgreSQL this happens beside everybody else."""
+    while True:
+        before = store.base(stored.id)
+        try:
+            return work()
+        except (WorkFailed, OtherHistory):
+            now = store.base(stored.id)
+            if now is None or (before is not None and before.seq == now.seq):
+                raise
 
 
 class Memory:
@@ -83,7 +157,7 @@ class Memory:
 
 
 def catch_up(
-    store: Store,
+    store: Log,
     model: Model,
     upto: int | None = None,
     *,
@@ -96,6 +170,11 @@ def catch_up(
     """
     together = TOGETHER if memory is None else AT_ONCE
     memory = memory or Memory([])
+    if not isinstance(store, Store):
+        for events in store.events(model.id, model.seq, upto):
+            memory.fold(model, events, lambda seq: known_after(store, model, seq), together=together)
+            progress(model.seq, upto or model.seq)
+        return
     if upto is None:
         upto = store.head(model.id)
     try:
@@ -110,28 +189,28 @@ def catch_up(
         raise model.refuse_appends() from None
 
 
-def known_after(store: Store, model: Model, seq: int) -> Known:
+def known_after(store: Log, model: Model, seq: int) -> Known:
     """What the model knew after an earlier event."""
     return recover(store, StoredModel(model.id, model.name, seq)).known()
 
 
-def first_event_in(store: Store, stored: StoredModel) -> Event:
+def first_event_in(store: Log, stored: StoredModel) -> Event:
     """The first event of the model's log."""
     return next(chain.from_iterable(store.events(stored.id, 0, 1)))
 
 
-def created_in(store: Store, stored: StoredModel) -> Created:
+def created_in(store: Log, stored: StoredModel) -> Created:
     """How the model began: what the first event of its log says."""
     return unpacked(first_event_in(store, stored), Created)
 
 
-def changes_in(store: Store, stored: StoredModel, after: int) -> Iterable[Event]:
+def changes_in(store: Log, stored: StoredModel, after: int) -> Iterable[Event]:
     """The events of the model's log after this one that are not feedback."""
     return chain.from_iterable(store.events(stored.id, after, stored.head, feedback=False))
 
 
 def _from_snapshot(
-    store: Store, stored: StoredModel, created: Created, lost: Callable[[int], None]
+    store: Log, stored: StoredModel, created: Created, lost: Callable[[int], None]
 ) -> Model | None:
     for seq, content in store.snapshots(stored.id):
         # A store that was set back may go on otherwise, with snapshots of what it has lost.
@@ -150,3 +229,10 @@ def _from_snapshot(
         except BadSnapshot as error:
             log.warning("%s: snapshot at %d is not used: %s", stored.name, seq, error)
     return None
+
+
+def _check_past(store: Log, model: Model) -> None:
+    """A store that was set back may go on otherwise, with snapshots of what it has lost."""
+    last = list(chain.from_iterable(store.events(model.id, model.seq - 1, model.seq)))
+    if [(event.nonce, event.received) for event in last] != [(model.last.nonce, model.last.received)]:
+        raise BadSnapshot("the log has another event in the place of its last one")

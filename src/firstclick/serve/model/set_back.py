@@ -25,6 +25,8 @@ def set_back_of(store: Store, model: Model) -> SetBack:
     with model.lock:
         past, last, known = list(model.past), model.seq, max(model.seq, model.appended)
     first = last - len(past) + 1
+    if (base := store.bases().get(model.id)) is not None and first < base.seq <= last:
+        past, first = past[base.seq - first :], base.seq  # What is before is archived, and not lost.
     there = store.marks(model.id, first, last)
     # The last event that both have; `sure` when nothing before it can differ.
     common, sure = first - 1, first == 1

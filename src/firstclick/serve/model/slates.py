@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from firstclick.files.progress import Progress, silent
 from firstclick.serve.log.drawn import MARK_SIZE, NOT_RECORDED, Drawn, read_drawn
-from firstclick.serve.log.events import Created, Event, FeedbackEvent, Kind, read_feedback, unpacked
+from firstclick.serve.log.events import Event, FeedbackEvent, Kind, read_feedback
 from firstclick.serve.log.token import number_in
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import Memory, changes_in, first_event_in, known_after
-from firstclick.serve.store.store import Store, StoredModel
+from firstclick.serve.model.replay import Log, Memory, changes_in, first_event_in, first_model, known_after
+from firstclick.serve.store.store import StoredModel
 
 # Events whose slates are drawn again, read at once.
 AT_ONCE = 1000
@@ -25,6 +25,7 @@ MOST_TOLD = 10
 
 LOST = "drawn from events that this log does not have"
 COPIED = "drawn by the model that this one was copied from"
+ARCHIVED = "drawn from events that are archived"
 UNREADABLE = "it cannot be read"
 
 
@@ -44,21 +45,19 @@ class SlateAudit(NamedTuple):
     seconds: float
 
 
-def audit_slates(store: Store, stored: StoredModel, progress: Progress = silent) -> SlateAudit:
+def audit_slates(store: Log, stored: StoredModel, progress: Progress = silent) -> SlateAudit:
     """Draw every slate of a log again that can be."""
     started = time.monotonic()
-    first = first_event_in(store, stored)
-    created = unpacked(first, Created)
-    model = Model(stored.id, stored.name, created, first=first)
-    seqs, sources, reasons = _sources(store, stored, created)
+    model = first_model(store, stored, first_event_in(store, stored))
+    seqs, sources, reasons = _sources(store, stored, model)
     audit = _Redraw(store, model, seqs, sources, reasons)
-    memory = Memory(changes_in(store, stored, 1))
+    memory = Memory(changes_in(store, stored, model.seq))
 
     def fold(events: list[Event]) -> None:
         memory.fold(model, events, lambda seq: known_after(store, model, seq))
 
     audit.redraw()
-    for chunk in store.events(stored.id, 1, stored.head):
+    for chunk in store.events(stored.id, model.seq, stored.head):
         start = 0
         while (due := audit.next_source()) <= chunk[-1].seq:
             stop = due - chunk[0].seq + 1
@@ -79,16 +78,16 @@ def audit_slates(store: Store, stored: StoredModel, progress: Progress = silent)
 
 
 def _sources(
-    store: Store, stored: StoredModel, created: Created
+    store: Log, stored: StoredModel, model: Model
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Counter[str]]:
     """The events whose slates can be drawn again, by what they were drawn from; and why others cannot."""
     found: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
     reasons: Counter[str] = Counter()
-    for chunk in store.events(stored.id, 1, stored.head):
+    for chunk in store.events(stored.id, model.seq, stored.head):
         pairs = []
         for event in chunk:
             if event.kind == Kind.FEEDBACK:
-                source = _source(event, created)
+                source = _source(event, model)
                 if isinstance(source, str):
                     reasons[source] += 1
                 else:
@@ -99,7 +98,7 @@ def _sources(
     return table[:, 1], table[:, 0], reasons
 
 
-def _source(event: Event, created: Created) -> Drawn | str:
+def _source(event: Event, model: Model) -> Drawn | str:
     """What a slate was drawn from, or why that is not known."""
     try:
         drawn = read_drawn(read_feedback(event.payload).fields)
@@ -107,8 +106,10 @@ def _source(event: Event, created: Created) -> Drawn | str:
         return UNREADABLE
     if drawn is None:
         return NOT_RECORDED
-    if event.seq <= created.copied:
+    if event.seq <= model.created.copied:
         return COPIED
+    if drawn.seq < model.seq:
+        return ARCHIVED
     if drawn.seq >= event.seq:
         return LOST
     return drawn.not_evaluable or drawn
@@ -119,7 +120,7 @@ class _Redraw:
 
     def __init__(
         self,
-        store: Store,
+        store: Log,
         model: Model,
         seqs: NDArray[np.int64],
         sources: NDArray[np.int64],

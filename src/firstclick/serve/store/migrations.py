@@ -38,12 +38,15 @@ SQLITE_STEPS: list[Sequence[str]] = [
     (
         # Models whose events are being put in, or removed, piece by piece: they have no row in `model`.
         "CREATE TABLE unfinished (model INTEGER PRIMARY KEY, touched REAL NOT NULL)",
-    ),
-    (
         # See serve/log/history.py. NULL in events of earlier versions.
         "ALTER TABLE event ADD COLUMN link BLOB",
         # A server of an earlier version may have folded events that the store has lost since.
         "DELETE FROM snapshot",
+        # What an archived model knew after event `seq`. The events below it, but for the first, are archived;
+        # `issued` is when the newest slate among them was recommended, in ms.
+        """CREATE TABLE base (
+            model INTEGER PRIMARY KEY, seq INTEGER NOT NULL, issued INTEGER NOT NULL,
+            content BLOB NOT NULL)""",
     ),
 ]
 
@@ -76,10 +79,10 @@ POSTGRESQL_STEPS: list[Sequence[str]] = [
     (
         """CREATE TABLE firstclick_unfinished (
             model bigint PRIMARY KEY, touched double precision NOT NULL)""",
-    ),
-    (
         "ALTER TABLE firstclick_event ADD COLUMN link bytea",
         "DELETE FROM firstclick_snapshot",
+        """CREATE TABLE firstclick_base (
+            model bigint PRIMARY KEY, seq bigint NOT NULL, issued bigint NOT NULL, content bytea NOT NULL)""",
     ),
 ]
 

@@ -7,13 +7,13 @@ many rows and tell errors: that is in their own files.
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from firstclick.errors import InvalidInput
-from firstclick.serve.log.events import Event, NewEvent
+from firstclick.serve.log.events import Event, Kind, NewEvent, RolledBack, issued_ms, unpacked
 from firstclick.serve.log.history import START, Mark, links_of
 from firstclick.serve.log.token import TokenKey
 from firstclick.serve.store.crash_points import step
@@ -42,6 +42,18 @@ class StoredModel(NamedTuple):
 Marks = Mapping[int, Mark]
 # Some events, and the link of each.
 Chunk = tuple[list[Event], list[bytes | None]]
+
+
+class Base(NamedTuple):
+    """Where the log of an archived model begins: with what it knew after event `seq`, as a snapshot.
+
+    Of the events below, only the first is in the store. The newest slate of theirs was recommended at
+    `issued`, in ms: no token of that time or earlier is taken any more, because its nonce is not known here.
+    """
+
+    seq: int
+    issued: int
+    content: bytes = b""
 
 
 class ApiKey(NamedTuple):
@@ -170,6 +182,7 @@ class Store(ABC):
         with self._database.transaction() as connection:
             step("after begin")
             answers = self._append(connection, batch, folded)
+            self._refuse_archived(connection, batch, answers)
             step("after insert")
         step("after commit")
         return answers
@@ -218,6 +231,87 @@ class Store(ABC):
             (model, *seqs),
         )
         return [Event._make(row) for row in found]
+
+    # -- archived events
+
+    def bases(self) -> dict[int, Base]:
+        """The base of each model that has one, without its content."""
+        found = self._database.rows(f"SELECT model, seq, issued FROM {self.prefix}base")
+        return {model: Base(seq, issued) for model, seq, issued in found}
+
+    def base(self, model: int) -> Base | None:
+        """Where the log begins, if not with the creation."""
+        found = self._database.rows(
+            f"SELECT seq, issued, content FROM {self.prefix}base WHERE model = ?", (model,)
+        )
+        return Base(*found[0]) if found else None
+
+    def set_base(self, model: int, base: Base, before: int) -> None:
+        """From now on the log begins at `base`, and no more at event `before`.
+
+        The events below are removed by `remove_archived`. Conflict if somebody else was faster, or a later
+        event goes back to one of them.
+        """
+        table = f"{self.prefix}base"
+        with self._database.transaction() as connection:
+            # Nobody appends meanwhile: who does later, finds this base.
+            locked = connection.execute(
+                f"UPDATE {self.prefix}model SET head = head WHERE id = ? AND head >= ?", (model, base.seq)
+            )
+            found = connection.execute(f"SELECT seq FROM {table} WHERE model = ?", (model,)).fetchone()
+            if not locked.rowcount or (found[0] if found else 1) != before:
+                raise Conflict("the model was archived, set back or deleted meanwhile; nothing was removed")
+            later = connection.execute(
+                f"SELECT seq, kind, nonce, payload, received FROM {self.prefix}event "
+                "WHERE model = ? AND seq > ? AND kind <> 1 AND kind = ?",
+                (model, base.seq, int(Kind.ROLLED_BACK)),
+            )
+            refuse_lost_rollbacks((Event(*row) for row in later), base.seq)
+            connection.execute(f"DELETE FROM {table} WHERE model = ?", (model,))
+            connection.execute(f"INSERT INTO {table} VALUES (?, ?, ?, ?)", (model, *base))
+            connection.execute(
+                f"DELETE FROM {self.prefix}snapshot WHERE model = ? AND seq < ?", (model, base.seq)
+            )
+            self._wrote(1, len(base.content))
+            step("after base insert")
+        step("after base")
+
+    def remove_archived(self) -> bool:
+        """Remove some events that are archived; whether more may be left."""
+        event = f"{self.prefix}event"
+        for model, base in self.bases().items():
+            if not self._database.rows(
+                f"SELECT 1 FROM {event} WHERE model = ? AND seq > 1 AND seq < ? LIMIT 1", (model, base.seq)
+            ):
+                continue
+            with self._database.transaction() as connection:
+                done = connection.execute(
+                    f"DELETE FROM {event} WHERE model = ? AND seq IN (SELECT seq FROM {event} "
+                    "WHERE model = ? AND seq > 1 AND seq < ? ORDER BY seq LIMIT ?)",
+                    (model, model, base.seq, SWEPT_AT_ONCE),
+                )
+                self._wrote(done.rowcount, 0)
+            step("after removal of archived events")
+            return True
+        return False
+
+    def _refuse_archived(self, connection: Connection, batch: Batch, answers: Sequence[Appended]) -> None:
+        """Nothing may be appended that rests on archived events: feedback that one of them may have counted
+        already, and a rollback to one of them. Looked at in the transaction: whoever asked has not yet heard
+        of a base that was set a moment ago."""
+        found = connection.execute(f"SELECT model, seq, issued FROM {self.prefix}base").fetchall()
+        bases = {model: Base(seq, issued) for model, seq, issued in found}
+        for (model, event), answer in zip(batch, answers, strict=True) if bases else ():
+            base = bases.get(model)
+            if base is None or not answer.new:
+                continue
+            lost = event.kind == Kind.FEEDBACK and issued_ms(event.payload) <= base.issued
+            if event.kind == Kind.ROLLED_BACK:
+                lost = 1 < unpacked(Event(answer.seq, *event), RolledBack).to < base.seq
+            if lost:
+                raise Unavailable(
+                    f"events up to {base.seq - 1} were archived a moment ago; send the same again"
+                )
 
     # -- models put in and removed piece by piece, while others write
 
@@ -279,7 +373,8 @@ class Store(ABC):
             connection.execute(f"UPDATE {self.prefix}unfinished SET touched = 0 WHERE model = ?", (model,))
 
     def sweep(self) -> bool:
-        """Remove some events of models that were deleted or abandoned; whether more are left."""
+        """Remove some events of models that were deleted or abandoned, or that are archived; whether more may
+        be left."""
         old = self._database.rows(
             f"SELECT model FROM {self.prefix}unfinished WHERE touched < ? LIMIT 1",
             (time.time() - ABANDONED_AFTER,),
@@ -291,7 +386,7 @@ class Store(ABC):
             step("after sweep")
         if not old:
             self._sweep_snapshots()
-        return bool(old)
+        return bool(old) or self.remove_archived()
 
     def _sweep_events(self, model: int) -> bool:
         """Remove some events of the model; whether none are left."""
@@ -309,7 +404,8 @@ class Store(ABC):
                 "WHERE model = ? ORDER BY seq LIMIT ?)",
                 (model, model, SWEPT_AT_ONCE),
             )
-            connection.execute(f"DELETE FROM {self.prefix}snapshot WHERE model = ?", (model,))
+            for table in ("snapshot", "base"):
+                connection.execute(f"DELETE FROM {self.prefix}{table} WHERE model = ?", (model,))
             self._wrote(SWEPT_AT_ONCE, 0)
         return bool(done.rowcount < SWEPT_AT_ONCE)
 
@@ -459,10 +555,17 @@ class Store(ABC):
     def _contradictions(self, connection: Connection, hint: str = "") -> list[str]:
         """Logs with gaps, without a model, or with a nonce twice; `hint` goes with the table of events."""
         model, event = f"{self.prefix}model", f"{self.prefix}event"
+        # Of an archived model only the first event and those from the base on: what is between is on its way
+        # out.
+        start = f"coalesce((SELECT seq FROM {self.prefix}base AS b WHERE b.model = m.id), 1)"
         counted = connection.execute(
-            f"SELECT name, head, count(seq), min(seq), max(seq) FROM {model} LEFT JOIN {event} "
-            "ON model = id GROUP BY id ORDER BY id"
+            f"SELECT name, head, first, (SELECT count(*) FROM {event} AS e WHERE e.model = id AND seq = 1), "
+            "count(e.seq), min(e.seq), max(e.seq) "
+            f"FROM (SELECT id, name, head, {start} AS first FROM {model} AS m) AS m "
+            f"LEFT JOIN {event} AS e ON e.model = m.id AND e.seq >= first "
+            "GROUP BY id, name, head, first ORDER BY id"
         )
+        logs = counted.fetchall()
         strays = connection.execute(
             f"SELECT DISTINCT model FROM {event} WHERE model NOT IN (SELECT id FROM {model}) "
             f"AND model NOT IN (SELECT model FROM {self.prefix}unfinished)"
@@ -473,10 +576,15 @@ class Store(ABC):
         )
         return [
             *(
-                f"the log of model {name!r} should hold events 1 to {head}, "
-                f"and holds {n} from {first} to {last}"
-                for name, head, n, first, last in counted
-                if n != head or (n and (first, last) != (1, head))
+                f"the log of model {name!r} should hold events {first} to {head}, "
+                f"and holds {n} from {lowest} to {last}"
+                for name, head, first, _, n, lowest, last in logs
+                if n != head - first + 1 or (n and (lowest, last) != (first, head))
+            ),
+            *(
+                f"the creation of model {name!r}, event 1 of its log, is missing"
+                for name, _, first, n_first, *_ in logs
+                if first > 1 and not n_first
             ),
             *(f"there are events of a model number {number}, but no such model" for (number,) in strays),
             *(
@@ -527,3 +635,13 @@ def other_history(models: Collection[int]) -> OtherHistory:
         "again when the model is loaded again",
         models,
     )
+
+
+def refuse_lost_rollbacks(later: Iterable[Event], base: int) -> None:
+    """Conflict if one of these events, which come after `base`, goes back to an event that is archived."""
+    for event in later:
+        if event.kind == Kind.ROLLED_BACK and 1 < (to := unpacked(event, RolledBack).to) < base:
+            raise Conflict(
+                f"event {event.seq} rolls back to event {to}, so events before {base} are still needed; "
+                f"archive before event {to}, or before event {event.seq} or a later one"
+            )

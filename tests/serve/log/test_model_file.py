@@ -1,0 +1,177 @@
+"""The file of a model: it says what the log says, and a file that was cut or changed is refused."""
+
+import hashlib
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from made_log import Log
+
+from firstclick.errors import WorkFailed
+from firstclick.serve.log.events import Event, Kind
+from firstclick.serve.log.model_file import _HEAD, MAGIC, Block, ModelFile, model_file
+from firstclick.wire.errors import Malformed
+
+
+@pytest.fixture(scope="module")
+def events() -> list[Event]:
+    return Log().eventful().events
+
+
+def chunks(events: list[Event], size: int) -> Iterator[list[Event]]:
+    return (events[start : start + size] for start in range(0, len(events), size))
+
+
+def written(events: list[Event], size: int = 30) -> bytes:
+    first = events[0].seq
+    base = b"" if first == 1 else b"what was known"
+    return b"".join(model_file("shop", chunks(events, size), lambda: "d1", first=first, base=base))
+
+
+def blocks_of(content: bytes) -> list[bytes]:
+    """The blocks, each with its checksum."""
+    blocks, at = [], len(MAGIC)
+    while at < len(content):
+        size = _HEAD.unpack_from(content, at)[3]
+        end = at + _HEAD.size + size + 32
+        blocks.append(content[at:end])
+        at = end
+    return blocks
+
+
+def sealed(blocks: list[bytes]) -> bytes:
+    """The file of these blocks, as somebody would make it who knows the format."""
+    content, seal = MAGIC, b""
+    for block in blocks:
+        seal = hashlib.sha256(seal + block[:-32]).digest()
+        content += block[:-32] + seal
+    return content
+
+
+def block(kind: int, raw: bytes, n_events: int = 0, n_changes: int = 0, size: int | None = None) -> bytes:
+    packed = zlib.compress(raw, 1)
+    size = len(raw) if size is None else size
+    return _HEAD.pack(kind, n_events, n_changes, len(packed), size) + packed + bytes(32)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_file_says_what_was_written(events: list[Event], size: int) -> None:
+    file = ModelFile(BytesIO(written(events, size)))
+    assert (file.name, file.first, file.last, file.digest, file.base) == ("shop", 1, len(events), "d1", b"")
+    assert [event for chunk in file.events() for event in chunk] == events
+    assert file.rollbacks == [event for event in events if event.kind == Kind.ROLLED_BACK]
+    for after, upto in ((0, 1), (1, None), (29, 61), (30, 30), (200, 10_000), (len(events), None)):
+        for feedback in (True, False):
+            found = [e for chunk in file.events(after, upto, feedback=feedback) for e in chunk]
+            assert found == [e for e in events[after:upto] if feedback or e.kind != Kind.FEEDBACK], (
+                after,
+                upto,
+                feedback,
+            )
+
+
+def test_two_readers_of_one_file_do_not_disturb_each_other(events: list[Event]) -> None:
+    file = ModelFile(BytesIO(written(events)))
+    together = zip(file.events(), file.events(), strict=True)
+    assert all(one == other for one, other in together)
+
+
+def test_a_part_of_a_log_has_what_was_known_before(events: list[Event]) -> None:
+    file = ModelFile(BytesIO(written(events[99:])))
+    assert (file.first, file.last, file.base) == (100, len(events), b"what was known")
+    assert [event for chunk in file.events(110) for event in chunk] == events[110:]
+    blocks = blocks_of(written(events[99:]))
+    with pytest.raises(Malformed, match="do not fit together"):
+        ModelFile(BytesIO(sealed([blocks[0], *blocks[2:]])))
+
+
+def test_a_gap_in_the_log_is_no_file(events: list[Event]) -> None:
+    with pytest.raises(WorkFailed, match="event 51 comes next in the log, and is not there"):
+        written([*events[:50], *events[51:]])
+
+
+def test_every_cut_is_refused(events: list[Event]) -> None:
+    content = written(events[:90])
+    for end in range(len(content)):
+        with pytest.raises(Malformed, match=r"cut off|not an exported model"):
+            ModelFile(BytesIO(content[:end]))
+    with pytest.raises(Malformed):
+        ModelFile(BytesIO(content + b"\0"))
+
+
+def test_every_changed_byte_is_refused(events: list[Event]) -> None:
+    content = written(events[:60])
+    for at in range(len(content)):
+        changed = bytearray(content)
+        changed[at] ^= 1
+        with pytest.raises(Malformed):
+            ModelFile(BytesIO(changed))
+
+
+def test_a_block_that_is_missing_twice_or_elsewhere_is_refused(events: list[Event]) -> None:
+    blocks = blocks_of(written(events[:150]))
+    assert len(blocks) == 7
+    for wrong in (
+        [*blocks[:3], *blocks[4:]], [*blocks[:3], blocks[2], *blocks[3:]],
+        [*blocks[:2], blocks[3], blocks[2], *blocks[4:]], blocks[1:], [blocks[0], blocks[-1]],
+    ):  # fmt: skip
+        with pytest.raises(Malformed):
+            ModelFile(BytesIO(MAGIC + b"".join(wrong)))
+
+
+def test_a_file_with_right_checksums_and_wrong_parts_is_refused(events: list[Event]) -> None:
+    page, *between, end = blocks_of(written(events[:60]))
+    assert len(ModelFile(BytesIO(sealed([page, *between, end]))).rollbacks) == 0
+    wrong = [
+        [page, end],
+        [page, *between, block(Block.END, b'{"events": 59, "digest": "d1"}')],
+        [page, *between, block(Block.END, b"[]")],
+        [block(Block.PAGE, b'{"format": "firstclick model 3", "name": "shop", "first": 1}'), *between, end],
+        [block(Block.PAGE, b'{"format": "firstclick model 2", "name": "shop", "first": "1"}'), *between, end],
+        [page, between[1], between[0], end],  # begins without the creation
+        [page, between[0], between[0], end],  # two creations
+        [page, block(9, b"what is this"), *between, end],
+        [page, block(Block.EVENTS, b"", 0), *between, end],
+        [page, block(Block.EVENTS, b"short", 3), *between, end],
+        # More is in it than it says: nothing may be unpacked that was not announced.
+        [page, block(Block.EVENTS, bytes(10**6), 1, 1, size=100), *between, end],
+        [page, block(Block.EVENTS, bytes(100), 1, 1, size=2**40), *between, end],
+    ]
+    for blocks in wrong:
+        with pytest.raises(Malformed, match=r"not an exported model"):
+            ModelFile(BytesIO(sealed(blocks)))
+
+
+def test_a_rollback_to_what_comes_later_is_refused(events: list[Event]) -> None:
+    at, event = next((i, e) for i, e in enumerate(events) if e.kind == Kind.ROLLED_BACK)
+    early = [*events[:20], event._replace(seq=21)]
+    assert at > 60
+    with pytest.raises(Malformed, match="do not fit together"):
+        ModelFile(BytesIO(written(early)))
+
+
+def test_neither_writing_nor_reading_holds_more_than_some_blocks(events: list[Event], tmp_path: Path) -> None:
+    n_blocks, size = 150, 1000
+    payload = next(e.payload for e in events if e.kind == Kind.FEEDBACK)
+
+    def made() -> Iterator[list[Event]]:
+        yield events[:1]
+        for number in range(n_blocks):
+            first = 2 + number * size
+            yield [Event(first + i, 1, (first + i).to_bytes(16, "big"), payload, 1.0) for i in range(size)]
+
+    path = tmp_path / "shop.model"
+    tracemalloc.start()
+    try:
+        with path.open("wb") as file:
+            file.writelines(model_file("shop", made(), lambda: "d1"))
+        with path.open("rb") as file:
+            assert sum(map(len, ModelFile(file).events())) == n_blocks * size + 1
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # All of the events at once take some 40 MB.
+    assert peak < 4_000_000

@@ -1,0 +1,130 @@
+"""A model goes in block by block: others write in between, nobody sees a part of it, or a refused one."""
+
+from collections.abc import Callable
+from io import BytesIO
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+import pytest
+from made_log import Log
+from stores import feedback, log_of
+
+from firstclick.serve.log.events import Created, Event, ItemsPut, Kind, NewEvent, packed, unpacked
+from firstclick.serve.log.model_file import model_file
+from firstclick.serve.model import export
+from firstclick.serve.model.export import export_model, import_model, relearn
+from firstclick.serve.model.replay import recover
+from firstclick.serve.store.store import Store
+from firstclick.wire.errors import Conflict, Malformed
+
+
+@pytest.fixture(scope="module")
+def log() -> Log:
+    return Log().eventful()
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the log were long."""
+    monkeypatch.setattr(export, "LOADED_AT_ONCE", 17)
+    monkeypatch.setattr(Store, "chunk_events", 50)
+
+
+def file_of(events: list[Event], digest: str, size: int = 40) -> bytes:
+    chunks = (events[start : start + size] for start in range(0, len(events), size))
+    return b"".join(model_file("made", chunks, lambda: digest))
+
+
+def rows_in(store: Store, table: str) -> int:
+    ((n,),) = store._database.rows(f"SELECT count(*) FROM {store.prefix}{table}")
+    return int(n)
+
+
+def test_others_write_while_a_model_is_imported_and_do_not_see_it(store: Store, log: Log) -> None:
+    shop = store.create("shop", [feedback(0)])
+    seen = []
+
+    def progress(done: int, of: int) -> None:
+        store.append([(shop.id, feedback(done))])
+        seen.append((done, [model.name for model in store.models()]))
+
+    stored = import_model(store, "copy", file_of(log.events, log.model.digest()), progress=progress)
+    assert [done for done, _ in seen] == [40, 80, 120, 160, 200, 226]
+    assert {*chain.from_iterable(names for _, names in seen)} == {"shop"}
+    assert [model.name for model in store.models()] == ["shop", "copy"]
+    assert log_of(store, stored.id) == log.events
+    assert [seq for seq, _ in store.snapshots(stored.id)] == [226], "nobody has to fold it again"
+    assert recover(store, stored).digest() == log.model.digest()
+    assert store.check() == []
+    assert rows_in(store, "unfinished") == 0
+
+
+def _same_nonce_later(events: list[Event]) -> list[Event]:
+    return [*events[:200], events[200]._replace(nonce=events[3].nonce), *events[201:]]
+
+
+def _bad_items_later(events: list[Event]) -> list[Event]:
+    wrong = ItemsPut(["new"], ["new"], [""], 2, bytes(16))
+    return [*events[:200], events[200]._replace(kind=Kind.ITEMS_PUT, payload=packed(wrong)), *events[201:]]
+
+
+def _too_many_in_a_slate(events: list[Event]) -> list[Event]:
+    created = msgspec.structs.replace(unpacked(events[0], Created), k=1000)
+    return [events[0]._replace(payload=packed(created)), *events[1:]]
+
+
+def _other_clicks(events: list[Event]) -> list[Event]:
+    return [*events[:200], events[200]._replace(payload=events[3].payload), *events[201:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (_same_nonce_later, "two events have one nonce"),
+        (_bad_items_later, "cannot be folded: .*features"),
+        (_too_many_in_a_slate, "cannot be folded: k must be at most"),
+        (_other_clicks, "do not come to the digest that it was exported with"),
+    ],
+)
+def test_a_file_that_is_refused_leaves_nothing(
+    store: Store, log: Log, change: Callable[[list[Event]], list[Event]], sentence: str
+) -> None:
+    content = file_of(change(log.events), log.model.digest())
+    with pytest.raises(Malformed, match=sentence):
+        import_model(store, "copy", content)
+    assert store.models() == []
+    for table in ("event", "unfinished", "snapshot"):
+        assert rows_in(store, table) == 0
+    # Learned anew it need not come to the same.
+    if change is _other_clicks:
+        assert import_model(store, "copy", content, relearn=True).head == 226
+
+
+def test_a_name_that_is_taken_meanwhile_is_refused(store: Store, log: Log) -> None:
+    def progress(done: int, of: int) -> None:
+        if done == of:
+            store.create("copy", [feedback(0)])
+
+    with pytest.raises(Conflict, match="there is a model 'copy' already"):
+        import_model(store, "copy", file_of(log.events, log.model.digest()), progress=progress)
+    assert rows_in(store, "event") == 1
+    assert rows_in(store, "unfinished") == 0
+
+
+def test_an_export_is_the_log_and_an_import_of_it_the_model(store: Store, log: Log, tmp_path: Path) -> None:
+    stored = store.create("made", [NewEvent(*event[1:]) for event in log.events])
+    path = tmp_path / "made.model"
+    path.write_bytes(b"".join(export_model(store, stored)))
+    with path.open("rb") as file:
+        copy = import_model(store, "copy", file)
+    assert log_of(store, copy.id) == log.events
+    again = relearn(store, store, stored, "again")
+    assert log_of(store, again.id)[1:] == log.events[1:]
+    digests = {recover(store, one, use_snapshots=False).digest() for one in (stored, copy, again)}
+    assert digests == {log.model.digest()}
+    # Read as it comes: no more than some blocks are made ahead.
+    pieces = export_model(store, stored)
+    assert len([next(pieces), next(pieces)]) == 2
+    with pytest.raises(Malformed, match="cut off"):
+        import_model(store, "part", BytesIO(b"".join(export_model(store, stored))[:-1]))
