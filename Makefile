@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-long bench peers loadtest lock clean
+.PHONY: help install demo test test-long kills bench peers loadtest lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,6 +34,10 @@ test: .venv/.all ## install the tools too, then lint, type check and test
 
 test-long: .venv/.all ## the tests that take minutes, and those of all policies with compiled kernels
 	$(BIN)/pytest -n 2 --dist worksteal -m long
+
+N ?= 1000
+kills: .venv/.all ## kill N=1000 servers under load, and draw every slate again
+	FIRSTCLICK_KILLS=$(N) $(BIN)/pytest -s -m long tests/serve/test_kills.py -k many_kills
 
 bench: .venv/.run ## measure the speed of the policies, into out/bench
 	@$(BIN)/python -m benchmarks.bench --out out/bench --overwrite

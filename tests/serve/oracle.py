@@ -122,11 +122,12 @@ class Verdict(NamedTuple):
     lost: int
     doubled: int
     unacked: int  # in the log though no answer arrived: allowed
+    redrawn: int = 0  # slates that were drawn again, equal
 
     def __str__(self) -> str:
         counted = (
             f"{self.events} events, {self.acked} acknowledged, {self.lost} lost, {self.doubled} doubled, "
-            f"{self.unacked} committed and never answered"
+            f"{self.unacked} committed and never answered, {self.redrawn} slates drawn again equal"
         )
         return "\n".join([counted, *self.complaints[:20]])
 
@@ -145,7 +146,9 @@ def judge(store: Store, ledger: Ledger) -> Verdict:
             if not said.equal
         ]
         try:
-            complaints += _judge_models(store, stored, events, ledger, served)
+            wrong, redrawn = _judge_models(store, stored, events, ledger, served)
+            complaints += wrong
+            found = found._replace(redrawn=redrawn)
         except FirstclickError as error:
             complaints.append(f"{stored.name}: its log cannot be folded: {error}")
         total = Verdict(complaints, *(a + b for a, b in zip(total[1:], found[1:], strict=True)))
@@ -233,7 +236,8 @@ def rolled_back(to: int) -> tuple[Any, ...]:
 
 def _judge_models(
     store: Store, stored: StoredModel, events: list[Event], ledger: Ledger, served: Iterable[Served]
-) -> list[str]:
+) -> tuple[list[str], int]:
+    """What is wrong, and how many slates were drawn again equal."""
     wrong = list(audit_stored(store, stored).differing)
     model = recover(store, stored, use_snapshots=False)
     slates = [event for event in events if event.kind == Kind.FEEDBACK]
@@ -253,4 +257,4 @@ def _judge_models(
             then = recover(store, stored._replace(head=said.seq), use_snapshots=False)
             if then.digest() != said.digest:
                 wrong.append(f"{stored.name}: the model served at {said.seq} is not what the log comes to")
-    return wrong
+    return wrong, drawn.equal
