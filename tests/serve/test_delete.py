@@ -104,9 +104,9 @@ def test_events_in_the_queue_of_a_deleted_model_are_refused_and_those_of_others_
         tokens = {name: [service.recommend(name).token for _ in range(5)] for name in service.names()}
         hold, append = threading.Event(), service.store.append
 
-        def held(batch: Any) -> Any:
+        def held(*arguments: Any) -> Any:
             hold.wait()
-            return append(batch)
+            return append(*arguments)
 
         monkeypatch.setattr(service.store, "append", held)
         told: dict[str, list[Any]] = {name: [] for name in tokens}
@@ -204,3 +204,12 @@ def test_what_was_deleted_is_in_no_byte_of_the_file(tmp_path: Path, kept_by: str
 def bytes_of(path: Path) -> bytes:
     """The file and what lies beside it."""
     return b"".join(part.read_bytes() for part in sorted(path.parent.glob(f"{path.name}*")))
+
+
+def test_a_model_made_after_a_delete_that_nobody_heard_of_is_the_new_one(store_url: str) -> None:
+    with open_service(store_url, poll_seconds=3600) as service:
+        create(service, "shop")
+        old = service.model("shop")
+        assert service.store.delete(old.id)
+        create(service, "shop")
+        assert service.model("shop").id > old.id

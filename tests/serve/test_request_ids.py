@@ -10,7 +10,7 @@ from made_log import K, made_items
 from firstclick.serve import request_table
 from firstclick.serve.request_table import KEPT_SECONDS, RequestTable
 from firstclick.serve.service import Service, open_service
-from firstclick.wire.errors import Conflict
+from firstclick.wire.errors import Conflict, Malformed
 from firstclick.wire.feedback import ServedSlate
 
 
@@ -39,6 +39,27 @@ def test_the_same_id_with_another_request_is_refused(service: Service, other: di
     service.recommend("shop", request_id="visit 1", exclude=["i3"])
     with pytest.raises(Conflict, match="this request_id was given with another request"):
         service.recommend("shop", request_id="visit 1", **other)  # type: ignore[arg-type]
+
+
+def test_generators_are_read_once(service: Service) -> None:
+    ids = [f"i{n}" for n in range(10)]
+    slate = service.recommend("shop", request_id="1", exclude=(item for item in ids))
+    assert set(slate.items) == {"i10", "i11", "i12"}
+    slate = service.recommend("shop", request_id="2", candidates=(item for item in ids[:2]))
+    assert set(slate.items) == {"i0", "i1"}
+
+
+@pytest.mark.parametrize("wrong", [[2**70], [object()], ["never there"]])
+def test_what_is_refused_is_refused_with_an_id_too(service: Service, wrong: list[object]) -> None:
+    with pytest.raises(Malformed):
+        service.recommend("shop", request_id="1", candidates=wrong)  # type: ignore[arg-type]
+
+
+def test_nothing_is_kept_of_a_deleted_model(service: Service) -> None:
+    service.recommend("shop", request_id="1")
+    assert service._requests._known
+    service.delete("shop")
+    assert not service._requests._known
 
 
 def test_ids_belong_to_a_model(service: Service) -> None:
@@ -84,6 +105,8 @@ def test_answers_are_kept_for_an_hour_and_only_so_many(monkeypatch: pytest.Monke
         assert table.keep(1, bytes([n]), b"asked", slate) is slate
     assert [table.find(1, bytes([n])) is not None for n in range(5)] == [False, False, True, True, True]
     assert table.keep(1, bytes([4]), b"asked", slates[0]) is slates[4], "another thread was first"
+    with pytest.raises(Conflict, match="another request"):
+        table.keep(1, bytes([4]), b"other", slates[0])
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + KEPT_SECONDS + 1)
     assert table.find(1, bytes([4])) is None

@@ -32,7 +32,7 @@ def archive(
 
     \b
     Example:
-      firstclick archive shop --before 1000000 --out shop-2026.archive --store shop.db
+      firstclick archive shop --before 1000000 --out old.archive --store shop.db
     """
     from firstclick.serve.config import shown_store
     from firstclick.serve.model.archive import archive as archived

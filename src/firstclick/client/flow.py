@@ -37,7 +37,7 @@ KIND_OF = {
     kind.status: kind
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, Refused) and hasattr(kind, "status")
-    if kind is not errors.StoreBroken  # to a client as unavailable as any other
+    if kind not in (errors.StoreBroken, errors.OtherHistory)  # to a client as unavailable as any other
 }
 LONGEST_QUOTE = 200
 T = TypeVar("T")

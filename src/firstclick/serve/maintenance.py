@@ -36,6 +36,8 @@ NO_MODEL = 0
 SWEEP_SECONDS = 0.1
 # Seconds in which every process has heard of a new key for tokens.
 HEARD_WITHIN = 3600.0
+# Seconds that the end of a service waits for a model that is being loaded.
+LOAD_SECONDS = 5.0
 
 
 class Maintenance:
@@ -57,6 +59,7 @@ class Maintenance:
         self._heard = 0.0
         self._in_trouble = False
         self._taking_up: set[str] = set()
+        self._loading: list[threading.Thread] = []
         self._reading_keys = threading.Lock()
         self._clock = time.time() - time.monotonic()
         self._stop = threading.Event()
@@ -64,9 +67,11 @@ class Maintenance:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop."""
+        """Stop. A model that is just being loaded may take a while: nothing is lost with it."""
         self._stop.set()
         self._thread.join()
+        for thread in self._loading:
+            thread.join(LOAD_SECONDS)
 
     def _run(self) -> None:
         while not self._stop.wait(self._pause):
@@ -154,7 +159,9 @@ class Maintenance:
         """Load a model in a thread: its log may be long, and the others must not wait for it."""
         if stored.name not in self._taking_up:
             self._taking_up.add(stored.name)
-            threading.Thread(target=self._load, args=(load, stored), daemon=True).start()
+            thread = threading.Thread(target=self._load, args=(load, stored), daemon=True)
+            self._loading = [one for one in self._loading if one.is_alive()] + [thread]
+            thread.start()
 
     def _load(self, load: Callable[[StoredModel], object], stored: StoredModel) -> None:
         try:
@@ -204,9 +211,12 @@ class Maintenance:
         for id, base in self._store.bases().items():
             if id in models:
                 models[id].archived_before, models[id].archived_issued = base.seq, base.issued
-                if models[id].seq < base.seq:
+                if models[id].seq < base.seq and not models[id].set_back:
                     # What it would have to fold next is in a file now: it is loaded again from the base.
-                    models[id].refuse_appends()
+                    models[id].set_back = (
+                        f"model {models[id].name!r}: its events before {base.seq} were archived, and it is "
+                        "being loaded again; send the same again"
+                    )
 
     def _tell_others(self) -> None:
         seqs = {model.id: model.seq for model in self._service.models.all()}

@@ -59,8 +59,8 @@ class ModelSet:
 
     def take_up(self, stored: StoredModel, progress: Progress = silent) -> Model | None:
         """The model that is in the store, ready to work; None if its log cannot be folded."""
-        if stored.name in self._models:
-            return self._models[stored.name]
+        if (there := self.at_work(stored)) is not None:
+            return there
         lost: list[int] = []
         model = self._loaded(stored, lost, progress)
         if model is None:
@@ -71,7 +71,9 @@ class ModelSet:
             self._note_set_back(SetBack(stored.name, max(lost), max(beyond, 1), exact=False))
         # Two threads may find a new model at once; it must not become two.
         with self._admitting:
-            if stored.name not in self._models:
+            there = self._models.get(stored.name)
+            # One with a lower number was deleted, by another process that we have not heard of yet.
+            if there is None or there.id < stored.id:
                 self._admitted(model)
                 self._models[stored.name] = model
             self.broken.pop(stored.name, None)
@@ -116,9 +118,9 @@ class ModelSet:
 
         What was known is recommended from meanwhile: a long log takes its time, and a slate does no harm.
         """
-        old = self._models[stored.name]
-        if not old.set_back:
-            return  # It was loaded meanwhile.
+        old = self._models.get(stored.name)
+        if old is None or not old.set_back:
+            return  # It was deleted, or loaded, meanwhile.
         base = self._store.bases().get(stored.id)
         if old.id != stored.id:
             found: SetBack | None = SetBack(stored.name, old.seq, old.seq, exact=True)

@@ -5,9 +5,10 @@ import time
 from collections import OrderedDict
 from typing import NamedTuple
 
+from firstclick.wire.errors import Conflict
 from firstclick.wire.feedback import ServedSlate
 
-# Seconds for which an answer is kept, and how many are at most: about 20 MB.
+# Seconds for which an answer is kept, and how many are at most: about 20 MB, unless tokens are very long.
 KEPT_SECONDS = 3600.0
 MOST_KEPT = 20_000
 
@@ -38,9 +39,12 @@ class RequestTable:
         now = time.monotonic()
         with self._lock:
             there = self._known.get((model, nonce))
-            if there is not None and there.until > now and there.asked == asked:
+            if there is not None and there.until > now:
+                if there.asked != asked:
+                    raise other_request()
                 return there.slate
             self._known[model, nonce] = KnownRequest(asked, slate, now + KEPT_SECONDS)
+            self._known.move_to_end((model, nonce))
             # The first ones were kept first.
             while len(self._known) > MOST_KEPT or next(iter(self._known.values())).until <= now:
                 self._known.popitem(last=False)
@@ -50,3 +54,16 @@ class RequestTable:
         """The next such request is answered anew."""
         with self._lock:
             self._known.pop((model, nonce), None)
+
+    def forget_model(self, model: int) -> None:
+        """Keep nothing of a model that was deleted."""
+        with self._lock:
+            for key in [key for key in self._known if key[0] == model]:
+                del self._known[key]
+
+
+def other_request() -> Conflict:
+    """The refusal of an id that another request has."""
+    return Conflict(
+        "this request_id was given with another request; send the same request, or give each its own id"
+    )

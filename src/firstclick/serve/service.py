@@ -60,12 +60,12 @@ from firstclick.serve.model.new_events import (
 )
 from firstclick.serve.model.replay import catch_up, known_after
 from firstclick.serve.model_set import ModelSet
-from firstclick.serve.request_table import RequestTable
+from firstclick.serve.request_table import RequestTable, other_request
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.writer import Writer
 from firstclick.validation.quoting import quoted
-from firstclick.wire.errors import Conflict, Malformed, Refused, Unavailable, Unknown, refusing
+from firstclick.wire.errors import Malformed, Refused, Unavailable, Unknown, refusing
 from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
 
 log = logging.getLogger("firstclick.serve")
@@ -97,6 +97,7 @@ class Service:
         # What a rollback goes back to, from when it is asked for until it is in the log.
         self._recalled: dict[tuple[int, int], Known] = {}
         self._requests = RequestTable()
+        self._builds_not_noted: set[int] = set()
         self.models = ModelSet(store, self._admit)
         if not store.token_keys():
             store.add_token_key(secrets.token_bytes(SECRET_SIZE), time.time())
@@ -197,7 +198,10 @@ class Service:
         try:
             self._append(model, event)
         except Refused as refusal:
-            log.warning("%s: the log does not say which build serves it: %s", model.name, refusal)
+            # It is tried again at every poll, and told once.
+            if model.id not in self._builds_not_noted:
+                log.warning("%s: the log does not say which build serves it: %s", model.name, refusal)
+            self._builds_not_noted.add(model.id)
 
     def delete(self, name: str) -> int:
         """Delete a model for good; how many events it had. They are removed from the store by and by.
@@ -218,6 +222,7 @@ class Service:
             self.outcomes.pop(name, None)
             self.recommended.pop(name, None)
             self.exploring.pop(name, None)
+            self._requests.forget_model(number)
 
     def _admit(self, model: Model) -> None:
         self.outcomes.setdefault(model.name, Counter())
@@ -251,6 +256,8 @@ class Service:
         model = self.model(name)
         if request_id is not None:
             nonce = nonce_of_request(request_id)
+            # They are looked at twice.
+            candidates, exclude = _listed(candidates), _listed(exclude)
             asked = _packed_request(k, candidates, exclude, pinned, context, at_most, features)
             if (slate := self._answered_before(model, nonce, asked)) is not None:
                 return slate
@@ -288,10 +295,7 @@ class Service:
         if known is None:
             return None
         if known.asked != asked:
-            raise Conflict(
-                "this request_id was given with another request; send the same request, or give each its own "
-                "id"
-            )
+            raise other_request()
         if all(model.items.is_shown(item) for item in known.slate.items):
             return known.slate
         # What was withdrawn since is not shown again.
@@ -482,13 +486,21 @@ class Service:
         return self._recalled.get((model.id, seq)) or known_after(self.store, model, seq)
 
 
+def _listed(items: Any) -> Any:
+    """What can be gone through once only, as a list."""
+    return list(items) if isinstance(items, Iterator) else items
+
+
 def _packed_request(*parts: object) -> bytes:
-    """Equal for equal requests."""
+    """Equal for requests that say the same in the same order."""
 
     def plain(part: Any) -> Any:
         return part.tolist() if hasattr(part, "tolist") else list(part)
 
-    content = msgspec.msgpack.encode(parts, enc_hook=plain)
+    try:
+        content = msgspec.msgpack.encode(parts, enc_hook=plain, order="deterministic")
+    except (OverflowError, TypeError, ValueError):
+        content = repr(parts).encode("utf-8", "replace")  # It will be refused for what it says.
     return hashlib.blake2b(content, digest_size=16).digest()
 
 

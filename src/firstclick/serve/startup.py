@@ -78,12 +78,12 @@ def _exploration(service: Service, settings: Settings, given: Collection[str]) -
     model = service.model(settings.name)
     if "explore" in given and settings.explore != model.explorer.share:
         service.set_explore(settings.name, settings.explore)
-        return [f"model {settings.name!r} explores {settings.explore:.3g} of its slates from now on"]
+        return [f"model {settings.name!r} draws {settings.explore:.3g} of its slates uniformly from now on"]
     if model.explorer.share or model.engine.policy.draws:
         return []
     return [
-        f"{model.engine.policy.name} draws nothing at random, so its log cannot tell what another policy "
-        "would have earned; --explore 0.05 draws 5 % of slates uniformly among all items"
+        f"{model.engine.policy.name} draws nothing at random but ties, so its log cannot tell what another "
+        "policy would have earned; --explore 0.05 draws 5 % of slates uniformly among all items"
     ]
 
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firstclick.serve.log.token import LONGEST, KeyRing, Token, new_nonce, nonce_of_request
+from firstclick.serve.log.token import KeyRing, Token, new_nonce, nonce_of_request
 from firstclick.serve.store.store import TokenKey
 from firstclick.wire.errors import Expired, Unknown
+from firstclick.wire.limits import LONGEST_TOKEN
 
 OLD, NEW = TokenKey(3, b"o" * 32, 0.0), TokenKey(7, b"n" * 32, 0.0)
 NOW_MS = int(time.time() * 1000)
@@ -28,7 +29,7 @@ def token(rows: list[int], *, model: int = 5, issued_ms: int | None = None) -> T
 def test_what_was_signed_comes_back(rows: list[int], model: int) -> None:
     given = token(rows, model=model)
     text = ring(OLD, NEW).sign(given)
-    assert len(text) <= LONGEST
+    assert len(text) <= LONGEST_TOKEN
     assert ring(OLD, NEW).read(text, model, days=1) == given
 
 

@@ -24,11 +24,11 @@ from firstclick.online.explore import Explored
 # last ones, because nonces begin with the time.
 MARK_SIZE = 4
 # The bytes that candidates, exclude, pinned, at_most and features may take in a token and in the log: about
-# 1,500 candidates in no order out of a million, or any number that are neighbours in the catalog.
+# 1,200 candidates in no order out of a million, or any number that are neighbours in the catalog.
 MOST_BYTES = 2048
 
 # Why a slate cannot be drawn again, as people read it. The numbers are stored.
-TOO_MANY_CANDIDATES = "too many candidates"
+TOO_MANY_CANDIDATES = "too many candidates, or items to exclude, or caps"
 TOO_MANY_FEATURES = "the features in the request take too much room"
 NOT_RECORDED = "the log does not say what it was drawn from"
 REASONS = {1: TOO_MANY_CANDIDATES, 2: TOO_MANY_FEATURES}

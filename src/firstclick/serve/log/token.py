@@ -18,6 +18,7 @@ from typing import NamedTuple
 from firstclick.serve.log.events import FLOAT_SIZE, NONCE_SIZE, ROW_SIZE
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Expired, Malformed, Unknown
+from firstclick.wire.limits import LONGEST_TOKEN
 
 # Tokens of earlier versions: a plain slate, and one whose request had a context or features of its own. Those
 # of this version end in fields that say what the slate was drawn from.
@@ -28,8 +29,6 @@ HEAD = struct.Struct("<BIIQ16sB")
 # these numbers.
 TAIL = struct.Struct("<HH")
 MAC_SIZE = 16
-# Room for the largest slate with the largest context, in base64, for features of some rows and for fields.
-LONGEST = 12_288
 
 # Clocks of several machines differ a little; a token from further ahead tells of a wrong clock.
 AHEAD = 300.0
@@ -116,10 +115,10 @@ class KeyRing:
         tail = TAIL.pack(len(token.context) // FLOAT_SIZE, n_columns) + token.context + token.features
         content = head + tail + token.fields
         text = base64.urlsafe_b64encode(content + self._mac(key, content)).rstrip(b"=").decode()
-        if len(text) > LONGEST:
+        if len(text) > LONGEST_TOKEN:
             raise Malformed(
                 f"the token would have {len(text)} characters with the features of {token.size} items in it, "
-                f"and may have {LONGEST}; ask for fewer items by k, or put the features into the catalog"
+                f"and may have {LONGEST_TOKEN}; ask for fewer items by k, or put features into the catalog"
             )
         return text
 
@@ -169,8 +168,8 @@ class KeyRing:
 
 def _parts(text: str) -> tuple[bytes, bytes]:
     """Content and signature of a token that is at least long enough."""
-    if len(text) > LONGEST:
-        raise _unknown(f"it has {len(text)} characters, and no token has more than {LONGEST}")
+    if len(text) > LONGEST_TOKEN:
+        raise _unknown(f"it has {len(text)} characters, and no token has more than {LONGEST_TOKEN}")
     try:
         # Only the one way of writing it that `sign` has: two texts for one token would be two of them.
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

@@ -213,6 +213,8 @@ def _from_snapshot(
     store: Log, stored: StoredModel, created: Created, lost: Callable[[int], None]
 ) -> Model | None:
     for seq, content in store.snapshots(stored.id):
+        if isinstance(store, Store) and (base := store.bases().get(stored.id)) is not None and seq < base.seq:
+            continue  # Its events are archived.
         # A store that was set back may go on otherwise, with snapshots of what it has lost.
         there = store.marks(stored.id, seq, seq).get(seq)
         if there is not None and seq > stored.head:

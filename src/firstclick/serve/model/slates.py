@@ -83,7 +83,8 @@ def _sources(
     """The events whose slates can be drawn again, by what they were drawn from; and why others cannot."""
     found: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
     reasons: Counter[str] = Counter()
-    for chunk in store.events(stored.id, model.seq, stored.head):
+    # The event that an archived log begins with is part of what the fold begins with.
+    for chunk in store.events(stored.id, max(model.seq - 1, 1), stored.head):
         pairs = []
         for event in chunk:
             if event.kind == Kind.FEEDBACK:

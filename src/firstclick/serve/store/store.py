@@ -431,6 +431,11 @@ class Store(ABC):
             there = connection.execute(f"SELECT 1 FROM {self.prefix}model WHERE id = ?", (model,))
             if there.fetchone() is None:
                 return  # It was deleted by another process: nothing of it may come back.
+            base = connection.execute(
+                f"SELECT 1 FROM {self.prefix}base WHERE model = ? AND seq > ?", (model, seq)
+            )
+            if base.fetchone() is not None:
+                return  # The events before it were archived meanwhile.
             if last is not None and not last.same(self._found(connection, [(model, seq)]).get((model, seq))):
                 raise other_history([model])
             connection.execute(
