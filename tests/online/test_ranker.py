@@ -838,7 +838,7 @@ def saved(tmp_path):
 PAGE_KEYS = [
     "policy", "numbers", "k", "scale", "seed", "key", "origins", "runs", "records", "warm_starts",
     "max_pending", "requests", "items", "has_features", "groups", "cold", "pending",
-    "unavailable", "encoder", "values",
+    "unavailable", "encoder", "values", "explore",
 ]  # fmt: skip
 ARRAY_NAMES = [
     "features",
@@ -905,10 +905,10 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
     ("change", "error", "sentence"),
     [
         (
-            lambda page: page.update(format="firstclick ranker 6"),
+            lambda page: page.update(format="firstclick ranker 7"),
             InvalidInput,
-            "expected 'firstclick ranker 5' or 'firstclick ranker 4' or 'firstclick ranker 3' or 'firstclick "
-            "ranker 2' or 'firstclick ranker 1', got 'firstclick ranker 6'",
+            "expected 'firstclick ranker 6' or 'firstclick ranker 5' or 'firstclick ranker 4' or 'firstclick "
+            "ranker 3' or 'firstclick ranker 2' or 'firstclick ranker 1', got 'firstclick ranker 7'",
         ),
         (
             lambda page: page["policy"].update(name="cascade-lin-uct"),
@@ -1136,9 +1136,9 @@ def test_a_slate_is_only_a_handle_and_a_list():
 
 def test_a_ranker_shows_these_names_and_nothing_of_its_engine():
     assert {name for name in dir(new_ranker()) if not name.startswith("_")} == {
-        "add_items", "catalog", "change_items", "estimates", "k", "learn", "load", "max_pending", "merge",
-        "pending", "policy", "recommend", "requests", "save", "seed", "set_available", "state", "warm_start",
-        "withdraw_items",
+        "add_items", "catalog", "change_items", "estimates", "explore", "k", "learn", "load", "max_pending",
+        "merge", "pending", "policy", "recommend", "requests", "save", "seed", "set_available", "state",
+        "warm_start", "withdraw_items",
     }  # fmt: skip
 
 

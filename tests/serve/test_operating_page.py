@@ -17,6 +17,9 @@ from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server as HttpServer
 from firstclick.serve.service import Service, open_service
 
+# Real servers: minutes, not seconds.
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 DATABASES = Path(__file__).parent / "databases"

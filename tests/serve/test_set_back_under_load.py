@@ -16,6 +16,9 @@ from two_servers import Pair
 
 from firstclick.serve.store import open_store
 
+# Real servers: minutes, not seconds.
+pytestmark = pytest.mark.long
+
 
 class TimedLedger(Ledger):
     """It also knows when each thing was sent: what was told before a store was set back may not be true."""
@@ -160,7 +163,6 @@ def pair() -> Iterator[Pair]:
     made.close()
 
 
-@pytest.mark.long
 def test_a_standby_that_is_promoted_without_its_last_commits(
     zygote: Zygote, pair: Pair, tmp_path: Path
 ) -> None:
@@ -174,7 +176,6 @@ def test_a_standby_that_is_promoted_without_its_last_commits(
         )
 
 
-@pytest.mark.long
 def test_a_server_that_is_restored_from_an_older_backup(zygote: Zygote, pair: Pair, tmp_path: Path) -> None:
     def keep() -> None:
         pair.start_standby()

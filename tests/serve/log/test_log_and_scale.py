@@ -50,7 +50,7 @@ def scores_of(chooser: Any, context: list[float]) -> list[float]:
     if isinstance(chooser, Ranker):
         means, _ = chooser.estimates([0, 1], context=context)
         return list(means)
-    slate = chooser.recommend("m", candidates=[0, 1], k=2, context=context, request_id="scores")
+    slate = chooser.recommend("m", candidates=[0, 1], k=2, context=context)
     return [slate.scores[slate.items.index(item)] for item in (0, 1)]
 
 

@@ -32,7 +32,7 @@ OTHER_PARAMETERS = [
 ]
 # Prints what models and rankers show, and why others do not.
 PROGRAM = """
-import json, sys
+import hashlib, json, sys
 from make import next_of, slates_of
 from firstclick import FirstclickError, Ranker
 from firstclick.serve.service import open_service
@@ -49,7 +49,9 @@ for path in sys.argv[1:]:
         for name in [*service.names(), *service.models.broken]:
             try:
                 model = service.model(name)
-                told[f"{path} {name}"] = [model.policy, model.digest(), slates_of(model)]
+                # Not the digest of all: the log of a model says which build serves it.
+                learned = hashlib.sha256(b"".join(array.tobytes() for array in model.engine.state))
+                told[f"{path} {name}"] = [model.policy, learned.hexdigest(), slates_of(model)]
             except FirstclickError as error:
                 told[f"{path} {name}"] = str(error)
 print(json.dumps(told))
