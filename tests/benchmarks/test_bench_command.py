@@ -63,6 +63,7 @@ def test_a_short_run_writes_every_file_and_prints_the_table(run, folder):
     assert "<svg" in (folder / "new" / "bench.svg").read_text()
 
 
+@pytest.mark.long
 def test_the_same_command_goes_on_and_overwrite_measures_anew(run, folder):
     run(*TINY, "--out", "new")
     first = (folder / "new" / "cells.jsonl").read_text()

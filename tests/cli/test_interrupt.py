@@ -158,6 +158,7 @@ runs = 2
 """
 
 
+@pytest.mark.long
 @posix
 def test_kill_9_of_an_experiment_leaves_no_worker_behind(terminal, folder):
     (folder / "mine.toml").write_text(EXPERIMENT)

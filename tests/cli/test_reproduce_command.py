@@ -124,6 +124,7 @@ def test_the_report_has_every_claim_of_the_data_and_no_others(whole):
     assert not re.search(r'(src|href)="https?:', page)
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_it_goes_on_and_ends_bit_for_bit_the_same(movielens_files, whole, tmp_path):
     out = tmp_path / "out"
     program = start(*arguments(movielens_files, out, jobs=2), start_new_session=True)

@@ -262,6 +262,7 @@ def test_a_cluster_that_strangers_started_gives_the_same_bits_and_survives_the_d
         next(playing)
 
 
+@pytest.mark.long
 def test_a_worker_killed_in_mid_run_loses_nothing_and_no_step_is_counted_twice(address, tmp_path):
     steps = []
     tasks = (Stumbling((n // 4, 5), n, tmp_path, falls=n in (2, 9)) for n in range(12))

@@ -153,6 +153,7 @@ def test_a_rollback_to_what_comes_later_is_refused(events: list[Event]) -> None:
         ModelFile(BytesIO(written(early)))
 
 
+@pytest.mark.long
 def test_neither_writing_nor_reading_holds_more_than_some_blocks(events: list[Event], tmp_path: Path) -> None:
     n_blocks, size = 150, 1000
     payload = next(e.payload for e in events if e.kind == Kind.FEEDBACK)
