@@ -40,11 +40,8 @@ COUNT_SECONDS = 60.0
 class NoClicks:
     """A thread of its own, because it waits for commits: it must not keep replicas from being followed."""
 
-    def __init__(
-        self, service: "Service", *, pause: float = PAUSE, count_seconds: float = COUNT_SECONDS
-    ) -> None:
+    def __init__(self, service: "Service", *, count_seconds: float = COUNT_SECONDS) -> None:
         self._service = service
-        self._pause = pause
         self._count_seconds = count_seconds
         # Of each model: slates by arm, since when, and when the log was last told of some.
         self._counts: dict[str, dict[int, int]] = {}
@@ -85,7 +82,7 @@ class NoClicks:
             self._warned.discard(name)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._pause):
+        while not self._stop.wait(PAUSE):
             try:
                 self.look()
                 self._in_trouble = False
