@@ -143,7 +143,7 @@ class Flow:
         told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
         return ServedSlate(
             told.items, told.scores, told.token, told.seq, told.skipped_pins, told.explored,
-            told.not_evaluable,
+            told.not_evaluable, told.reasons,
         )  # fmt: skip
 
     def feedback(
@@ -225,6 +225,19 @@ class Flow:
     def set_explore(self, share: float) -> Steps[int]:
         """From now on this share of slates is drawn uniformly; the place in the log."""
         return self._change("", {"explore": share}, "PATCH")
+
+    def set_baseline(self, items: Iterable[ItemId], max_loss: float = 0.05) -> Steps[int]:
+        """The list that is shown today, best first, and the share of its clicks that may be lost; the place
+        in the log."""
+        return self._change("/baseline", {"items": list(items), "max_loss": max_loss}, "PUT")
+
+    def remove_baseline(self) -> Steps[int]:
+        """From now on the policy decides alone; the place in the log."""
+        return self._change("/baseline", None, "DELETE")
+
+    def baseline(self) -> Steps[dict[str, Any]]:
+        """The list that is shown today, how often it and the policy were clicked, and what is promised."""
+        return self._read(dict[str, Any], Call("GET", self.path("/baseline")))
 
     def _change(self, path: str, body: dict[str, Any] | None, method: str = "POST") -> Steps[int]:
         told = yield from self._read(Changed, Call(method, self.path(path), body))

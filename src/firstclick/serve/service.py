@@ -26,6 +26,7 @@ from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.files.progress import Progress, silent
 from firstclick.not_given import NOT_GIVEN, NotGiven
+from firstclick.online.baseline import MAX_LOSS
 from firstclick.online.explore import check_share
 from firstclick.online.feedback import positions_of
 from firstclick.online.request import AtMost
@@ -33,6 +34,7 @@ from firstclick.policies.base import Policy
 from firstclick.serve.log.events import (
     KIND_OF,
     NONCE_SIZE,
+    BaselineSet,
     Body,
     Build,
     Event,
@@ -53,6 +55,7 @@ from firstclick.serve.model.feedback import check_not_archived, feedback_event, 
 from firstclick.serve.model.model import Known, Model
 from firstclick.serve.model.new_events import (
     availability,
+    baseline_set,
     first_event,
     items_changed,
     list_put,
@@ -149,6 +152,9 @@ class Service:
         encoder: Encoder | None = None,
         file_marks: Sequence[str] = (),
         explore: float = 0.0,
+        baseline: Sequence[ItemId] = (),
+        max_loss: float = MAX_LOSS,
+        baseline_mark: str = "",
     ) -> Model:
         """A new model with these items; Conflict when the name is taken.
 
@@ -156,11 +162,13 @@ class Service:
         become numbers by an `encoder`, fitted to these items if none is given; or lists of numbers. To fit
         the policy's prior, a constant is put after the numbers and all are divided by one (`FeatureScale`),
         unless `scale` is False. `file_marks` are hashes of what a catalog file says of each item. `explore`
-        is the share of slates that are drawn uniformly.
+        is the share of slates that are drawn uniformly. `baseline` is the list shown today, see
+        `set_baseline`; `baseline_mark` a hash of the file it came from.
         """
         body = first_event(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale,
-            encoder=encoder, file_marks=file_marks, explore=explore,
+            encoder=encoder, file_marks=file_marks, explore=explore, baseline=baseline, max_loss=max_loss,
+            baseline_mark=baseline_mark,
         )  # fmt: skip
         self.models.take_up(self.store.create(name, [_event(body)]))
         return self.model(name)
@@ -285,7 +293,7 @@ class Service:
             exploring.note(model, ranked.rows)
         slate = ServedSlate(
             ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
-            ranked.explored, ranked.not_evaluable,
+            ranked.explored, ranked.not_evaluable, ranked.reasons,
         )  # fmt: skip
         return slate if request_id is None else self._requests.keep(model.id, nonce, asked, slate)
 
@@ -415,6 +423,26 @@ class Service:
             body = SettingsChanged(check_share(share, model.engine.policy))
         model.warm_up_exploration()
         return self._write(model, body)
+
+    def set_baseline(
+        self, name: str, items: Sequence[ItemId], max_loss: float = MAX_LOSS, *, file_mark: str = ""
+    ) -> int:
+        """The list that is shown today, best first; the place in the log.
+
+        From now on the policy starts beside it: the expected clicks of all slates stay at least
+        1 - `max_loss` of what the list would have got on the same pages, see `Floor`. Another list starts
+        that anew.
+        """
+        model = self.model(name)
+        self._look_for(model, items)
+        return self._write(model, baseline_set(model, items, max_loss, file_mark))
+
+    def remove_baseline(self, name: str) -> int:
+        """From now on the policy decides alone; Unknown if there is no list."""
+        model = self.model(name)
+        if model.launch.baseline is None:
+            raise Unknown(f"model {name!r} has no baseline")
+        return self._write(model, BaselineSet([], MAX_LOSS))
 
     def _look_for(self, model: Model, ids: Sequence[object]) -> None:
         """Another process may have put an item just now."""

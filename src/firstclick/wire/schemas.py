@@ -49,6 +49,10 @@ Share = Annotated[
     float, Meta(ge=0, le=1, description="share of slates drawn uniformly among all items, for evaluation")
 ]
 
+MaxLoss = Annotated[
+    float, Meta(ge=0, le=1, description="share of the baseline's clicks that may be lost; 1: no limit")
+]
+
 Click = Annotated[Number, Meta(description="first position clicked, from 0")]
 Clicks = Annotated[
     list[Number], Meta(max_length=limits.MOST_ROWS, description="all positions clicked, in any order")
@@ -89,6 +93,10 @@ class Recommended(Struct, omit_defaults=True):
     ] = ()
     explored: Annotated[bool, Meta(description="drawn uniformly, not by the policy")] = False
     not_evaluable: Annotated[str, Meta(description="why the slate cannot be drawn again later")] = ""
+    reasons: Annotated[
+        tuple[str, ...],
+        Meta(description="why each item is shown: policy, explored, pinned, floor, holdout or baseline"),
+    ] = ()
 
 
 class Feedback(Body):
@@ -182,6 +190,34 @@ class ModelSettings(Body):
     explore: Share
 
 
+class NewBaseline(Body):
+    """The list that is shown today, best first, and the share of its clicks that may be lost."""
+
+    items: list[ItemId]
+    max_loss: MaxLoss = 0.05
+
+
+class BaselineFacts(Struct):
+    """The list, how often it and the policy were shown and clicked, and what is promised."""
+
+    items: list[ItemId]
+    shown: Annotated[int, Meta(description="items of the list that can be shown now")]
+    since: Annotated[int, Meta(description="the event that the list came with")]
+    max_loss: float
+    confidence: float
+    pages: Annotated[int, Meta(description="slates reported since then")]
+    policy_pages: int
+    policy_clicks: Annotated[int, Meta(description="slates of the policy with a click")]
+    baseline_pages: int
+    baseline_clicks: int
+    baseline_rate_low: Annotated[float, Meta(description="the click rate of the list is at least this")]
+    baseline_rate_high: float
+    at_least: Annotated[float, Meta(description="expected clicks so far over those of the list, at least")]
+    room: Annotated[float, Meta(description="pages without a click that the policy may still show")]
+    share: Annotated[float, Meta(description="probability that the policy decides the next slate")]
+    assumed: str
+
+
 class ListedItem(Struct):
     """An item of the catalog, with its features as they were sent."""
 
@@ -208,6 +244,8 @@ class NewModel(Body):
     items: list[NewItem]
     seed: Count | None = None
     explore: Share = 0.0
+    baseline: Annotated[list[ItemId], Meta(description="the list shown today, best first")] = []
+    max_loss: MaxLoss = 0.05
 
 
 class DeleteModel(Body):

@@ -156,6 +156,23 @@ ROUTES: list[Route] = [
         answer=schemas.ItemLists, refused=(404, 503),
     ),
     Route(
+        "PUT", f"{MODEL}/baseline", ADMIN, handlers.set_baseline,
+        "The list that is shown today. The policy starts beside it, and the expected clicks of all slates "
+        "stay at least 1 - `max_loss` of what the list would have got. Another list starts this anew.",
+        body=schemas.NewBaseline, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
+        example={"items": ["espresso", "tea"], "max_loss": 0.05},
+    ),
+    Route(
+        "DELETE", f"{MODEL}/baseline", ADMIN, handlers.remove_baseline,
+        "Remove the baseline: the policy decides every slate.",
+        answer=schemas.Changed, refused=(404, 503), in_pool=True,
+    ),
+    Route(
+        "GET", f"{MODEL}/baseline", READ, handlers.show_baseline,
+        "The baseline, how often it and the policy were shown and clicked, and what is promised.",
+        answer=schemas.BaselineFacts, refused=(404, 503), in_pool=True,
+    ),
+    Route(
         "GET", f"{MODEL}/items", READ, handlers.list_items,
         "The items of the catalog, some at a time.",
         answer=schemas.ListedItems, refused=(404, 503), in_pool=True,

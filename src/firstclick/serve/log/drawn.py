@@ -10,7 +10,7 @@ later versions can add some.
 import operator
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.online.baseline import Choice, Chosen, reasons
 from firstclick.online.explore import Explored
 
 # How many bytes of the nonce of event `seq` are kept, to know a slate that was drawn from a lost history: its
@@ -51,6 +52,7 @@ class Tag(IntEnum):
     FEATURES = 9
     EXPLORE = 10
     NOT_EVALUABLE = 11
+    CHOICE = 12  # of a model with a baseline: who decided
 
 
 class Drawn(NamedTuple):
@@ -67,12 +69,15 @@ class Drawn(NamedTuple):
     features: NDArray[np.float64] | None = None  # of the candidates, in the order of their rows
     explore: Explored | None = None
     not_evaluable: str = ""
+    chosen: Chosen | None = None
 
     def packed(self, n_rows: int) -> tuple[bytes, str]:
         """The fields of a slate of a catalog with so many rows, and why it cannot be drawn again, if so."""
         head = _field(Tag.SOURCE, _varint(self.seq) + _varint(_coded(self.build)) + self.mark)
         if self.explore is not None:
             head += _field(Tag.EXPLORE, _packed_explore(self.explore))
+        if self.chosen is not None:
+            head += _field(Tag.CHOICE, _CHOICE.pack(*self.chosen))
         request = b"".join(self._request(n_rows))
         if len(request) <= MOST_BYTES:
             features = b""
@@ -85,6 +90,11 @@ class Drawn(NamedTuple):
             why = TOO_MANY_CANDIDATES
         code = next(code for code, reason in REASONS.items() if reason == why)
         return head + _field(Tag.NOT_EVALUABLE, bytes([code])), why
+
+    def reasons(self, rows: Sequence[int]) -> tuple[str, ...]:
+        """Why each of the rows of the slate is in it."""
+        explored = self.explore is not None and self.explore.drawn
+        return reasons(rows, (row for _, row in self.pinned), self.chosen, explored)
 
     def _request(self, n_rows: int) -> Iterator[bytes]:
         if self.k is not None:
@@ -105,6 +115,7 @@ class Drawn(NamedTuple):
 
 _PIN = struct.Struct("<BI")
 _EXPLORE = struct.Struct("<?dI")
+_CHOICE = struct.Struct("<BdB")
 
 
 def read_drawn(fields: bytes) -> Drawn | None:
@@ -131,6 +142,7 @@ def read_drawn(fields: bytes) -> Drawn | None:
         None if features is None else np.frombuffer(_inflated(features), "<f8"),
         None if explore is None else _read_explore(explore),
         "" if reason is None else REASONS.get(reason[0], "made by a later version"),
+        _read_choice(found[Tag.CHOICE]) if Tag.CHOICE in found else None,
     )
 
 
@@ -191,6 +203,11 @@ def _read_explore(content: bytes) -> Explored:
     n, rest = content[_EXPLORE.size], content[_EXPLORE.size + 1 :]
     among = tuple(range(first, first - n, -1)) if n else struct.unpack(f"<{len(rest) // 4}I", rest)
     return Explored(share, drawn, among)
+
+
+def _read_choice(content: bytes) -> Chosen:
+    choice, share, listed = _CHOICE.unpack_from(content)
+    return Chosen(Choice(choice), share, listed)
 
 
 def _coded(build: int | None) -> int:

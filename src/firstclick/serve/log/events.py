@@ -37,6 +37,7 @@ class Kind(IntEnum):
     LIST_PUT = 8
     LIST_REMOVED = 9
     SETTINGS = 10
+    BASELINE = 11
 
 
 class NewEvent(NamedTuple):
@@ -153,6 +154,15 @@ class SettingsChanged(msgspec.Struct, frozen=True):
     explore: float  # the share of slates that are drawn uniformly
 
 
+class BaselineSet(msgspec.Struct, frozen=True):
+    """The list that is shown today, best first, and the share of its clicks that may be lost; no items: there
+    is none any more."""
+
+    items: list[ItemId]
+    max_loss: float
+    file_mark: str = ""  # a hash of the file that it came from: one that says the same again changes nothing
+
+
 class Created(msgspec.Struct, frozen=True):
     """A model begins: its policy, what does not change later, and its first items."""
 
@@ -175,6 +185,7 @@ class Created(msgspec.Struct, frozen=True):
     build: Build | None = None
     # Events up to this one come from the log of another model, which drew their slates: `firstclick relearn`.
     copied: int = 0
+    baseline: BaselineSet | None = None
 
     def first_features(self) -> NDArray[np.float64]:
         """The features of the first items, without columns if they have none."""
@@ -203,7 +214,7 @@ def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
 
 Body = (
     Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
-    | Build | ListPut | ListRemoved | SettingsChanged
+    | Build | ListPut | ListRemoved | SettingsChanged | BaselineSet
 )  # fmt: skip
 BODY_OF: dict[int, type[Body]] = {
     Kind.CREATED: Created,
@@ -216,6 +227,7 @@ BODY_OF: dict[int, type[Body]] = {
     Kind.LIST_PUT: ListPut,
     Kind.LIST_REMOVED: ListRemoved,
     Kind.SETTINGS: SettingsChanged,
+    Kind.BASELINE: BaselineSet,
 }
 KIND_OF = {body: kind for kind, body in BODY_OF.items()}
 T = TypeVar("T", bound=Body)
@@ -374,6 +386,8 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
         del told["values"], told["file_marks"]
         if not body.copied:
             del told["copied"]
+        if body.baseline is None:
+            del told["baseline"]
     return msgspec.to_builtins(told)  # type: ignore[no-any-return]
 
 
@@ -399,13 +413,13 @@ def _feedback_in_words(payload: bytes, words: Words) -> dict[str, Any]:
     if said.features:
         word = "encoded_features" if words.inputs else "features"
         told[word] = _as_given(np.array(said.features), words.scale)
-    return told | _source_in_words(said.fields, words)
+    return told | _source_in_words(said, words)
 
 
-def _source_in_words(fields: bytes, words: Words) -> dict[str, Any]:
+def _source_in_words(said: FeedbackEvent, words: Words) -> dict[str, Any]:
     """What the slate was drawn from, and what the request allowed."""
     try:
-        drawn = read_drawn(fields)
+        drawn = read_drawn(said.fields)
     except (LookupError, ValueError, struct.error):
         drawn = None
     if drawn is None:
@@ -419,6 +433,11 @@ def _source_in_words(fields: bytes, words: Words) -> dict[str, Any]:
         told["explored"] = drawn.explore.drawn
         told["explore"] = drawn.explore.share
         told["explore_propensities"] = drawn.explore.propensities()
+    if drawn.chosen is not None:
+        told["choice"] = drawn.chosen.choice.word
+        told["policy_share"] = drawn.chosen.share
+    why = drawn.reasons(said.rows)
+    told["reasons"] = list(why) if set(why) - {"policy"} else None
     told["not_evaluable"] = drawn.not_evaluable or None
     return {word: value for word, value in told.items() if value is not None}
 

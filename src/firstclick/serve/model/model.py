@@ -18,15 +18,17 @@ from firstclick.catalog.ids import ItemId
 from firstclick.errors import WorkFailed
 from firstclick.in_pieces import json_pieces, sorted_pieces
 from firstclick.kernels.arrays import NO_LIMITS
+from firstclick.online.baseline import Chosen, decided, reasons
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.explore import Explored, Explorer, check_share
 from firstclick.online.random_key import key_of_old
-from firstclick.online.request import RowRequest, answered, read_request, request_of_rows
+from firstclick.online.request import RowRequest, read_request, request_of_rows
 from firstclick.policies.base import Policy, State
 from firstclick.registry import policy_class
 from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.drawn import MARK_SIZE, Drawn
 from firstclick.serve.log.events import (
+    BaselineSet,
     Build,
     Created,
     Event,
@@ -43,6 +45,7 @@ from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snap
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
+from firstclick.serve.model.launch import Launch
 from firstclick.source_code import code_hash
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed, OtherHistory, OtherVersion, refusing
@@ -76,6 +79,8 @@ class Ranked(NamedTuple):
     skipped_pins: tuple[ItemId, ...] = ()
     explored: bool = False  # drawn uniformly, not by the policy
     not_evaluable: str = ""  # why nobody can draw it again, if so
+    reasons: tuple[str, ...] = ()  # why each row is in it
+    chosen: Chosen | None = None  # of a model with a baseline
 
 
 class Known(NamedTuple):
@@ -139,6 +144,7 @@ class Model:
             else np.uint64(created.key)
         )
         self.explorer = Explorer.of(self._key, created.explore)
+        self.launch = Launch(self._key, created, self.catalog)
         self.wants_context = policy.n_context > 0
 
     @property
@@ -203,6 +209,7 @@ class Model:
                 log.error("%s: %d pieces of feedback show what it never had", self.name, (~learned).sum())
                 self.click_stats.skipped += int((~learned).sum())
                 fresh = list(compress(fresh, learned.tolist()))
+            self.launch.observe(fresh, clicks[learned])
             self.click_stats.add(np.array([event.received for event in fresh]), clicks[learned])
             self.recent.extend((event.received, read_feedback(event.payload)) for event in fresh[-RECENT:])
 
@@ -219,6 +226,8 @@ class Model:
                 self.builds.append(unpacked(event, Build))
             elif event.kind == Kind.SETTINGS:
                 self.explorer = Explorer.of(self._key, unpacked(event, SettingsChanged).explore)
+            elif event.kind == Kind.BASELINE:
+                self.launch.set_baseline(event.seq, unpacked(event, BaselineSet))
             self.items.apply(
                 event,
                 self.engine.change_features,
@@ -275,19 +284,26 @@ class Model:
         *,
         candidates: Iterable[ItemId] | Subset | str | None = None,
         exclude: Iterable[ItemId] | Subset | str = (),
+        out: float = 0.0,
+        replicas: int = 1,
         **asked: Any,
     ) -> Ranked:
         """The slate to show; the log so far, `number` and what is asked, as for `read_request`, decide it.
 
-        `candidates` and `exclude` may be names of lists.
+        `candidates` and `exclude` may be names of lists. `out` and `replicas` are for the floor of a model
+        with a baseline, see `Floor.share`.
         """
         with self.lock, refusing:
             request = read_request(
                 self.engine, candidates=self._listed(candidates), exclude=self._listed(exclude), **asked
             )
-            slate = answered(self.engine, self._key, number, request, scored=True, explorer=self.explorer)
+            slate, chosen = decided(
+                self.engine, self._key, number, request, scored=True, explorer=self.explorer,
+                baseline=self.launch.baseline,
+                chosen=self.launch.choose(number, out=out, replicas=replicas),
+            )  # fmt: skip
             rows = request.rows
-            drawn = self._drawn(slate.explored)._replace(
+            drawn = self._drawn(slate.explored, chosen)._replace(
                 k=rows.k if rows.k != self.k else None,
                 candidates=candidates if isinstance(candidates, str) else rows.candidates,
                 exclude=exclude if isinstance(exclude, str) else _ascending(rows.exclude),
@@ -302,6 +318,8 @@ class Model:
                 skipped_pins=request.skipped_pins,
                 explored=slate.explored is not None and slate.explored.drawn,
                 not_evaluable=not_evaluable,
+                reasons=drawn.reasons(slate.rows.tolist()),
+                chosen=chosen,
             )
 
     def redrawn(self, number: int, drawn: Drawn, context: Sequence[float]) -> NDArray[np.int64]:
@@ -324,9 +342,11 @@ class Model:
                 features,
             )
             request = request_of_rows(self.engine, asked)
-            return answered(
-                self.engine, self._key, number, request, scored=False, explorer=self.explorer
-            ).rows
+            slate, _ = decided(
+                self.engine, self._key, number, request, scored=False, explorer=self.explorer,
+                baseline=self.launch.baseline, chosen=drawn.chosen,
+            )  # fmt: skip
+            return slate.rows
 
     def _listed(self, items: Any) -> Any:
         """The list of this name; what is no name stays as it is."""
@@ -340,9 +360,9 @@ class Model:
             )
         return self.items.lists[items]
 
-    def _drawn(self, explored: Explored | None) -> Drawn:
+    def _drawn(self, explored: Explored | None, chosen: Chosen | None = None) -> Drawn:
         """What a plain slate is drawn from now."""
-        return Drawn(self.seq, self.nonce[-MARK_SIZE:], self.build, explore=explored)
+        return Drawn(self.seq, self.nonce[-MARK_SIZE:], self.build, explore=explored, chosen=chosen)
 
     def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64], fields: bytes) -> Ranked:
         items = self.catalog.items
@@ -352,9 +372,10 @@ class Model:
             [None if mean != mean else mean for mean in means.tolist()],
             self.seq,
             fields,
+            reasons=reasons(rows.tolist(), (), None, False),
         )
 
-    def next_slate(self) -> tuple[int, Ranked]:
+    def next_slate(self, *, out: float = 0.0, replicas: int = 1) -> tuple[int, Ranked]:
         """A number drawn by chance, and `recommend(number)`, of a policy that wants no context.
 
         Where requests come faster than feedback, several are made in one call and wait for their turn; none
@@ -372,18 +393,17 @@ class Model:
                 self._ready_seq = self.seq
                 self._ready_fields, _ = self._drawn(None).packed(len(self.catalog.items))
             number, (rows, means) = self._ready.pop()
-            if self.explorer.share:
-                return number, self._explored(number, rows, means)
-            return number, self._ranked(rows, means, self._ready_fields)
-
-    def _explored(self, number: int, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
-        """A slate of a model that explores: the one that the policy made, or one that is drawn uniformly."""
-        if self.explorer.draws(number):
-            return self.recommend(number)
-        n = len(self.catalog)
-        explored = Explored(self.explorer.share, False, tuple(range(n, n - len(rows), -1)))
-        fields, _ = self._drawn(explored).packed(len(self.catalog.items))
-        return self._ranked(rows, means, fields)
+            chosen = self.launch.choose(number, out=out, replicas=replicas)
+            by_list = chosen is not None and not chosen.by_policy
+            if by_list or self.explorer.draws(number):
+                return number, self.recommend(number, out=out, replicas=replicas)
+            fields = self._ready_fields
+            if chosen is not None or self.explorer.share:
+                n = len(self.catalog)
+                explored = Explored(self.explorer.share, False, tuple(range(n, n - len(rows), -1)))
+                drawn = self._drawn(explored if self.explorer.share else None, chosen)
+                fields, _ = drawn.packed(len(self.catalog.items))
+            return number, self._ranked(rows, means, fields)._replace(chosen=chosen)
 
     def best_rows(self, n: int) -> NDArray[np.int64]:
         """The slate without exploration: the shown rows of the highest estimates; none if nothing is held."""
@@ -411,6 +431,9 @@ class Model:
                 page["lists"] = {name: list(listed) for name, listed in sorted(self.items.lists.items())}
             if self.explorer.share:
                 page["explore"] = self.explorer.share
+            if launch := self.launch.as_json():
+                page["launch"] = launch
+                arrays += self.launch.arrays().values()
             if catalog.unavailable:
                 page["unavailable"] = sorted_pieces(map(str, catalog.unavailable))
             if catalog.values:
@@ -449,7 +472,9 @@ class Model:
                 "catalog": catalog,
                 "builds": [msgspec.to_builtins(build) for build in self.builds],
                 "explore": self.explorer.share,
+                "launch": self.launch.as_json(),
             }
+            arrays |= self.launch.arrays()
             return self.seq, write_snapshot(page, self.engine.state._asdict() | arrays)
 
     @classmethod
@@ -473,6 +498,8 @@ class Model:
             model.last = Mark(seq, bytes.fromhex(page["nonce"]), float(page["received"]), link)
             model.builds = msgspec.convert(page["builds"], list[Build])
             model.explorer = Explorer.of(model._key, check_share(page["explore"], model.engine.policy))
+            # What was archived by an earlier version has none.
+            model.launch.restore(page.get("launch", {}), arrays)
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
         model.past = deque([model.last.link], maxlen=PAST)
