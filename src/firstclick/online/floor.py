@@ -141,11 +141,11 @@ class Floor:
 
 def check_max_loss(value: object) -> float:
     """The largest share of the baseline's clicks that may be lost, or InvalidInput."""
-    # 1 would promise nothing: that is no floor.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+    # 1 promises nothing: the policy decides every slate, and the list is there to compare with.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise InvalidInput(
-            f"must be a share of the baseline's clicks above 0 and below 1, such as 0.05, got "
-            f"{quoted(value)}; leave it out for no floor",
+            f"must be a share of the baseline's clicks above 0, such as 0.05, and at most 1, which is no "
+            f"limit, got {quoted(value)}",
             "max_loss",
         )
     return float(value)
