@@ -239,6 +239,11 @@ class Flow:
         """The list that is shown today, how often it and the policy were clicked, and what is promised."""
         return self._read(dict[str, Any], Call("GET", self.path("/baseline")))
 
+    def set_no_click_after(self, seconds: float) -> Steps[int]:
+        """From now on a slate that nobody reported after so many seconds had no click; the place in the
+        log."""
+        return self._change("", {"no_click_after": seconds}, "PATCH")
+
     def _change(self, path: str, body: dict[str, Any] | None, method: str = "POST") -> Steps[int]:
         told = yield from self._read(Changed, Call(method, self.path(path), body))
         return told.seq

@@ -15,6 +15,7 @@ from firstclick.errors import InvalidInput, UnknownName
 from firstclick.files.reading import read_toml
 from firstclick.parameters import Rule, check_name, param
 from firstclick.registry import DEFAULT_POLICY, make_policy
+from firstclick.validation.duration import check_wait
 from firstclick.validation.quoting import quoted
 
 PREFIX = "FIRSTCLICK_"
@@ -51,6 +52,20 @@ class Origins(Rule):
 
     def parse(self, text: str) -> list[str]:
         return text.replace(",", " ").split()
+
+
+@dataclass(frozen=True)
+class Wait(Rule):
+    """A time to wait for the outcome of a slate: 90s, 30m, 2h, or a number of seconds."""
+
+    def describe(self) -> str:
+        return "a time such as 90s, 30m or 2h"
+
+    def check(self, owner: str, name: str, value: Any) -> float:
+        return check_wait(value, name, owner)
+
+    def parse(self, text: str) -> str:
+        return text
 
 
 @dataclass(frozen=True)
@@ -109,6 +124,12 @@ class Settings:
     )
     max_loss: float = param(
         0.05, "share of the baseline's clicks that may be lost; 1 for no limit", above=0, at_most=1
+    )
+    no_click_after: float = field(
+        default=0.0,
+        metadata={
+            "rule": Wait("a slate that nobody reported after this time, such as 30m, had no click", float)
+        },
     )
     name: str = param("default", "name of that model")
     # Not in a repr: it may hold a password.

@@ -63,10 +63,12 @@ from firstclick.serve.model.new_events import (
 )
 from firstclick.serve.model.replay import catch_up, known_after
 from firstclick.serve.model_set import ModelSet
+from firstclick.serve.no_clicks import COUNT_SECONDS, NoClicks
 from firstclick.serve.request_table import RequestTable, other_request
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.writer import Writer
+from firstclick.validation.duration import check_wait
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed, Refused, Unavailable, Unknown, refusing
 from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
@@ -87,12 +89,15 @@ class Service:
         snapshot_events: int = 10_000,
         snapshot_seconds: float = 60.0,
         poll_seconds: float = 0.2,
+        count_seconds: float = COUNT_SECONDS,
         progress: Progress = silent,
     ) -> None:
         self.store = store
         self.token_days = token_days
         self.started = time.time()
         self.name = f"{os.uname().nodename if hasattr(os, 'uname') else 'host'}:{os.getpid()}"
+        # A name that no other process has: those of a container may have its host name and number.
+        self.process = f"{self.name}:{secrets.token_hex(4)}"
         self.outcomes: dict[str, Counter[str]] = {}
         self.recommended: Counter[str] = Counter()
         self.exploring: dict[str, Exploration] = {}
@@ -108,6 +113,7 @@ class Service:
         for stored in store.models():
             self.models.take_up(stored, progress)
         self.writer = Writer(store, self._fold, max_batch=max_batch, max_queue=max_queue)
+        self.no_clicks = NoClicks(self, count_seconds=count_seconds)
         self.maintenance = Maintenance(
             self,
             poll_seconds=poll_seconds,
@@ -125,6 +131,7 @@ class Service:
 
     def close(self) -> None:
         """Write what waits, then let go of the store. A service that is killed loses nothing either."""
+        self.no_clicks.close()
         self.maintenance.close()
         self.writer.close()
         self.store.close()
@@ -155,6 +162,7 @@ class Service:
         baseline: Sequence[ItemId] = (),
         max_loss: float = MAX_LOSS,
         baseline_mark: str = "",
+        no_click_after: float = 0.0,
     ) -> Model:
         """A new model with these items; Conflict when the name is taken.
 
@@ -162,13 +170,14 @@ class Service:
         become numbers by an `encoder`, fitted to these items if none is given; or lists of numbers. To fit
         the policy's prior, a constant is put after the numbers and all are divided by one (`FeatureScale`),
         unless `scale` is False. `file_marks` are hashes of what a catalog file says of each item. `explore`
-        is the share of slates that are drawn uniformly. `baseline` is the list shown today, see
-        `set_baseline`; `baseline_mark` a hash of the file it came from.
+        is the share of slates that are drawn uniformly. A slate that nobody reported after `no_click_after`
+        seconds had no click; 0: it teaches nothing. `baseline` is the list shown today, see `set_baseline`;
+        `baseline_mark` a hash of the file it came from.
         """
         body = first_event(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale,
-            encoder=encoder, file_marks=file_marks, explore=explore, baseline=baseline, max_loss=max_loss,
-            baseline_mark=baseline_mark,
+            encoder=encoder, file_marks=file_marks, explore=explore, no_click_after=no_click_after,
+            baseline=baseline, max_loss=max_loss, baseline_mark=baseline_mark,
         )  # fmt: skip
         self.models.take_up(self.store.create(name, [_event(body)]))
         return self.model(name)
@@ -204,7 +213,7 @@ class Service:
         nonce = hashlib.blake2b(packed(body), digest_size=NONCE_SIZE).digest()
         event = NewEvent(KIND_OF[Build], nonce, packed(body), time.time())
         try:
-            self._append(model, event)
+            self.append(model, event)
         except Refused as refusal:
             # It is tried again at every poll, and told once.
             if model.id not in self._builds_not_noted:
@@ -229,12 +238,16 @@ class Service:
             self.maintenance.forget(name)
             self.outcomes.pop(name, None)
             self.recommended.pop(name, None)
+            self.no_clicks.forget(name)
             self.exploring.pop(name, None)
             self._requests.forget_model(number)
 
     def _admit(self, model: Model) -> None:
         self.outcomes.setdefault(model.name, Counter())
         self.exploring[model.name] = Exploration()
+        # Slates are open whoever has folded the log: one that was set back is folded anew.
+        if (before := self.models.at_work(StoredModel(model.id, model.name, model.seq))) is not None:
+            model.open = before.open
 
     # Recommendations
 
@@ -275,19 +288,23 @@ class Service:
         )  # `read_request` refuses those.
         plain = k is None and candidates is None and excluded == [] and not pinned
         plain = plain and context is None and at_most is None and features is None
+        # What the floor of a model with a baseline has to know of slates that are out.
+        out = model.open.excess
+        replicas = 1 if model.launch.baseline is None else model.reports.live(time.time(), self.process)
         if plain and request_id is None and not model.wants_context:
-            number, ranked = model.next_slate()
+            number, ranked = model.next_slate(out=out, replicas=replicas)
             nonce = new_nonce(issued_ms, number)
         else:
             if request_id is None:
                 nonce = new_nonce(issued_ms)
             ranked = model.recommend(
                 number_in(nonce), k=k, candidates=candidates, exclude=excluded, pinned=pinned,
-                context=context, at_most=at_most, features=features,
+                context=context, at_most=at_most, features=features, out=out, replicas=replicas,
             )  # fmt: skip
         rows = ranked.rows.astype("<u4").tobytes()
         token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features, ranked.fields)
         self.recommended[name] += 1
+        self.no_clicks.count(name)
         exploring = self.exploring.get(name)
         if plain and not ranked.explored and exploring is not None:  # else it was deleted just now
             exploring.note(model, ranked.rows)
@@ -295,7 +312,16 @@ class Service:
             ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
             ranked.explored, ranked.not_evaluable, ranked.reasons,
         )  # fmt: skip
-        return slate if request_id is None else self._requests.keep(model.id, nonce, asked, slate)
+        if request_id is not None:
+            kept = self._requests.keep(model.id, nonce, asked, slate)
+            if kept is not slate:
+                return kept
+        if model.no_click_after or ranked.chosen is not None:
+            excess = model.launch.taken(ranked.chosen)
+            model.open.add(
+                nonce, issued_ms, rows, ranked.context, ranked.features, ranked.fields, excess=excess
+            )
+        return slate
 
     def _answered_before(self, model: Model, nonce: bytes, asked: bytes) -> ServedSlate | None:
         """What was answered to the same request; Conflict if its id was another request's."""
@@ -418,10 +444,27 @@ class Service:
 
     def set_explore(self, name: str, share: float) -> int:
         """From now on this share of slates is drawn uniformly; the place in the log."""
+        return self.change_settings(name, explore=share)
+
+    def set_no_click_after(self, name: str, seconds: float) -> int:
+        """From now on a slate that nobody reported after so many seconds had no click; 0: it teaches nothing.
+        The place in the log."""
+        return self.change_settings(name, no_click_after=seconds)
+
+    def change_settings(
+        self, name: str, *, explore: float | None = None, no_click_after: float | None = None
+    ) -> int:
+        """Change those that are given; the place in the log."""
         model = self.model(name)
         with refusing:
-            body = SettingsChanged(check_share(share, model.engine.policy))
-        model.warm_up_exploration()
+            body = SettingsChanged(
+                None if explore is None else check_share(explore, model.engine.policy),
+                None if no_click_after is None else check_wait(no_click_after),
+            )
+        if body == SettingsChanged():
+            raise Malformed("no setting given; give explore, no_click_after, or both")
+        if explore is not None:
+            model.warm_up_exploration()
         return self._write(model, body)
 
     def set_baseline(
@@ -488,9 +531,10 @@ class Service:
             self._recalled.pop((model.id, seq), None)
 
     def _write(self, model: Model, *bodies: Body) -> int:
-        return self._append(model, *map(_event, bodies))
+        return self.append(model, *map(_event, bodies))
 
-    def _append(self, model: Model, *events: NewEvent) -> int:
+    def append(self, model: Model, *events: NewEvent) -> int:
+        """Write these to the model's log, and wait until they are learned; where the last one stands."""
         answer: Future[Sequence[Appended] | Refused] = Future()
         self.writer.submit([(model, event) for event in events], answer.set_result)
         appended = answer.result()

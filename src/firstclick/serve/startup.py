@@ -67,6 +67,7 @@ def open_for(
             catalog = _follow(service, settings, _read(service, settings), given, notes)
         notes += _baseline(service, settings, given)
         notes += _exploration(service, settings, given)
+        notes += _no_click_after(service, settings, given)
     except BaseException:
         service.close()
         raise
@@ -111,6 +112,21 @@ def _baseline(service: Service, settings: Settings, given: Collection[str]) -> l
     return [
         f"the baseline has {len(baseline.items)} items, the first is {baseline.items[0]!r}",
         str(baseline.floor.report()),
+    ]
+
+
+def _no_click_after(service: Service, settings: Settings, given: Collection[str]) -> list[str]:
+    """Wait for the outcome of slates as long as was asked for; what to know of it."""
+    if settings.name not in service.names() or "no_click_after" not in given:
+        return []
+    model, wait = service.model(settings.name), settings.no_click_after
+    if wait == model.no_click_after:
+        return []
+    service.set_no_click_after(settings.name, wait)
+    if not wait:
+        return [f"slates of model {settings.name!r} that nobody reports teach nothing from now on"]
+    return [
+        f"slates of model {settings.name!r} that nobody reports within {wait:g} s have no click from now on"
     ]
 
 
@@ -209,6 +225,7 @@ def _create(service: Service, settings: Settings, file: CatalogFile) -> list[str
         encoder=encoder,
         file_marks=[_mark(item) for item in items],
         explore=settings.explore,
+        no_click_after=settings.no_click_after,
     )
     return short_description(encoder, file, "" if settings.demo else str(settings.catalog))
 

@@ -1,6 +1,7 @@
 """The largest values that a service takes."""
 
 from firstclick.catalog.features import MOST_FEATURES as MOST_FEATURES
+from firstclick.validation.duration import LONGEST_WAIT as LONGEST_WAIT
 
 LONGEST_ID = 256
 LONGEST_NAME = 1000

@@ -52,6 +52,10 @@ Share = Annotated[
 MaxLoss = Annotated[
     float, Meta(ge=0, le=1, description="share of the baseline's clicks that may be lost; 1: no limit")
 ]
+Wait = Annotated[
+    float,
+    Meta(ge=0, le=limits.LONGEST_WAIT, description="seconds after which an unreported slate had no click"),
+]
 
 Click = Annotated[Number, Meta(description="first position clicked, from 0")]
 Clicks = Annotated[
@@ -185,9 +189,10 @@ class ItemLists(Struct):
 
 
 class ModelSettings(Body):
-    """What can be changed while a model runs."""
+    """What can be changed while a model runs: what is given."""
 
-    explore: Share
+    explore: Share | None = None
+    no_click_after: Wait | None = None
 
 
 class NewBaseline(Body):
@@ -246,6 +251,7 @@ class NewModel(Body):
     explore: Share = 0.0
     baseline: Annotated[list[ItemId], Meta(description="the list shown today, best first")] = []
     max_loss: MaxLoss = 0.05
+    no_click_after: Wait = 0.0
 
 
 class DeleteModel(Body):
@@ -269,14 +275,20 @@ class ModelFacts(Struct):
     k: int
     seed: int
     explore: float
+    no_click_after: Annotated[float, Meta(description="seconds; 0: slates that nobody reports teach nothing")]
     n_features: int
     items: Annotated[int, Meta(description="items that can be shown")]
     withdrawn: int
     unavailable: int
     seq: int
-    slates: int
+    slates: Annotated[int, Meta(description="slates whose outcome is known")]
     clicks: int
-    notes: Annotated[list[str], Meta(description="what its owner should know of items put later")]
+    recommended: Annotated[int, Meta(description="slates recommended, by all processes, up to a minute ago")]
+    unreported: Annotated[
+        float | None, Meta(description="share of slates of the last day without an outcome, if it is known")
+    ]
+    timed_out: Annotated[int, Meta(description="slates that nobody reported within no_click_after")]
+    notes: Annotated[list[str], Meta(description="what its owner should know")]
 
 
 class ModelList(Struct):

@@ -133,6 +133,7 @@ def test_a_model_is_created_listed_and_described(site: Site) -> None:
     facts = {
         "name": "plain", "policy": "cascade-ts", "k": 1, "seed": 3, "explore": 0.0, "n_features": 0,
         "items": 2, "withdrawn": 0, "unavailable": 0, "seq": 1, "slates": 0, "clicks": 0, "notes": [],
+        "no_click_after": 0.0, "recommended": 0, "unreported": None, "timed_out": 0,
     }  # fmt: skip
     assert made.json() == facts
     assert site.ask("GET", "/v1/models/plain").json() == facts

@@ -76,6 +76,16 @@ class ItemCounts(Struct):
     unavailable: int
 
 
+class Outcomes(Struct):
+    """Slates that were recommended, as far as the log knows; those that nobody reported in time; the share
+    without an outcome, null while too little is known; and what is wrong with this, a sentence each."""
+
+    recommended: int
+    timed_out: int
+    unreported: float | None
+    warnings: list[str]
+
+
 class ExploringShare(Struct):
     """The share of the last slates that differed from the best one."""
 
@@ -114,6 +124,7 @@ class View(Struct):
     estimates: list[Estimate]
     exploring: ExploringShare | None
     feedback: dict[str, int]
+    outcomes: Outcomes
     process: Process
     replicas: list[dict[str, Any]]
 
@@ -173,6 +184,9 @@ class Views:
             estimates=estimates,
             exploring=None if share is None else ExploringShare(*share),
             feedback={outcome: counts.get(outcome, 0) for outcome in OUTCOMES},
+            outcomes=Outcomes(
+                facts["recommended"], facts["timed_out"], facts["unreported"], model.warnings()
+            ),
             process=Process(
                 service.started,
                 __version__,

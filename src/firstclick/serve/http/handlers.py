@@ -219,6 +219,7 @@ def create_model(asked: Asked) -> Answer:
     model = asked.service.create(
         body.name, policy=body.policy, k=body.k, items=_items(body.items), seed=body.seed,
         explore=body.explore, baseline=body.baseline, max_loss=body.max_loss,
+        no_click_after=body.no_click_after,
     )  # fmt: skip
     return Answer(encode(_facts(model)), 201)
 
@@ -239,7 +240,10 @@ def describe_model(asked: Asked) -> schemas.ModelFacts:
 
 
 def change_settings(asked: Asked) -> schemas.Changed:
-    return schemas.Changed(asked.service.set_explore(asked.path[0], asked.body.explore))
+    body: schemas.ModelSettings = asked.body
+    return schemas.Changed(
+        asked.service.change_settings(asked.path[0], explore=body.explore, no_click_after=body.no_click_after)
+    )
 
 
 def view_model(asked: Asked) -> View:

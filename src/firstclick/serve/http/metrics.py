@@ -98,8 +98,27 @@ class Metrics(Collector):
         set_backs = Counts("firstclick_set_backs", set_back, labels=labels)
         gone = "Events that were lost so, or at least so many"
         lost = Counts("firstclick_lost_events", gone, labels=labels)
+        counted = "Slates recommended by all processes, as the log has it: up to a minute old"
+        in_log = Counts("firstclick_recommended_in_log", counted, labels=labels)
+        known = "Slates in the log whose outcome is known, those that timed out included"
+        reported = Counts("firstclick_reported", known, labels=labels)
+        given_up = "Slates that nobody reported within no_click_after: they count as no click"
+        timed_out = Counts("firstclick_timed_out", given_up, labels=labels)
+        without = "Share of the slates of the last day whose outcome nobody reported"
+        unreported = Gauge("firstclick_unreported_share", without, labels=labels)
+        waiting = "Slates of this process whose outcome is waited for"
+        open_slates = Gauge("firstclick_open_slates", waiting, labels=labels)
+        no_room = "Open slates that were dropped, because there were too many"
+        dropped = Counts("firstclick_open_slates_lost", no_room, labels=labels)
         for model in service.models.all():
             name = model.name
+            in_log.add_metric([name], model.reports.recommended)
+            reported.add_metric([name], model.click_stats.slates)
+            timed_out.add_metric([name], model.reports.timed_out)
+            if (rest := model.unreported()) is not None:
+                unreported.add_metric([name], rest)
+            open_slates.add_metric([name], len(model.open))
+            dropped.add_metric([name], model.open.lost)
             counts = dict(service.outcomes.get(name, {}))
             for outcome in OUTCOMES:
                 feedback.add_metric([name, outcome], counts.get(outcome, 0))
@@ -115,3 +134,4 @@ class Metrics(Collector):
             set_backs.add_metric([name], len(found))
             lost.add_metric([name], sum(one.lost for one in found))
         yield from (feedback, recommended, seq, lag, snapshot, items, exploring, set_backs, lost)
+        yield from (in_log, reported, timed_out, unreported, open_slates, dropped)

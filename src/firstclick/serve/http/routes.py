@@ -197,7 +197,8 @@ ROUTES: list[Route] = [
     Route(
         "PATCH", MODEL, ADMIN, handlers.change_settings,
         "Change settings. `explore`: this share of slates is drawn uniformly among all items that may be "
-        "shown, so that the log can be evaluated for any other policy.",
+        "shown, so that the log can be evaluated for any other policy. `no_click_after`: a slate that nobody "
+        "reported after so many seconds had no click; 0: it teaches nothing.",
         body=schemas.ModelSettings, answer=schemas.Changed, refused=(404, 503), in_pool=True,
         example={"explore": 0.05},
     ),

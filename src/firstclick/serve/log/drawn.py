@@ -53,6 +53,7 @@ class Tag(IntEnum):
     EXPLORE = 10
     NOT_EVALUABLE = 11
     CHOICE = 12  # of a model with a baseline: who decided
+    TIMED_OUT = 14  # of an event: nobody reported the slate in time; ms since the epoch when it was given up
 
 
 class Drawn(NamedTuple):
@@ -116,6 +117,8 @@ class Drawn(NamedTuple):
 _PIN = struct.Struct("<BI")
 _EXPLORE = struct.Struct("<?dI")
 _CHOICE = struct.Struct("<BdB")
+_TIME = struct.Struct("<q")
+_TIMED_OUT_HEAD = bytes([Tag.TIMED_OUT, _TIME.size])
 
 
 def read_drawn(fields: bytes) -> Drawn | None:
@@ -144,6 +147,28 @@ def read_drawn(fields: bytes) -> Drawn | None:
         "" if reason is None else REASONS.get(reason[0], "made by a later version"),
         _read_choice(found[Tag.CHOICE]) if Tag.CHOICE in found else None,
     )
+
+
+def with_time_out(fields: bytes, given_up_ms: int) -> bytes:
+    """The fields of a slate that nobody has reported by this time."""
+    return fields + _field(Tag.TIMED_OUT, _TIME.pack(given_up_ms))
+
+
+def may_be_timed_out(content: bytes) -> bool:
+    """Whether bytes that end with fields may end with that one: two bytes tell it of nearly all."""
+    return content[-_TIME.size - 2 : -_TIME.size] == _TIMED_OUT_HEAD
+
+
+def timed_out(fields: bytes) -> int | None:
+    """When the slate was taken for one without a click, because nobody had reported it, in ms since the
+    epoch; None if somebody did report it."""
+    if not may_be_timed_out(fields):
+        return None
+    try:
+        found = dict(_fields(fields)).get(Tag.TIMED_OUT)
+        return None if found is None else int(_TIME.unpack(found)[0])
+    except (LookupError, ValueError, struct.error):
+        return None
 
 
 def pack_rows(rows: NDArray[np.int64], n_rows: int) -> bytes:

@@ -18,7 +18,7 @@ from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.in_pieces import array_of
-from firstclick.serve.log.drawn import NOT_RECORDED, read_drawn
+from firstclick.serve.log.drawn import NOT_RECORDED, may_be_timed_out, read_drawn, timed_out
 
 NONCE_SIZE = 16
 
@@ -38,6 +38,8 @@ class Kind(IntEnum):
     LIST_REMOVED = 9
     SETTINGS = 10
     BASELINE = 11
+    CORRECTION = 16
+    RECOMMENDED = 17
 
 
 class NewEvent(NamedTuple):
@@ -151,7 +153,28 @@ class ListRemoved(msgspec.Struct, frozen=True):
 class SettingsChanged(msgspec.Struct, frozen=True):
     """What may be changed while a model runs."""
 
-    explore: float  # the share of slates that are drawn uniformly
+    # None: it stays as it was.
+    explore: float | None = None  # the share of slates that are drawn uniformly
+    no_click_after: float | None = (
+        None  # seconds after which a slate that nobody reported had no click; 0: never
+    )
+
+
+class Recommended(msgspec.Struct, frozen=True):
+    """How many slates a process has recommended since it last said so."""
+
+    process: str
+    since: float  # seconds since the epoch
+    slates: dict[int, int]  # by arm
+
+
+class Correction(msgspec.Struct, frozen=True):
+    """A click on a slate that was taken for one without a click, because nobody had reported it in time: what
+    that taught is taken back, and the click is learned. A slate is corrected once."""
+
+    seq: int  # the event that is corrected
+    counted: float  # when that was received
+    feedback: bytes  # the payload of the feedback
 
 
 class BaselineSet(msgspec.Struct, frozen=True):
@@ -182,6 +205,7 @@ class Created(msgspec.Struct, frozen=True):
     unavailable: list[ItemId] = []
     file_marks: list[str] = []  # as in `ItemsChanged`
     explore: float = 0.0  # as in `SettingsChanged`
+    no_click_after: float = 0.0  # as in `SettingsChanged`
     build: Build | None = None
     # Events up to this one come from the log of another model, which drew their slates: `firstclick relearn`.
     copied: int = 0
@@ -214,7 +238,7 @@ def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
 
 Body = (
     Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
-    | Build | ListPut | ListRemoved | SettingsChanged | BaselineSet
+    | Build | ListPut | ListRemoved | SettingsChanged | BaselineSet | Correction | Recommended
 )  # fmt: skip
 BODY_OF: dict[int, type[Body]] = {
     Kind.CREATED: Created,
@@ -228,6 +252,8 @@ BODY_OF: dict[int, type[Body]] = {
     Kind.LIST_REMOVED: ListRemoved,
     Kind.SETTINGS: SettingsChanged,
     Kind.BASELINE: BaselineSet,
+    Kind.CORRECTION: Correction,
+    Kind.RECOMMENDED: Recommended,
 }
 KIND_OF = {body: kind for kind, body in BODY_OF.items()}
 T = TypeVar("T", bound=Body)
@@ -309,6 +335,18 @@ def issued_ms(payload: bytes) -> int:
     return int(FEEDBACK_HEAD.unpack_from(payload)[1]) if len(payload) >= FEEDBACK_HEAD.size else 0
 
 
+def time_out_of(payload: bytes) -> int | None:
+    """When a slate without a click was given up, because nobody had reported it, in ms since the epoch; None
+    of feedback that somebody did report."""
+    # The whole payload ends as its fields do, and most end otherwise: they need not be read.
+    if may_be_timed_out(payload):
+        try:
+            return timed_out(read_feedback(payload).fields)
+        except (ValueError, struct.error):
+            pass
+    return None
+
+
 def says_the_same(payload: bytes, other: bytes) -> bool:
     """Whether two payloads of feedback tell the same of the same items, whenever and from whatever they were
     drawn: a request may have been answered twice, by two processes."""
@@ -374,7 +412,11 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
         return told | {"items": _items_in_words(body, words.scale)}
     if isinstance(body, ItemsChanged):
         return told | {"items": _changes_in_words(body, words)}
+    if isinstance(body, Correction):
+        return told | {"corrects": body.seq} | _feedback_in_words(body.feedback, words)
     told |= msgspec.structs.asdict(body)
+    if isinstance(body, SettingsChanged):
+        told = {word: value for word, value in told.items() if value is not None}
     if isinstance(body, Created):
         told["items"] = _items_in_words(body.items, words.scale)
         told["n_features"] = len(words.scale.names) if words.scale is not None else body.n_features
@@ -384,10 +426,9 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
             for item, values in zip(told["items"], body.values, strict=True):
                 item["features"] = dict(zip(words.inputs, values, strict=True))
         del told["values"], told["file_marks"]
-        if not body.copied:
-            del told["copied"]
-        if body.baseline is None:
-            del told["baseline"]
+        for word in ("copied", "no_click_after", "baseline"):
+            if not told[word]:
+                del told[word]
     return msgspec.to_builtins(told)  # type: ignore[no-any-return]
 
 
@@ -413,6 +454,8 @@ def _feedback_in_words(payload: bytes, words: Words) -> dict[str, Any]:
     if said.features:
         word = "encoded_features" if words.inputs else "features"
         told[word] = _as_given(np.array(said.features), words.scale)
+    if (given_up := timed_out(said.fields)) is not None:
+        told["timed_out"] = given_up / 1000
     return told | _source_in_words(said, words)
 
 

@@ -73,6 +73,28 @@ class ClickStats:
                 for number in sorted(tier)[:-kept]:
                     del tier[number]
 
+    def correct(self, counted: float, click: int) -> None:
+        """A slate that was counted without a click at this time has one, at this position."""
+        self.clicks += 1
+        # Later than the first ones it is not known which slate it was.
+        self.first_clicks += self.slates <= FIRST_SLATES
+        self.day_clicks += self.since is not None and counted < self.since + DAY
+        self.positions += [0] * (click + 1 - len(self.positions))
+        self.positions[click] += 1
+        for (width, _), tier in zip(TIERS, self.tiers, strict=True):
+            if (bucket := tier.get(int(counted // width))) is not None:
+                bucket[1] += 1
+
+    def recent_rate(self, n: int) -> float | None:
+        """The share of slates with a click in the last minutes that have so many slates; None if there are
+        fewer in two days."""
+        slates = clicks = 0
+        for _, (more, hits) in sorted(self.tiers[1].items(), reverse=True):
+            slates, clicks = slates + more, clicks + hits
+            if slates >= n:
+                return clicks / slates
+        return None
+
     def buckets(self, now: float, most: int) -> list[Span]:
         """The finest tier in which the time since the first feedback has at most so many buckets, then joined
         by twos, threes, ... until it has; empty buckets included, and the one that is running."""

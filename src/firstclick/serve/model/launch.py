@@ -44,6 +44,12 @@ class Launch:
         """Who decides the slate of this number; None: there is only the policy."""
         return None if self.baseline is None else self.baseline.choose(number, out=out, replicas=replicas)
 
+    def taken(self, chosen: Chosen | None) -> float:
+        """The part of the floor's room that a slate takes while it is out."""
+        if self.baseline is None or chosen is None:
+            return 0.0
+        return self.baseline.floor.taken(chosen.share)
+
     def observe(self, events: Sequence[Event], clicks: NDArray[np.int64]) -> None:
         """Feedback, in the order of the log, and the first click of each, -1 for none."""
         if self.baseline is None:

@@ -4,6 +4,7 @@ import hashlib
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress, groupby
@@ -34,10 +35,12 @@ from firstclick.serve.log.events import (
     Event,
     FeedbackEvent,
     Kind,
+    Recommended,
     RolledBack,
     SettingsChanged,
     feedback_payload,
     read_feedback,
+    time_out_of,
     unpacked,
 )
 from firstclick.serve.log.history import START, Mark, link_of, links_of
@@ -46,6 +49,8 @@ from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
 from firstclick.serve.model.launch import Launch
+from firstclick.serve.model.open_slates import OpenSlates
+from firstclick.serve.model.reports import Reports
 from firstclick.source_code import code_hash
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed, OtherHistory, OtherVersion, refusing
@@ -118,6 +123,9 @@ class Model:
             policy, self.catalog, k=created.k, scale=self.catalog.scale, numbers=numbers
         )
         self.click_stats = ClickStats()
+        self.reports = Reports()
+        self.no_click_after = created.no_click_after  # seconds; 0: never
+        self.open = OpenSlates()  # of this process: no part of what is folded
         self.recent: deque[tuple[float, FeedbackEvent]] = deque(maxlen=RECENT)  # for people to look at
         self.last = Mark(1, b"", 0.0, None)
         if first is not None:
@@ -204,6 +212,9 @@ class Model:
             self._expect(fresh[0])
             clicks = fold(self.engine, [event.payload for event in fresh])
             self._passed(fresh)
+            if len(self.open):
+                self.open.answered(*(event.nonce for event in fresh))
+            self.reports.timed_out += sum(time_out_of(event.payload) is not None for event in fresh)
             learned = clicks != SKIPPED
             if not learned.all():
                 log.error("%s: %d pieces of feedback show what it never had", self.name, (~learned).sum())
@@ -225,9 +236,11 @@ class Model:
             if event.kind == Kind.BUILD:
                 self.builds.append(unpacked(event, Build))
             elif event.kind == Kind.SETTINGS:
-                self.explorer = Explorer.of(self._key, unpacked(event, SettingsChanged).explore)
+                self._set(unpacked(event, SettingsChanged))
             elif event.kind == Kind.BASELINE:
                 self.launch.set_baseline(event.seq, unpacked(event, BaselineSet))
+            elif event.kind == Kind.RECOMMENDED:
+                self.reports.add(event.received, unpacked(event, Recommended))
             self.items.apply(
                 event,
                 self.engine.change_features,
@@ -238,6 +251,17 @@ class Model:
                 self.engine.state = self.engine.policy.grow(state, len(self.catalog.items))
             self.engine.follow_catalog()
             self._passed([event])
+
+    def _set(self, changed: SettingsChanged) -> None:
+        if changed.explore is not None:
+            self.explorer = Explorer.of(self._key, changed.explore)
+        if changed.no_click_after is not None:
+            self.no_click_after = changed.no_click_after
+
+    def live_replicas(self, now: float, process: str = "") -> int:
+        """How many processes recommend slates of this model, `process` included whether or not the log knows
+        of it yet."""
+        return self.reports.live(now, process)
 
     def _passed(self, events: list[Event]) -> None:
         links = links_of(events, self.last.link)
@@ -434,6 +458,10 @@ class Model:
             if launch := self.launch.as_json():
                 page["launch"] = launch
                 arrays += self.launch.arrays().values()
+            if self.no_click_after:
+                page["no_click_after"] = self.no_click_after
+            if self.reports:
+                page["reports"] = self.reports.as_json()
             if catalog.unavailable:
                 page["unavailable"] = sorted_pieces(map(str, catalog.unavailable))
             if catalog.values:
@@ -473,6 +501,8 @@ class Model:
                 "builds": [msgspec.to_builtins(build) for build in self.builds],
                 "explore": self.explorer.share,
                 "launch": self.launch.as_json(),
+                "no_click_after": self.no_click_after,
+                "reports": self.reports.as_json(),
             }
             arrays |= self.launch.arrays()
             return self.seq, write_snapshot(page, self.engine.state._asdict() | arrays)
@@ -500,6 +530,10 @@ class Model:
             model.explorer = Explorer.of(model._key, check_share(page["explore"], model.engine.policy))
             # What was archived by an earlier version has none.
             model.launch.restore(page.get("launch", {}), arrays)
+            # What an archive goes on from may be older than these.
+            model.no_click_after = float(page.get("no_click_after", created.no_click_after))
+            if "reports" in page:
+                model.reports = Reports.from_json(page["reports"])
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
         model.past = deque([model.last.link], maxlen=PAST)
@@ -526,6 +560,16 @@ class Model:
         with self.lock:
             self.engine.draw_uniformly(self.explorer.key, 0, 1, NO_LIMITS)
 
+    def unreported(self) -> float | None:
+        """The share of slates whose outcome nobody reports; None while too little is known."""
+        with self.lock:
+            return self.reports.unreported(self.click_stats, time.time())
+
+    def warnings(self) -> list[str]:
+        """What is wrong with what pages report, if anything."""
+        with self.lock:
+            return self.reports.warnings(self.click_stats, time.time())
+
     def describe(self) -> dict[str, Any]:
         """The model in words and numbers."""
         with self.lock:
@@ -536,6 +580,7 @@ class Model:
                 "k": self.k,
                 "seed": self.created.seed,
                 "explore": self.explorer.share,
+                "no_click_after": self.no_click_after,
                 "n_features": self.n_given_features,
                 "items": len(catalog),
                 "withdrawn": len(self.items.names) - int((catalog.withdrawn == 0).sum()),
@@ -543,7 +588,10 @@ class Model:
                 "seq": self.seq,
                 "slates": self.click_stats.slates,
                 "clicks": self.click_stats.clicks,
-                "notes": self.items.oddities.sentences(),
+                "recommended": self.reports.recommended,
+                "unreported": self.unreported(),
+                "timed_out": self.reports.timed_out,
+                "notes": self.items.oddities.sentences() + self.warnings(),
             }
 
 

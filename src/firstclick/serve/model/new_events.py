@@ -27,6 +27,7 @@ from firstclick.registry import make_policy
 from firstclick.serve.log.events import Availability, BaselineSet, Created, ItemsChanged, ItemsPut, ListPut
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.model import Model
+from firstclick.validation.duration import check_wait
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 from firstclick.wire.errors import Malformed, Unknown, refusing
@@ -170,6 +171,7 @@ def first_event(
     baseline: Sequence[ItemId] = (),
     max_loss: float = MAX_LOSS,
     baseline_mark: str = "",
+    no_click_after: float = 0.0,
 ) -> Created:
     """How a model of this policy and these items begins, or Malformed."""
     check_name(name)
@@ -219,6 +221,7 @@ def first_event(
             unavailable=[item.id for item in items if item.available is False],
             file_marks=list(file_marks),
             explore=share,
+            no_click_after=check_wait(no_click_after),
             build=this_build(type(chosen)),
         )
         model = Model(0, name, body)  # What the policy cannot work with it refuses now.

@@ -1,0 +1,182 @@
+"""Slates that nobody reports: after their time they are written to the log as pages without a click.
+
+Also how many slates this process has recommended, which the log is told once a minute.
+"""
+
+import logging
+import threading
+import time
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from firstclick.serve.log.drawn import with_time_out
+from firstclick.serve.log.events import KIND_OF, Kind, NewEvent, Recommended, full_payload, packed
+from firstclick.serve.log.token import new_nonce
+from firstclick.serve.model.model import Model
+from firstclick.serve.model.open_slates import OpenSlate
+from firstclick.wire.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from firstclick.serve.service import Service
+    from firstclick.serve.store.store import Appended
+
+log = logging.getLogger("firstclick.serve")
+
+# Seconds between two looks.
+PAUSE = 1.0
+# Slates in one batch, and events in the writer's queue from which on they wait: feedback comes first.
+AT_ONCE = 256
+BUSY = 128
+# Seconds for which a slate is waited for where no time is set, so as to know how many are open.
+OPEN_SECONDS = 1800.0
+# Seconds between two counts of recommended slates.
+COUNT_SECONDS = 60.0
+
+
+class NoClicks:
+    """A thread of its own, because it waits for commits: it must not keep replicas from being followed."""
+
+    def __init__(
+        self, service: "Service", *, pause: float = PAUSE, count_seconds: float = COUNT_SECONDS
+    ) -> None:
+        self._service = service
+        self._pause = pause
+        self._count_seconds = count_seconds
+        # Of each model: slates by arm, since when, and when the log was last told of some.
+        self._counts: dict[str, dict[int, int]] = {}
+        self._since: dict[str, float] = {}
+        self._told: dict[str, float] = {}
+        self._counting = threading.Lock()
+        self._warned: set[str] = set()
+        self._in_trouble = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="firstclick-no-clicks", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, and tell the log of the last slates, if it was told of any."""
+        self._stop.set()
+        self._thread.join()
+        for model in self._service.models.all():
+            if model.name in self._told:
+                # They are numbers for people: nobody waits for a store that is away.
+                with suppress(Refused):
+                    self._append_counts(model, time.time())
+
+    def count(self, name: str, arm: int = 0) -> None:
+        """A slate was recommended."""
+        with self._counting:
+            counts = self._counts.get(name)
+            if counts is None:
+                counts = self._counts[name] = {}
+                self._since.setdefault(name, time.time())
+            counts[arm] = counts.get(arm, 0) + 1
+
+    def forget(self, name: str) -> None:
+        """The model is not served any more."""
+        with self._counting:
+            for kept in (self._counts, self._since, self._told):
+                kept.pop(name, None)
+            self._warned.discard(name)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._pause):
+            try:
+                self.look()
+                self._in_trouble = False
+            except Refused as refusal:
+                if not self._in_trouble:
+                    log.warning(
+                        "slates that nobody reported wait, because nothing can be written: %s", refusal
+                    )
+                self._in_trouble = True
+            except Exception:
+                log.exception("looking after slates that nobody reported failed; trying again")
+
+    def look(self, now: float | None = None) -> int:
+        """Do what is due at this time; how many slates were given up."""
+        now = time.time() if now is None else now
+        given_up = 0
+        for model in self._service.models.all():
+            if not model.set_back:
+                given_up += self._give_up(model, now)
+                self._count_if_due(model, now)
+                self._warn(model)
+        return given_up
+
+    def _give_up(self, model: Model, now: float) -> int:
+        """Write to the log that the slates whose time has passed had no click."""
+        after, given_up = model.no_click_after, 0
+        if not after:
+            # They teach nothing.
+            while late := model.open.due((now - OPEN_SECONDS) * 1000, AT_ONCE):
+                model.open.answered(*(slate.nonce for slate in late))
+            return 0
+        while not self._stop.is_set() and self._service.writer.n_waiting < BUSY:
+            late = model.open.due((now - after) * 1000, AT_ONCE)
+            if not late:
+                break
+            given_up += self._write(model, late)
+        return given_up
+
+    def _write(self, model: Model, late: "Sequence[OpenSlate]") -> int:
+        received_ms = int(time.time() * 1000)
+        n_rows = len(model.catalog.items)
+        events = []
+        for slate in late:
+            # Of a log that was set back, or of a time that is archived: as for a token.
+            there = slate.issued_ms > model.archived_issued and max(slate.row_numbers(), default=-1) < n_rows
+            if there:
+                payload = full_payload(
+                    (), slate.issued_ms, slate.rows, context=slate.context, features=slate.features,
+                    fields=with_time_out(slate.fields, received_ms),
+                )  # fmt: skip
+                events.append(NewEvent(Kind.FEEDBACK, slate.nonce, payload, received_ms / 1000))
+        if events:
+            answer: Future[Sequence[Appended] | Refused] = Future()
+            self._service.writer.submit([(model, event) for event in events], answer.set_result)
+            appended = answer.result()
+            if isinstance(appended, Refused):
+                raise appended
+        else:
+            appended = []
+        # Those that are not new were reported to another process.
+        model.open.answered(*(slate.nonce for slate in late))
+        return sum(place.new for place in appended)
+
+    def _count_if_due(self, model: Model, now: float) -> None:
+        since = self._since.get(model.name)
+        if since is None:
+            return
+        # Others share the room for losses with this process: they must soon know of it.
+        soon = model.open.excess > 0 and model.name not in self._told
+        if soon or now - since >= self._count_seconds:
+            self._append_counts(model, now)
+
+    def _append_counts(self, model: Model, now: float) -> None:
+        with self._counting:
+            counts, since = self._counts.pop(model.name, None), self._since.pop(model.name, now)
+        if not counts:
+            return
+        body = Recommended(self._service.process, since, counts)
+        event = NewEvent(KIND_OF[Recommended], new_nonce(int(now * 1000)), packed(body), now)
+        try:
+            self._service.append(model, event)
+        except Refused:
+            with self._counting:
+                there = self._counts.setdefault(model.name, {})
+                for arm, n in counts.items():
+                    there[arm] = there.get(arm, 0) + n
+                self._since[model.name] = since
+            raise
+        self._told[model.name] = now
+
+    def _warn(self, model: Model) -> None:
+        """Once for each model: what is wrong with what is reported."""
+        if model.name not in self._warned and (warnings := model.warnings()):
+            self._warned.add(model.name)
+            for warning in warnings:
+                log.warning("%s: %s", model.name, warning)
