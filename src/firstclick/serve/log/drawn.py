@@ -53,7 +53,19 @@ class Tag(IntEnum):
     EXPLORE = 10
     NOT_EVALUABLE = 11
     CHOICE = 12  # of a model with a baseline: who decided
+    TRIAL = 13
+    ARM_FIELDS = 16  # of a slate that another model drew, for an arm of a trial: its own fields
     TIMED_OUT = 14  # of an event: nobody reported the slate in time; ms since the epoch when it was given up
+
+
+class Assigned(NamedTuple):
+    """The trial, the period of it and the arm that a slate belongs to, and the bucket of its unit; None if
+    the request named no unit."""
+
+    trial: int
+    period: int
+    arm: int
+    bucket: int | None
 
 
 class Drawn(NamedTuple):
@@ -71,6 +83,8 @@ class Drawn(NamedTuple):
     explore: Explored | None = None
     not_evaluable: str = ""
     chosen: Chosen | None = None
+    assigned: Assigned | None = None
+    arm_fields: bytes | None = None  # of the other model that drew the slate, for an arm of a trial
 
     def packed(self, n_rows: int) -> tuple[bytes, str]:
         """The fields of a slate of a catalog with so many rows, and why it cannot be drawn again, if so."""
@@ -79,6 +93,11 @@ class Drawn(NamedTuple):
             head += _field(Tag.EXPLORE, _packed_explore(self.explore))
         if self.chosen is not None:
             head += _field(Tag.CHOICE, _CHOICE.pack(*self.chosen))
+        if self.assigned is not None:
+            trial, period, arm, bucket = self.assigned
+            head += _field(Tag.TRIAL, b"".join(map(_varint, (trial, period, arm, _coded(bucket)))))
+        if self.arm_fields is not None:
+            head += _field(Tag.ARM_FIELDS, self.arm_fields)
         request = b"".join(self._request(n_rows))
         if len(request) <= MOST_BYTES:
             features = b""
@@ -146,6 +165,8 @@ def read_drawn(fields: bytes) -> Drawn | None:
         None if explore is None else _read_explore(explore),
         "" if reason is None else REASONS.get(reason[0], "made by a later version"),
         _read_choice(found[Tag.CHOICE]) if Tag.CHOICE in found else None,
+        _read_assigned(found[Tag.TRIAL]) if Tag.TRIAL in found else None,
+        found.get(Tag.ARM_FIELDS),
     )
 
 
@@ -235,8 +256,17 @@ def _read_choice(content: bytes) -> Chosen:
     return Chosen(Choice(choice), share, listed)
 
 
-def _coded(build: int | None) -> int:
-    return 0 if build is None else build + 1
+def _read_assigned(content: bytes) -> Assigned:
+    numbers, at = [], 0
+    while len(numbers) < len(Assigned._fields):
+        number, at = _read_varint(content, at)
+        numbers.append(number)
+    *others, bucket = numbers
+    return Assigned(*others, bucket - 1 if bucket else None)
+
+
+def _coded(number: int | None) -> int:
+    return 0 if number is None else number + 1
 
 
 def _field(tag: int, content: bytes) -> bytes:

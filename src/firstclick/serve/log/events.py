@@ -38,6 +38,9 @@ class Kind(IntEnum):
     LIST_REMOVED = 9
     SETTINGS = 10
     BASELINE = 11
+    TRIAL_STARTED = 13
+    TRIAL_SHARES = 14
+    TRIAL_STOPPED = 15
     CORRECTION = 16
     RECOMMENDED = 17
 
@@ -186,6 +189,41 @@ class BaselineSet(msgspec.Struct, frozen=True):
     file_mark: str = ""  # a hash of the file that it came from: one that says the same again changes nothing
 
 
+class TrialArm(msgspec.Struct, frozen=True):
+    """Who decides the slates of an arm: this model's policy, its baseline, or another model."""
+
+    name: str
+    kind: str  # one of trial.KINDS
+    model: str = ""  # the name of that other model
+    key: int = 0  # and its key, by which it is told from a later one of this name
+
+
+class TrialStarted(msgspec.Struct, frozen=True):
+    """A trial begins: its arms, and what decides who sees which."""
+
+    arms: list[TrialArm]
+    shares: list[float]
+    key: bytes  # of the hash that gives each unit its bucket
+    learn_from: str  # own: an arm learns from its own slates and from the baseline's; all: from all
+    stop_if_worse: bool
+    stretch: int  # pages of the second figure
+
+
+class TrialShares(msgspec.Struct, frozen=True):
+    """Other shares for the arms of a trial: a new period of it begins."""
+
+    trial: int
+    shares: list[float]
+
+
+class TrialStopped(msgspec.Struct, frozen=True):
+    """The trial is over; from now on the policy decides every slate, or the baseline."""
+
+    trial: int
+    show: str  # policy or baseline
+    why: str  # "asked", or "worse"
+
+
 class Created(msgspec.Struct, frozen=True):
     """A model begins: its policy, what does not change later, and its first items."""
 
@@ -239,6 +277,7 @@ def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
 Body = (
     Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
     | Build | ListPut | ListRemoved | SettingsChanged | BaselineSet | Correction | Recommended
+    | TrialStarted | TrialShares | TrialStopped
 )  # fmt: skip
 BODY_OF: dict[int, type[Body]] = {
     Kind.CREATED: Created,
@@ -252,6 +291,9 @@ BODY_OF: dict[int, type[Body]] = {
     Kind.LIST_REMOVED: ListRemoved,
     Kind.SETTINGS: SettingsChanged,
     Kind.BASELINE: BaselineSet,
+    Kind.TRIAL_STARTED: TrialStarted,
+    Kind.TRIAL_SHARES: TrialShares,
+    Kind.TRIAL_STOPPED: TrialStopped,
     Kind.CORRECTION: Correction,
     Kind.RECOMMENDED: Recommended,
 }
@@ -476,6 +518,8 @@ def _source_in_words(said: FeedbackEvent, words: Words) -> dict[str, Any]:
         told["explored"] = drawn.explore.drawn
         told["explore"] = drawn.explore.share
         told["explore_propensities"] = drawn.explore.propensities()
+    if drawn.assigned is not None:
+        told |= drawn.assigned._asdict()
     if drawn.chosen is not None:
         told["choice"] = drawn.chosen.choice.word
         told["policy_share"] = drawn.chosen.share

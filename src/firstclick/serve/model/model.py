@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+import struct
 import threading
 import time
 from collections import deque
@@ -29,7 +30,6 @@ from firstclick.registry import policy_class
 from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.drawn import MARK_SIZE, Drawn
 from firstclick.serve.log.events import (
-    BaselineSet,
     Build,
     Created,
     Event,
@@ -48,7 +48,7 @@ from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snap
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
-from firstclick.serve.model.launch import Launch
+from firstclick.serve.model.launch import THE_POLICY, Decision, Launch
 from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.reports import Reports
 from firstclick.source_code import code_hash
@@ -86,6 +86,7 @@ class Ranked(NamedTuple):
     not_evaluable: str = ""  # why nobody can draw it again, if so
     reasons: tuple[str, ...] = ()  # why each row is in it
     chosen: Chosen | None = None  # of a model with a baseline
+    arm: int = 0  # of a trial
 
 
 class Known(NamedTuple):
@@ -210,7 +211,7 @@ class Model:
             if not fresh:
                 return
             self._expect(fresh[0])
-            clicks = fold(self.engine, [event.payload for event in fresh])
+            clicks = self._fold(fresh)
             self._passed(fresh)
             if len(self.open):
                 self.open.answered(*(event.nonce for event in fresh))
@@ -220,9 +221,30 @@ class Model:
                 log.error("%s: %d pieces of feedback show what it never had", self.name, (~learned).sum())
                 self.click_stats.skipped += int((~learned).sum())
                 fresh = list(compress(fresh, learned.tolist()))
-            self.launch.observe(fresh, clicks[learned])
+            self.launch.observe(fresh, clicks[learned], self.no_click_after)
             self.click_stats.add(np.array([event.received for event in fresh]), clicks[learned])
             self.recent.extend((event.received, read_feedback(event.payload)) for event in fresh[-RECENT:])
+
+    def _fold(self, events: list[Event]) -> NDArray[np.int64]:
+        """Learn from the slates of which the policy is to learn; the first click of each, see `fold`."""
+        payloads = [event.payload for event in events]
+        if self.launch.trial is None:
+            return fold(self.engine, payloads)
+        teaches = np.array([self.launch.teaches(payload) for payload in payloads])
+        clicks = np.empty(len(payloads), np.int64)
+        clicks[teaches] = fold(self.engine, list(compress(payloads, teaches)))
+        clicks[~teaches] = [self._click_in(payload) for payload in compress(payloads, ~teaches)]
+        return clicks
+
+    def _click_in(self, payload: bytes) -> int:
+        """The first click of a slate that teaches nothing, or SKIPPED, as `fold` tells it."""
+        try:
+            said = read_feedback(payload)
+        except (ValueError, struct.error):
+            return SKIPPED
+        if max(said.rows, default=-1) >= len(self.catalog.items) or len(said.rows) > self.k:
+            return SKIPPED
+        return -1 if said.click is None else said.click
 
     def _change(self, event: Event, known_at: Callable[[int], Known]) -> None:
         earlier = None
@@ -237,8 +259,6 @@ class Model:
                 self.builds.append(unpacked(event, Build))
             elif event.kind == Kind.SETTINGS:
                 self._set(unpacked(event, SettingsChanged))
-            elif event.kind == Kind.BASELINE:
-                self.launch.set_baseline(event.seq, unpacked(event, BaselineSet))
             elif event.kind == Kind.RECOMMENDED:
                 self.reports.add(event.received, unpacked(event, Recommended))
             self.items.apply(
@@ -250,6 +270,7 @@ class Model:
                 state = _copied(earlier.state)
                 self.engine.state = self.engine.policy.grow(state, len(self.catalog.items))
             self.engine.follow_catalog()
+            self.launch.apply(event)
             self._passed([event])
 
     def _set(self, changed: SettingsChanged) -> None:
@@ -308,14 +329,13 @@ class Model:
         *,
         candidates: Iterable[ItemId] | Subset | str | None = None,
         exclude: Iterable[ItemId] | Subset | str = (),
-        out: float = 0.0,
-        replicas: int = 1,
+        decision: Decision = THE_POLICY,
         **asked: Any,
     ) -> Ranked:
         """The slate to show; the log so far, `number` and what is asked, as for `read_request`, decide it.
 
-        `candidates` and `exclude` may be names of lists. `out` and `replicas` are for the floor of a model
-        with a baseline, see `Floor.share`.
+        `candidates` and `exclude` may be names of lists. `decision` says who decides, see `Launch.decide`;
+        the policy, if it says nothing.
         """
         with self.lock, refusing:
             request = read_request(
@@ -324,10 +344,12 @@ class Model:
             slate, chosen = decided(
                 self.engine, self._key, number, request, scored=True, explorer=self.explorer,
                 baseline=self.launch.baseline,
-                chosen=self.launch.choose(number, out=out, replicas=replicas),
+                chosen=decision.chosen,
             )  # fmt: skip
             rows = request.rows
-            drawn = self._drawn(slate.explored, chosen)._replace(
+            drawn = self._drawn(slate.explored)._replace(
+                chosen=chosen,
+                assigned=decision.assigned,
                 k=rows.k if rows.k != self.k else None,
                 candidates=candidates if isinstance(candidates, str) else rows.candidates,
                 exclude=exclude if isinstance(exclude, str) else _ascending(rows.exclude),
@@ -344,7 +366,15 @@ class Model:
                 not_evaluable=not_evaluable,
                 reasons=drawn.reasons(slate.rows.tolist()),
                 chosen=chosen,
+                arm=0 if decision.assigned is None else decision.assigned.arm,
             )
+
+    def fields_of_arm(self, decision: Decision, theirs: bytes) -> bytes:
+        """The fields of a slate that another model drew, for an arm of a trial of this one."""
+        drawn = self._drawn(None)._replace(
+            chosen=decision.chosen, assigned=decision.assigned, arm_fields=theirs
+        )
+        return drawn.packed(len(self.catalog.items))[0]
 
     def redrawn(self, number: int, drawn: Drawn, context: Sequence[float]) -> NDArray[np.int64]:
         """The rows of the slate that the model makes now for the request of an earlier one."""
@@ -384,9 +414,9 @@ class Model:
             )
         return self.items.lists[items]
 
-    def _drawn(self, explored: Explored | None, chosen: Chosen | None = None) -> Drawn:
+    def _drawn(self, explored: Explored | None) -> Drawn:
         """What a plain slate is drawn from now."""
-        return Drawn(self.seq, self.nonce[-MARK_SIZE:], self.build, explore=explored, chosen=chosen)
+        return Drawn(self.seq, self.nonce[-MARK_SIZE:], self.build, explore=explored)
 
     def _ranked(self, rows: NDArray[np.int64], means: NDArray[np.float64], fields: bytes) -> Ranked:
         items = self.catalog.items
@@ -399,7 +429,7 @@ class Model:
             reasons=reasons(rows.tolist(), (), None, False),
         )
 
-    def next_slate(self, *, out: float = 0.0, replicas: int = 1) -> tuple[int, Ranked]:
+    def next_slate(self) -> tuple[int, Ranked]:
         """A number drawn by chance, and `recommend(number)`, of a policy that wants no context.
 
         Where requests come faster than feedback, several are made in one call and wait for their turn; none
@@ -417,17 +447,18 @@ class Model:
                 self._ready_seq = self.seq
                 self._ready_fields, _ = self._drawn(None).packed(len(self.catalog.items))
             number, (rows, means) = self._ready.pop()
-            chosen = self.launch.choose(number, out=out, replicas=replicas)
-            by_list = chosen is not None and not chosen.by_policy
-            if by_list or self.explorer.draws(number):
-                return number, self.recommend(number, out=out, replicas=replicas)
-            fields = self._ready_fields
-            if chosen is not None or self.explorer.share:
-                n = len(self.catalog)
-                explored = Explored(self.explorer.share, False, tuple(range(n, n - len(rows), -1)))
-                drawn = self._drawn(explored if self.explorer.share else None, chosen)
-                fields, _ = drawn.packed(len(self.catalog.items))
-            return number, self._ranked(rows, means, fields)._replace(chosen=chosen)
+            if self.explorer.share:
+                return number, self._explored(number, rows, means)
+            return number, self._ranked(rows, means, self._ready_fields)
+
+    def _explored(self, number: int, rows: NDArray[np.int64], means: NDArray[np.float64]) -> Ranked:
+        """A slate of a model that explores: the one that the policy made, or one that is drawn uniformly."""
+        if self.explorer.draws(number):
+            return self.recommend(number)
+        n = len(self.catalog)
+        explored = Explored(self.explorer.share, False, tuple(range(n, n - len(rows), -1)))
+        fields, _ = self._drawn(explored).packed(len(self.catalog.items))
+        return self._ranked(rows, means, fields)
 
     def best_rows(self, n: int) -> NDArray[np.int64]:
         """The slate without exploration: the shown rows of the highest estimates; none if nothing is held."""

@@ -27,6 +27,7 @@ LOST = "drawn from events that this log does not have"
 COPIED = "drawn by the model that this one was copied from"
 ARCHIVED = "drawn from events that are archived"
 UNREADABLE = "it cannot be read"
+OTHER_ARM = "drawn by another model, for an arm of a trial; its own log has the slate"
 
 
 class SlateAudit(NamedTuple):
@@ -109,6 +110,8 @@ def _source(event: Event, model: Model) -> Drawn | str:
         return NOT_RECORDED
     if event.seq <= model.created.copied:
         return COPIED
+    if drawn.arm_fields is not None:
+        return OTHER_ARM
     if drawn.seq < model.seq:
         return ARCHIVED
     if drawn.seq >= event.seq:
