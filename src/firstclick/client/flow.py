@@ -27,7 +27,16 @@ from firstclick.validation.float_array import float_array
 from firstclick.validation.quoting import quoted
 from firstclick.wire import errors
 from firstclick.wire.errors import Refused, TryLater, Unavailable
-from firstclick.wire.feedback import ACCEPTED, DUPLICATE, ClickReport, Entry, Receipt, ServedSlate, report_of
+from firstclick.wire.feedback import (
+    ACCEPTED,
+    CORRECTED,
+    DUPLICATE,
+    ClickReport,
+    Entry,
+    Receipt,
+    ServedSlate,
+    report_of,
+)
 from firstclick.wire.limits import MOST_ENTRIES
 from firstclick.wire.schemas import Changed, Deleted, ModelList, Outcome, Outcomes, Recommended
 
@@ -407,7 +416,7 @@ def _decoded(answer: httpx.Response, kind: type[T]) -> T:
 
 
 def _outcome(told: Outcome) -> Receipt | Refused:
-    if told.status in (ACCEPTED, DUPLICATE) and told.seq is not None:
+    if told.status in (ACCEPTED, DUPLICATE, CORRECTED) and told.seq is not None:
         return Receipt(told.status, told.seq)
     kind = KIND_OF.get(told.status, Unexpected)
     return kind(told.message or f"the server answered {told.status!r}")

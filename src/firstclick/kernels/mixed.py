@@ -596,6 +596,38 @@ def change_features(state, rows, before, features):  # type: ignore[no-untyped-d
         refit_now(state, features)
 
 
+@kernel
+def unlearn_looks(state, features, slate, examined):  # type: ignore[no-untyped-def]
+    """Take back looks at these rows that ended without a click; return whether all was made anew for it.
+
+    Work that was spent on a refit stays spent, and no refit begins a second time.
+    """
+    z, size = np.empty(len(state.moment)), len(state.moment)
+    for position in range(examined):
+        row = slate[position]
+        n, s = state.examined[row], state.hits[row]
+        if n - s < 1.0 - 1e-9:
+            continue  # There was no such look.
+        left = max(n - 1.0, s)
+        standardise(features[row], state.columns, z)
+        variance = variance_at(state.level, z, state.scale[P])
+        before = 1.0 / (variance + n * state.scale[BETA2])
+        after = 1.0 / (variance + left * state.scale[BETA2])
+        for i in range(size):
+            state.moment[i] += s * (after - before) * z[i]
+            for j in range(size):
+                state.precision[i, j] += (left * after - n * before) * z[i] * z[j]
+        state.examined[row] = left
+        state.totals[LOOKS] = max(state.totals[LOOKS] - 1.0, 0.0)
+    state.time[0] = max(state.time[0] - 1, 0)
+    if state.refit[STAGE] == FITS + 1:
+        _begin_stage(state, FITS + 1.0)  # It has summed up looks that are no more.
+    if factorise(state.precision, state.factor):
+        return False
+    refit_now(state, features)
+    return True
+
+
 @shared_kernel
 def refit_now(state, features):  # type: ignore[no-untyped-def]
     """Make anew, at once, all that follows from the counts: after a merge, or after they were weighed."""

@@ -241,6 +241,11 @@ class PolicyEngine:
         request = NO_LIMITS._replace(hidden=self.hidden(), context=context, features=features)
         self._learn(self.numbers, self.state, self.arrays_to_learn(), request, rows, examined, clicks)
 
+    def unlearn_rows(self, rows: NDArray[np.int64]) -> None:
+        """Take back what a page that showed these rows, and reported no click, has taught."""
+        examined = self.policy.click_model.examined(np.zeros(len(rows), np.uint8))
+        self.policy.unlearn(self.state, self.arrays_to_learn(), rows, examined)
+
     def estimates(
         self,
         rows: NDArray[np.int64],

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from firstclick.kernels.arrays import CatalogArrays
 from firstclick.kernels.bounds import CountState, count, estimate_rates
-from firstclick.kernels.search.groups import new_groups, note
+from firstclick.kernels.search.groups import new_groups, note, note_unlearned
 from firstclick.parameters import param
 from firstclick.policies.base import Policy, State, drawn_share
 from firstclick.validation.ranges import check_no_more
@@ -21,6 +21,7 @@ class CountPolicy(Policy):
 
     family = "counts"
     by_item: ClassVar[tuple[str, ...]] = ("examined", "hits")
+    corrects: ClassVar[bool] = True
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> State:
         return CountState(np.zeros(n_items, np.int64), np.zeros(n_items, np.int64), np.zeros(1, np.int64))
@@ -31,6 +32,13 @@ class CountPolicy(Policy):
     def check_state(self, state: State, n_items: int, k: int) -> None:
         super().check_state(state, n_items, k)
         check_no_more(self.name, "hits", state.hits, "examined", state.examined)
+
+    def unlearn(self, state: State, catalog: CatalogArrays, slate: NDArray[np.int64], examined: int) -> None:
+        rows = slate[:examined]
+        rows = rows[state.examined[rows] > state.hits[rows]]
+        state.examined[rows] -= 1
+        state.time[0] = max(0, state.time[0] - 1)
+        note_unlearned(catalog.groups, rows)
 
     def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
         """Counts stay whole: each becomes one of its two neighbours, `weight` times itself on the average."""

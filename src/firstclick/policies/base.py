@@ -69,6 +69,7 @@ class Policy(Declared, ABC):
     # It draws: the same state gives several slates, beside the order of equal items. What one that does not
     # draw has shown says nothing about what another policy would have earned.
     draws: ClassVar[bool] = True
+    corrects: ClassVar[bool] = False  # What a page without a click taught can be taken back: `unlearn`.
     learns_from_others: ClassVar[bool] = True  # What it learns from may have been shown by somebody else.
     # Of RESTRICTIONS those that it would learn wrongly from, each with what to do instead: `learn` is not
     # told what a request allowed. Rankers and models refuse such requests; a log with their slates is folded.
@@ -193,6 +194,17 @@ class Policy(Declared, ABC):
         is. One that keeps counts of items can learn from them again.
         """
         return state
+
+    def unlearn(self, state: State, catalog: CatalogArrays, slate: NDArray[np.int64], examined: int) -> None:
+        """Take back what `learn` made of the first `examined` positions of a slate without a click, in place.
+
+        Other slates were learned since, and features may have changed: afterwards the counts are those of a
+        log without that slate. What a log from outside never taught stays as it is.
+        """
+        raise InvalidInput(
+            f"{self.name} cannot take back what it has learned; write unlearn() for it, and declare "
+            "corrects = True"
+        )
 
     def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
         """What is known if each observation in the state counts only `weight`, above 0 and at most 1.

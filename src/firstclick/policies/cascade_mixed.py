@@ -30,8 +30,8 @@ from firstclick.kernels.mixed import (
     refit_now,
 )
 from firstclick.kernels.posterior import mean, sample
-from firstclick.kernels.search.groups import new_groups, note
-from firstclick.kernels.search.seen import estimate_mixed, note_seen, rank_mixed, with_seen
+from firstclick.kernels.search.groups import new_groups, note, note_unlearned
+from firstclick.kernels.search.seen import estimate_mixed, note_seen, rank_mixed, unlearn_mixed, with_seen
 from firstclick.policies.base import Policy, State
 from firstclick.validation.ranges import COUNT, NOT_NEGATIVE, POSITIVE, Range, check_factor, check_no_more
 
@@ -74,6 +74,7 @@ class CascadeMixed(Policy):
     order_free: ClassVar[bool] = False
     by_item: ClassVar[tuple[str, ...]] = ("examined", "hits", "past_examined", "past_hits")
     scales_features: ClassVar[bool] = True
+    corrects: ClassVar[bool] = True
     # Below so many items a scan takes no longer than looking at groups of equal counts.
     grouped_from: ClassVar[int] = 32
 
@@ -138,6 +139,13 @@ class CascadeMixed(Policy):
         fresh = _copied(state)
         change_features(fresh, rows, before, catalog.features)
         return fresh
+
+    def unlearn(
+        self, state: MixedState, catalog: CatalogArrays, slate: NDArray[np.int64], examined: int
+    ) -> None:
+        """Looks with features of their own were weighed by what was known then, and stay."""
+        unlearn_mixed(state, catalog, slate, examined)
+        note_unlearned(catalog.groups, slate[:examined])
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
         catalog = super().shortcuts(catalog)

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from firstclick.serve.log.drawn import with_time_out
 from firstclick.serve.log.events import KIND_OF, Kind, NewEvent, Recommended, full_payload, packed
@@ -51,6 +52,7 @@ class NoClicks:
         self._told: dict[str, float] = {}
         self._counting = threading.Lock()
         self._warned: set[str] = set()
+        self._warm: WeakSet[Model] = WeakSet()
         self._in_trouble = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="firstclick-no-clicks", daemon=True)
@@ -115,6 +117,10 @@ class NoClicks:
             while late := model.open.due((now - OPEN_SECONDS) * 1000, AT_ONCE):
                 model.open.answered(*(slate.nonce for slate in late))
             return 0
+        if model not in self._warm:
+            # Another process may have set the time: nobody is to wait for a kernel when a click comes late.
+            model.warm_up_corrections()
+            self._warm.add(model)
         while not self._stop.is_set() and self._service.writer.n_waiting < BUSY:
             late = model.open.due((now - after) * 1000, AT_ONCE)
             if not late:

@@ -391,16 +391,28 @@ class Service:
         """As `feedback_batch`, without waiting: `done` is called later, by the writer's thread or at once."""
         model = self.model(name)
         read = [self._read_feedback(model, entry) for entry in entries]
-        events = [(model, entry) for entry in read if not isinstance(entry, Refused)]
 
-        def settle(appended: Sequence[Appended] | Refused) -> None:
-            told = outcomes(read, appended)
+        def finish(told: list[Receipt | Refused]) -> None:
             self.count(name, *(outcome.status for outcome in told))
             done(told)
 
+        self._submit(model, read, finish)
+
+    def _submit(
+        self,
+        model: Model,
+        entries: Sequence[NewEvent | Receipt | Refused],
+        finish: Callable[[list[Receipt | Refused]], None],
+    ) -> None:
+        """Write those that are events; then the corrections that come of them, if any."""
+        events = [(model, entry) for entry in entries if isinstance(entry, NewEvent)]
         if not events:
-            settle([])
+            finish([entry for entry in entries if not isinstance(entry, NewEvent)])
             return
+
+        def settle(appended: Sequence[Appended] | Refused) -> None:
+            self._submit(model, outcomes(model, entries, appended), finish)
+
         try:
             self.writer.submit(events, settle)
         except Refused as refusal:
@@ -488,6 +500,8 @@ class Service:
             raise Malformed("no setting given; give explore, no_click_after, or both")
         if explore is not None:
             model.warm_up_exploration()
+        if no_click_after:
+            model.warm_up_corrections()
         return self._write(model, body)
 
     def set_baseline(

@@ -69,6 +69,7 @@ CHECKS = (
     Check(checks.continues_after_save_and_load),
     Check(checks.merged_shards_equal_the_whole_log, needs=("mergeable",)),
     Check(checks.order_of_feedback_does_not_matter, needs=("order_free",)),
+    Check(checks.a_late_click_takes_the_place_of_none, needs=("corrects",)),
     Check(checks.stays_finite_in_extremes),
     Check(checks.relabelling_items_only_permutes_slates, needs=("unordered",)),
     Check(checks.keeps_what_it_knows_when_items_are_added, needs=("growable",)),

@@ -172,6 +172,30 @@ def order_of_feedback_does_not_matter(policy: Policy) -> None:
     assert not changed, f"{changed} depends on the order of feedback; declare order_free = False if it must"
 
 
+def a_late_click_takes_the_place_of_none(policy: Policy) -> None:
+    late, prompt = Driver(policy), Driver(policy)
+    log = late.play(40)
+    for slate, click in log:
+        prompt.learn(slate, click)
+    waiting = [late.recommend(40 + i) for i in range(3)]
+    for slate in waiting:
+        late.learn(slate, None)
+    for slate, click in late.play(15):
+        prompt.learn(slate, click)
+    for slate in waiting[:2]:
+        late.unlearn(slate)
+    late.learn(waiting[0], 1)
+    prompt.learn(waiting[0], 1)
+    prompt.learn(waiting[2], None)
+    # Whoever refits now and then has to refit both, as in a merge.
+    found, wanted = (policy.refitted(copied(one.state), one.catalog) for one in (late, prompt))
+    changed = states_differ(found, wanted, 1e-9)
+    assert not changed, f"{changed} differs from a log in which the click came at once: see Policy.unlearn"
+    assert late.recommend(99) == Driver.of(late).recommend(99), (
+        "unlearn left the shortcuts of recommend behind"
+    )
+
+
 def stays_finite_in_extremes(policy: Policy) -> None:
     extreme = stream(3, "features").standard_normal((N_ITEMS, N_FEATURES))
     extreme[0], extreme[1], extreme[3] = 0.0, 1e6, extreme[2]

@@ -72,6 +72,19 @@ class Driver:
             self.numbers, self.state, self.catalog, self.asked(request), rows, examined, clicks
         )
 
+    @classmethod
+    def of(cls, other: "Driver") -> "Driver":
+        """One that knows the same, with shortcuts of its own."""
+        features, n_items = other.catalog.features, len(other.catalog.rows)
+        made = cls(other.policy, features, k=other.k, labels=other.catalog.labels, n_items=n_items)
+        made.state, made._key = copied(other.state), other._key
+        return made
+
+    def unlearn(self, slate: Sequence[int]) -> None:
+        """Take back what was learned of this slate when it had no click."""
+        examined = self.policy.click_model.examined(np.zeros(len(slate), np.uint8))
+        self.policy.unlearn(self.state, self.catalog, np.array(slate, np.int64), examined)
+
     def merged_with(self, other: "Driver") -> State:
         """What is known from both logs together."""
         merged = self.policy.merge(copied(self.state), copied(other.state))

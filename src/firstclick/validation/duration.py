@@ -11,6 +11,7 @@ from firstclick.validation.quoting import quoted
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 # How long a page may take to report a slate.
 SHORTEST_WAIT, LONGEST_WAIT = 1, 30 * UNITS["d"]
+_NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])", re.ASCII)
 
 
@@ -20,20 +21,24 @@ def seconds_in(value: object, argument: str) -> float:
     >>> seconds_in("1h30m", "older_than")
     5400.0
     """
+    seconds = math.nan
     if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, str):
+        seconds = value.total_seconds()
+    elif isinstance(value, str):
         text = value.strip().lower()
         parts = _PART.findall(text)
-        if parts and _PART.sub("", text).strip() == "":
-            return float(sum(float(number) * UNITS[unit] for number, unit in parts))
-        if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
-            return float(text)
-    elif isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    raise InvalidInput(
-        f"must be a number of seconds, or a duration such as 90s, 30m or 2h, got {quoted(value)}", argument
-    )
+        if parts and not _PART.sub("", text).strip():
+            seconds = sum(float(number) * UNITS[unit] for number, unit in parts)
+        elif _NUMBER.fullmatch(text):
+            seconds = float(text)
+    elif isinstance(value, Real) and not isinstance(value, bool):
+        seconds = float(value)
+    if not math.isfinite(seconds):
+        raise InvalidInput(
+            f"must be a number of seconds, or a duration such as 90s, 30m or 2h, got {quoted(value)}",
+            argument,
+        )
+    return seconds
 
 
 def check_wait(value: object, argument: str = "no_click_after", owner: str = "") -> float:

@@ -75,6 +75,13 @@ class Conflict(Refused):
     status, code = "conflict", 409
 
 
+class Late(Refused):
+    """The slate counts as one without a click, because nobody reported it in time, and its policy cannot take
+    that back."""
+
+    status, code = "late", 409
+
+
 class Expired(Refused):
     """The slate was shown too long ago."""
 

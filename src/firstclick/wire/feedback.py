@@ -8,13 +8,15 @@ from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed
 
-Status = Literal["accepted", "duplicate"]
+Status = Literal["accepted", "duplicate", "corrected"]
 ACCEPTED: Status = "accepted"
 DUPLICATE: Status = "duplicate"
+CORRECTED: Status = "corrected"
 
 
 class Receipt(NamedTuple):
-    """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there."""
+    """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there, or a click that has
+    `corrected` a slate which counted as one without a click, because nobody had reported it in time."""
 
     status: Status
     seq: int

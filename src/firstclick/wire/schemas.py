@@ -115,7 +115,7 @@ class Feedback(Body):
 class FeedbackAnswer(Struct, omit_defaults=True):
     """Feedback that is in the log, as event `seq`; `relaxed` if a power cut may still take it."""
 
-    status: Literal["accepted", "duplicate"]
+    status: Literal["accepted", "duplicate", "corrected"]
     seq: int
     durability: Durability = "full"
 

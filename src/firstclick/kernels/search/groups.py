@@ -9,6 +9,7 @@ by the same hash as in a scan.
 from math import inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from firstclick.kernels.arrays import GroupArrays
 from firstclick.kernels.compiling import kernel, shared_kernel
@@ -60,6 +61,16 @@ def note(groups, slate, examined):  # type: ignore[no-untyped-def]
         if clock[NOTED] < len(noted):
             noted[clock[NOTED]] = slate[position]
         clock[NOTED] += 1
+
+
+def note_unlearned(groups: GroupArrays, rows: NDArray[np.int64]) -> None:
+    """Remember that a slate was taken back, with what was counted of these rows."""
+    clock, noted = groups.clock, groups.noted
+    if len(groups.group_of) > 0:
+        clock[LEARNED] -= 1
+        room = noted[clock[NOTED] : clock[NOTED] + len(rows)]
+        room[:] = rows[: len(room)]
+        clock[NOTED] += len(rows)
 
 
 def ranker_by(index):  # type: ignore[no-untyped-def]

@@ -13,7 +13,16 @@ import numpy as np
 from firstclick.kernels.arrays import CatalogArrays, SeenArrays
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.hashing import luck, mix
-from firstclick.kernels.mixed import BETA2, DONE, P, columns_of, own_part, standardise, variance_at
+from firstclick.kernels.mixed import (
+    BETA2,
+    DONE,
+    P,
+    columns_of,
+    own_part,
+    standardise,
+    unlearn_looks,
+    variance_at,
+)
 from firstclick.kernels.ranking import TILE, accumulate, features_at, place, product, products, rank, rows_of
 from firstclick.kernels.search.groups import N_GROUPS, follow, luckiest
 from firstclick.kernels.search.tree import rank_above
@@ -202,6 +211,20 @@ def _without_luck(examined, hits, variance, beta2, level):  # type: ignore[no-un
     """The score of an item is centre + spread (u + its luck)."""
     keep, rate, spread = own_part(examined, hits, variance, beta2)
     return rate + (keep - 1.0) * level, spread * sqrt(0.5)
+
+
+@shared_kernel
+def unlearn_mixed(state, catalog, slate, examined):  # type: ignore[no-untyped-def]
+    """Take back what was learned of the examined positions of a slate without a click."""
+    seen = catalog.seen
+    anew = unlearn_looks(state, catalog.features, slate, examined)
+    for position in range(examined):
+        anew = anew or state.examined[slate[position]] == 0.0
+    if anew and len(seen.place_of) > 0:
+        # A row that was never examined is found by the search, and must not be here too.
+        seen.place_of[:] = -1
+        seen.clock[SIZE], seen.clock[REFIT] = 0, -1
+    note_seen(seen, state, catalog.features, slate, examined)
 
 
 @shared_kernel

@@ -14,6 +14,7 @@ from firstclick.policies._counts import CountPolicy
 class ForgettingCountPolicy(CountPolicy):
     """A policy that counts what is recent, for tastes that may change."""
 
+    corrects: ClassVar[bool] = False
     family = "changes"
     made_for: ClassVar[tuple[str, ...]] = ("switch", "drift")
     # What counts is how old a slate is, and that says the order in which they came.

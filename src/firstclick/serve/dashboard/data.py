@@ -23,7 +23,7 @@ SHARE = 0.01
 ENOUGH = 100
 OUTCOMES = (
     "accepted", "duplicate", "conflict", "unknown", "expired", "malformed", "too-large", "overloaded",
-    "unavailable",
+    "unavailable", "corrected", "late",
 )  # fmt: skip
 
 

@@ -225,6 +225,8 @@ function recent(view) {
 const OUTCOMES = {
   duplicate: ["sent again", "already counted, so not counted twice"],
   conflict: ["contradicting", "a second answer with another click; the first one stays"],
+  corrected: ["corrected", "clicks on slates that counted as no click, because nobody had reported them in time"],
+  late: ["late clicks", "on slates that count as no click, which this policy cannot take back"],
   unknown: ["unknown", "with a token that is not from this server"],
   expired: ["too late", "came after the slate's time was over"],
   malformed: ["not readable", "not in the form that the interface asks for"],
@@ -241,7 +243,7 @@ function feedback(view) {
     key: (name) => name,
     make(name) {
       const [title, meaning] = OUTCOMES[name];
-      const notable = name === "duplicate" ? "" : "notable";
+      const notable = name === "duplicate" || name === "corrected" ? "" : "notable";
       return element("li", notable, span("value"), element("strong", "", title), span("explain", meaning));
     },
     update: (node, name) => say(node.firstElementChild, count(view.feedback[name])),

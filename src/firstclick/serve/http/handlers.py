@@ -22,7 +22,7 @@ from firstclick.serve.readiness import why_not_feedback, why_not_recommend
 from firstclick.serve.service import Service
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
-from firstclick.wire.feedback import ACCEPTED, ClickReport, Receipt
+from firstclick.wire.feedback import DUPLICATE, ClickReport, Receipt
 from firstclick.wire.limits import MOST_ENTRIES
 
 FILE = b"application/octet-stream"
@@ -81,7 +81,7 @@ async def feedback(asked: Asked) -> Answer:
         # Not raised: what is raised is counted at the door, and the service has counted this one.
         return as_answer(outcome)
     receipt = schemas.FeedbackAnswer(outcome.status, outcome.seq, _durability(asked))
-    return Answer(encode(receipt), 201 if outcome.status == ACCEPTED else 200)
+    return Answer(encode(receipt), 200 if outcome.status == DUPLICATE else 201)
 
 
 async def feedback_batch(asked: Asked) -> schemas.Outcomes:

@@ -96,7 +96,9 @@ ROUTES: list[Route] = [
         "POST", f"{MODEL}/feedback", WRITE, handlers.feedback,
         "Which position was clicked first, or null; or `clicks`, all of them, and `examined`, how many "
         "positions from the top the user saw, if the page knows. In the log and learned from, once, when "
-        "this answers: 201 accepted now, 200 a duplicate of what was there, 409 in conflict with it.",
+        "this answers: 201 accepted now, or corrected, if the slate counted as no click because nobody had "
+        "reported it in time; 200 a duplicate of what was there; 409 in conflict with it, or too late to "
+        "correct it.",
         body=schemas.Feedback, answer=schemas.FeedbackAnswer, codes=(201, 200), refused=(404, 409, 410, 503),
         timed=True, counts=True, example={"token": TOKEN, "click": 1},
     ),

@@ -87,6 +87,11 @@ def nonce_of_request(request_id: str) -> bytes:
     return hashlib.blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=NONCE_SIZE).digest()
 
 
+def nonce_of_correction(nonce: bytes) -> bytes:
+    """The nonce of the one event that may correct the feedback of this one."""
+    return hashlib.blake2b(nonce, digest_size=NONCE_SIZE, person=b"correction").digest()
+
+
 class KeyRing:
     """The keys of a store. The newest signs; a key that is not known yet is looked for in the store."""
 

@@ -15,7 +15,7 @@ from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.files.progress import Progress, silent
 from firstclick.files.reading import reading
 from firstclick.files.writing import write_whole
-from firstclick.serve.log.events import Event, Kind, issued_ms
+from firstclick.serve.log.events import Correction, Event, Kind, issued_ms, unpacked
 from firstclick.serve.log.history import Mark
 from firstclick.serve.log.model_file import ModelFile, model_file
 from firstclick.serve.model.model import Model
@@ -142,6 +142,8 @@ def archive(
         for events in store.events(stored.id, first - 1, before - 1):
             for event in events:
                 issued = issued_ms(event.payload) if event.kind == Kind.FEEDBACK else 0
+                if event.kind == Kind.CORRECTION:
+                    issued = issued_ms(unpacked(event, Correction).feedback)
                 if issued > too_young:
                     raise InvalidInput(
                         f"the slate of event {event.seq} was recommended {_days_since(issued):.3g} days ago, "

@@ -3,13 +3,24 @@
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from firstclick.online.feedback import examined_of
-from firstclick.serve.log.events import Kind, NewEvent, full_payload, says_the_same
-from firstclick.serve.log.token import Token
+from firstclick.serve.log.events import (
+    Correction,
+    Kind,
+    NewEvent,
+    full_payload,
+    packed,
+    read_feedback,
+    says_the_same,
+    time_out_of,
+)
+from firstclick.serve.log.token import Token, nonce_of_correction
 from firstclick.serve.model.model import Model
 from firstclick.serve.store.store import Appended
-from firstclick.wire.errors import Conflict, Expired, Refused, Unknown
-from firstclick.wire.feedback import ACCEPTED, DUPLICATE, ClickReport, Receipt
+from firstclick.wire.errors import Conflict, Expired, Late, Refused, Unknown
+from firstclick.wire.feedback import ACCEPTED, CORRECTED, DUPLICATE, ClickReport, Receipt
 
 
 def feedback_event(model: Model, token: Token, said: ClickReport, clicks: list[int]) -> NewEvent:
@@ -47,23 +58,56 @@ def has_rows(model: Model, token: Token) -> bool:
     return max(token.row_numbers(), default=-1) < len(model.catalog.items)
 
 
-def receipt(event: NewEvent, place: Appended) -> Receipt | Refused:
-    """What became of feedback whose nonce stands in the log now."""
+def receipt(model: Model, event: NewEvent, place: Appended) -> Receipt | Refused | NewEvent:
+    """What became of feedback, or of a correction, whose nonce stands in the log now; or the correction that
+    has to be written now."""
+    if event.kind == Kind.CORRECTION:
+        before, said = (
+            msgspec.msgpack.decode(one.payload, type=Correction).feedback for one in (place, event)
+        )
+        if place.new:
+            return Receipt(CORRECTED, place.seq)
+        return Receipt(DUPLICATE, place.seq) if says_the_same(before, said) else _conflict(place.seq)
     if place.new:
         return Receipt(ACCEPTED, place.seq)
     if says_the_same(place.payload, event.payload):
         return Receipt(DUPLICATE, place.seq)
+    given_up = time_out_of(place.payload)
+    return _conflict(place.seq) if given_up is None else _late(model, event, place, given_up)
+
+
+def _late(model: Model, event: NewEvent, place: Appended, given_up_ms: int) -> Receipt | Refused | NewEvent:
+    """Feedback for a slate that counts as one without a click, because nobody had reported it in time."""
+    before, said = read_feedback(place.payload), read_feedback(event.payload)
+    if (before.rows, before.context, before.features) != (said.rows, said.context, said.features):
+        return _conflict(place.seq)
+    if not said.clicks:
+        return Receipt(DUPLICATE, place.seq)
+    policy = model.engine.policy
+    if not policy.corrects or said.features:
+        return Late(
+            f"the slate counts as one without a click, as event {place.seq}, because nobody had reported it "
+            f"in time, and {policy.label} cannot take that back"
+            + (" where the request brought features of its own" if policy.corrects else "")
+            + "; set no_click_after to a longer time if such clicks are many"
+        )
+    body = Correction(place.seq, given_up_ms / 1000, event.payload)
+    return NewEvent(Kind.CORRECTION, nonce_of_correction(event.nonce), packed(body), event.received)
+
+
+def _conflict(seq: int) -> Conflict:
     return Conflict(
-        f"other feedback for this slate came before, as event {place.seq}, and stays; "
+        f"other feedback for this slate came before, as event {seq}, and stays; "
         "send one piece of feedback for each slate"
     )
 
 
 def outcomes(
-    read: Sequence[NewEvent | Refused], appended: Sequence[Appended] | Refused
-) -> list[Receipt | Refused]:
-    """What became of each entry, when those that were not refused at once have their place in the log."""
+    model: Model, read: Sequence[NewEvent | Receipt | Refused], appended: Sequence[Appended] | Refused
+) -> list[Receipt | Refused | NewEvent]:
+    """What became of each entry, when those that are events have their place in the log; or the correction
+    that has to be written for it."""
     if isinstance(appended, Refused):
-        return [entry if isinstance(entry, Refused) else appended for entry in read]
+        return [appended if isinstance(entry, NewEvent) else entry for entry in read]
     places = iter(appended)
-    return [entry if isinstance(entry, Refused) else receipt(entry, next(places)) for entry in read]
+    return [receipt(model, entry, next(places)) if isinstance(entry, NewEvent) else entry for entry in read]

@@ -31,6 +31,7 @@ from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.drawn import MARK_SIZE, Drawn
 from firstclick.serve.log.events import (
     Build,
+    Correction,
     Created,
     Event,
     FeedbackEvent,
@@ -89,11 +90,27 @@ class Ranked(NamedTuple):
     arm: int = 0  # of a trial
 
 
+class InForce(NamedTuple):
+    """Which events of a log count: those that no rollback has undone."""
+
+    kept: tuple[tuple[int, int], ...] = ()  # first and last of each stretch that ended with a rollback
+    since: int = 1  # and all from this one on
+
+    def has(self, seq: int) -> bool:
+        """Whether what this event taught is known."""
+        return seq >= self.since or any(first <= seq <= last for first, last in self.kept)
+
+    def after_rollback(self, to: int, at: int) -> "InForce":
+        """Those that count from event `at` on, if these counted after event `to`, to which it goes back."""
+        return InForce((*self.kept, (self.since, to)), at)
+
+
 class Known(NamedTuple):
     """What a model knew after some event: all that a rollback brings back."""
 
     state: State
     items: CatalogCopy
+    in_force: "InForce"
 
 
 class Model:
@@ -125,6 +142,7 @@ class Model:
         )
         self.click_stats = ClickStats()
         self.reports = Reports()
+        self.in_force = InForce()
         self.no_click_after = created.no_click_after  # seconds; 0: never
         self.open = OpenSlates()  # of this process: no part of what is folded
         self.recent: deque[tuple[float, FeedbackEvent]] = deque(maxlen=RECENT)  # for people to look at
@@ -261,6 +279,8 @@ class Model:
                 self._set(unpacked(event, SettingsChanged))
             elif event.kind == Kind.RECOMMENDED:
                 self.reports.add(event.received, unpacked(event, Recommended))
+            elif event.kind == Kind.CORRECTION:
+                self._correct(unpacked(event, Correction), event.received)
             self.items.apply(
                 event,
                 self.engine.change_features,
@@ -269,6 +289,8 @@ class Model:
             if earlier is not None:
                 state = _copied(earlier.state)
                 self.engine.state = self.engine.policy.grow(state, len(self.catalog.items))
+                to = unpacked(event, RolledBack).to
+                self.in_force = earlier.in_force.after_rollback(to, event.seq)
             self.engine.follow_catalog()
             self.launch.apply(event)
             self._passed([event])
@@ -278,6 +300,34 @@ class Model:
             self.explorer = Explorer.of(self._key, changed.explore)
         if changed.no_click_after is not None:
             self.no_click_after = changed.no_click_after
+
+    def _correct(self, body: Correction, received: float) -> None:
+        """Learn a click in the place of none. Whoever cannot passes over it: the policy of a copied log."""
+        said = self._correcting(body.feedback)
+        if said is None:
+            self.click_stats.skipped += 1
+            return
+        # What was rolled back taught nothing that could be taken back.
+        if self.in_force.has(body.seq):
+            self.engine.unlearn_rows(np.array(said.rows, np.int64))
+        fold(self.engine, [body.feedback])
+        self.click_stats.correct(body.counted, said.clicks[0])
+        self.reports.corrected += 1
+        self.recent.append((received, said))
+
+    def _correcting(self, payload: bytes) -> FeedbackEvent | None:
+        """The click, if it is one that this model can have shown and that its policy can learn so."""
+        try:
+            said = read_feedback(payload)
+        except (ValueError, struct.error):
+            return None
+        n = len(said.rows)
+        fits = self.engine.policy.corrects and not self.wants_context and not said.context
+        fits = fits and not said.features and 0 < n <= self.k and max(said.rows) < len(self.catalog.items)
+        fits = (
+            fits and bool(said.clicks) and said.clicks[-1] < (n if said.examined is None else said.examined)
+        )
+        return said if fits and (said.examined or 0) <= n else None
 
     def live_replicas(self, now: float, process: str = "") -> int:
         """How many processes recommend slates of this model, `process` included whether or not the log knows
@@ -317,7 +367,7 @@ class Model:
     def known(self) -> Known:
         """What is known now, to go back to later."""
         with self.lock:
-            return Known(_copied(self.engine.state), self.items.copy())
+            return Known(_copied(self.engine.state), self.items.copy(), self.in_force)
 
     def _expect(self, event: Event) -> None:
         if event.seq != self.seq + 1:
@@ -493,6 +543,8 @@ class Model:
                 page["no_click_after"] = self.no_click_after
             if self.reports:
                 page["reports"] = self.reports.as_json()
+            if self.reports.timed_out and self.in_force.kept:
+                page["in_force"] = [list(self.in_force.kept), self.in_force.since]
             if catalog.unavailable:
                 page["unavailable"] = sorted_pieces(map(str, catalog.unavailable))
             if catalog.values:
@@ -534,6 +586,7 @@ class Model:
                 "launch": self.launch.as_json(),
                 "no_click_after": self.no_click_after,
                 "reports": self.reports.as_json(),
+                "in_force": [list(self.in_force.kept), self.in_force.since],
             }
             arrays |= self.launch.arrays()
             return self.seq, write_snapshot(page, self.engine.state._asdict() | arrays)
@@ -565,6 +618,9 @@ class Model:
             model.no_click_after = float(page.get("no_click_after", created.no_click_after))
             if "reports" in page:
                 model.reports = Reports.from_json(page["reports"])
+            if "in_force" in page:
+                kept, since = page["in_force"]
+                model.in_force = InForce(tuple((int(first), int(last)) for first, last in kept), int(since))
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
         model.past = deque([model.last.link], maxlen=PAST)
@@ -585,6 +641,15 @@ class Model:
                 blank.state, blank.arrays_to_learn(), no_rows, blank.features[no_rows]
             )
         fold(blank, [feedback_payload(None, 0, b"")])
+        if self.no_click_after:
+            self.warm_up_corrections()
+
+    def warm_up_corrections(self) -> None:
+        """Have the kernel compiled that takes back what a slate taught."""
+        with self.lock:
+            blank = self.engine.with_state(_copied(self.engine.state)._asdict())
+        if blank.policy.corrects:
+            blank.unlearn_rows(np.empty(0, np.int64))
 
     def warm_up_exploration(self) -> None:
         """Have the kernel compiled that draws uniformly."""

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 from firstclick.errors import InvalidInput
-from firstclick.serve.log.events import Event, Kind, NewEvent, RolledBack, issued_ms, unpacked
+from firstclick.serve.log.events import Correction, Event, Kind, NewEvent, RolledBack, issued_ms, unpacked
 from firstclick.serve.log.history import START, Mark, links_of
 from firstclick.serve.log.token import TokenKey
 from firstclick.serve.store.crash_points import step
@@ -306,6 +306,8 @@ class Store(ABC):
             if base is None or not answer.new:
                 continue
             lost = event.kind == Kind.FEEDBACK and issued_ms(event.payload) <= base.issued
+            if event.kind == Kind.CORRECTION:
+                lost = unpacked(event, Correction).seq < base.seq
             if event.kind == Kind.ROLLED_BACK:
                 lost = 1 < unpacked(Event(answer.seq, *event), RolledBack).to < base.seq
             if lost:
