@@ -210,6 +210,13 @@ class NewModel(Body):
     explore: Share = 0.0
 
 
+class ForkModel(Body):
+    """A model to make from the log of another."""
+
+    policy: Annotated[str, Meta(description="policy, NAME[:param=value,...]")]
+    name: Annotated[str, Meta(description="of the new model")]
+
+
 class DeleteModel(Body):
     """The name of the model once more."""
 
@@ -238,7 +245,7 @@ class ModelFacts(Struct):
     seq: int
     slates: int
     clicks: int
-    notes: Annotated[list[str], Meta(description="what its owner should know of items put later")]
+    notes: Annotated[list[str], Meta(description="what its owner should know")]
 
 
 class ModelList(Struct):

@@ -51,6 +51,7 @@ class Tag(IntEnum):
     FEATURES = 9
     EXPLORE = 10
     NOT_EVALUABLE = 11
+    ORIGIN = 15  # of feedback in a copy of a log: the payloads that it had elsewhere, see `copies`
 
 
 class Drawn(NamedTuple):
@@ -132,6 +133,22 @@ def read_drawn(fields: bytes) -> Drawn | None:
         None if explore is None else _read_explore(explore),
         "" if reason is None else REASONS.get(reason[0], "made by a later version"),
     )
+
+
+def with_origins(fields: bytes, payloads: dict[int, bytes]) -> bytes:
+    """The fields, and the payloads that a copied event had elsewhere, if there are any."""
+    return fields + (_field(Tag.ORIGIN, msgspec.msgpack.encode(payloads)) if payloads else b"")
+
+
+def without_origins(fields: bytes) -> tuple[bytes, dict[int, bytes]]:
+    """What was put together by `with_origins`; ValueError or LookupError for bytes that are no fields."""
+    others, payloads = b"", {}
+    for tag, content in _fields(fields):
+        if tag == Tag.ORIGIN:
+            payloads = msgspec.msgpack.decode(content, type=dict[int, bytes])
+        else:
+            others += _field(tag, content)
+    return others, payloads
 
 
 def pack_rows(rows: NDArray[np.int64], n_rows: int) -> bytes:

@@ -37,6 +37,7 @@ class Kind(IntEnum):
     LIST_PUT = 8
     LIST_REMOVED = 9
     SETTINGS = 10
+    COPIED = 18
 
 
 class NewEvent(NamedTuple):
@@ -67,6 +68,8 @@ class ItemsPut(msgspec.Struct, frozen=True, array_like=True):
     groups: list[str]
     n_features: int  # 0 for items without features
     features: bytes  # float64, little-endian, row after row
+    # In a copy of a log: the features as a model in `Created.origins` has them, by its place; see `copies`.
+    earlier: dict[int, bytes] = {}
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> "ItemsPut":
@@ -111,6 +114,7 @@ class ItemsChanged(msgspec.Struct, frozen=True, array_like=True):
     # Of items that a catalog file put: a hash of what it said of each. A file that says the same again at the
     # next start puts nothing.
     file_marks: list[str] = []
+    earlier: dict[int, bytes] = {}  # as in `ItemsPut`
 
     def table(self) -> NDArray[np.float64] | None:
         """The features, one row an item, or None."""
@@ -153,6 +157,25 @@ class SettingsChanged(msgspec.Struct, frozen=True):
     explore: float  # the share of slates that are drawn uniformly
 
 
+class Copied(msgspec.Struct, frozen=True, array_like=True):
+    """An event of the model that a log was copied from, which means nothing in the copy. It keeps its place,
+    because slates and rollbacks name events by their place."""
+
+    origin: int  # whose event it is: the place in `Created.origins`
+    kind: int
+    payload: bytes
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """The model that the events of a log up to one of them were copied from, and that drew their slates."""
+
+    model: str  # its name
+    id: int  # its number in the store; 0 if it came in a file
+    upto: int
+    # Its creation, but for what is the same in the copy's; see `copies`.
+    created: "Created"
+
+
 class Created(msgspec.Struct, frozen=True):
     """A model begins: its policy, what does not change later, and its first items."""
 
@@ -173,8 +196,10 @@ class Created(msgspec.Struct, frozen=True):
     file_marks: list[str] = []  # as in `ItemsChanged`
     explore: float = 0.0  # as in `SettingsChanged`
     build: Build | None = None
-    # Events up to this one come from the log of another model, which drew their slates: `firstclick relearn`.
+    # Events up to this one come from the log of another model, which drew their slates: `firstclick fork`.
     copied: int = 0
+    # The models that they come from, the first one first. Versions before 2026-11-18 did not say.
+    origins: list[Origin] = []
 
     def first_features(self) -> NDArray[np.float64]:
         """The features of the first items, without columns if they have none."""
@@ -203,7 +228,7 @@ def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
 
 Body = (
     Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
-    | Build | ListPut | ListRemoved | SettingsChanged
+    | Build | ListPut | ListRemoved | SettingsChanged | Copied
 )  # fmt: skip
 BODY_OF: dict[int, type[Body]] = {
     Kind.CREATED: Created,
@@ -216,6 +241,7 @@ BODY_OF: dict[int, type[Body]] = {
     Kind.LIST_PUT: ListPut,
     Kind.LIST_REMOVED: ListRemoved,
     Kind.SETTINGS: SettingsChanged,
+    Kind.COPIED: Copied,
 }
 KIND_OF = {body: kind for kind, body in BODY_OF.items()}
 T = TypeVar("T", bound=Body)
@@ -374,6 +400,13 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
         del told["values"], told["file_marks"]
         if not body.copied:
             del told["copied"]
+        told["origins"] = [
+            {"model": its.model, "id": its.id, "upto": its.upto, "policy": its.created.policy}
+            | {"settings": its.created.settings, "version": its.created.version}
+            for its in body.origins
+        ]
+        if not body.origins:
+            del told["origins"]
     return msgspec.to_builtins(told)  # type: ignore[no-any-return]
 
 

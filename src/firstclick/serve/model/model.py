@@ -516,8 +516,15 @@ class Model:
                 "seq": self.seq,
                 "slates": self.click_stats.slates,
                 "clicks": self.click_stats.clicks,
-                "notes": self.items.oddities.sentences(),
+                "notes": [*self._origin_in_words(), *self.items.oddities.sentences()],
             }
+
+    def _origin_in_words(self) -> list[str]:
+        """Of a fork: whose slates it began with."""
+        if not self.created.origins:
+            return []
+        last = self.created.origins[-1]
+        return [f"events up to {last.upto:,} are those of {last.model} ({last.created.policy})"]
 
 
 def policy_of(created: Created, name: str) -> Policy:
