@@ -9,8 +9,8 @@
 
 What can be sent twice without harm is sent again when no answer came, the server was overloaded (after the
 time that it names) or could not write: a token counts once however often it arrives, so nothing is lost
-and nothing is counted twice. Creating, deleting and rolling back are sent once. What the server refuses is
-raised as the error of `firstclick.wire.errors` that it stands for, with the server's sentence.
+and nothing is counted twice. Creating, forking, deleting and rolling back are sent once. What the server
+refuses is raised as the error of `firstclick.wire.errors` that it stands for, with the server's sentence.
 """
 
 import asyncio
@@ -117,6 +117,7 @@ class Client:
     export = _waiting(Flow.export)
     export_to = _waiting(Flow.export_to)
     import_from = _waiting(Flow.import_from)
+    fork = _waiting(Flow.fork)
     roll_back = _waiting(Flow.roll_back)
 
     def _run(self, steps: Steps[T]) -> T:
@@ -201,6 +202,7 @@ class AsyncClient:
     export = _awaited(Flow.export)
     export_to = _awaited(Flow.export_to)
     import_from = _awaited(Flow.import_from)
+    fork = _awaited(Flow.fork)
     roll_back = _awaited(Flow.roll_back)
 
     async def _run(self, steps: Steps[T]) -> T:

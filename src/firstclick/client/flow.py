@@ -306,6 +306,13 @@ class Flow:
         call = Call("POST", self.path("/import"), again=False, timeout=FILE_TIMEOUT, upload=file)
         return (yield from self._read(dict[str, Any], call))
 
+    def fork(self, policy: str, name: str) -> Steps[dict[str, Any]]:
+        """Make a new model called `name` with the items and slates of this one, learned by another policy;
+        Conflict if there is one of that name. Sent once."""
+        body = {"policy": policy, "name": name}
+        call = Call("POST", self.path("/fork"), body, again=False, timeout=FILE_TIMEOUT)
+        return self._read(dict[str, Any], call)
+
     def roll_back(self, seq: int) -> Steps[int]:
         """Undo what was learned after event `seq`; the place in the log. Sent once."""
         call = Call("POST", self.path("/rollback"), {"seq": seq}, again=False)

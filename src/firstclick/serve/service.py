@@ -52,6 +52,7 @@ from firstclick.serve.model.build import this_build
 from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import check_not_archived, feedback_event, has_rows, outcomes
+from firstclick.serve.model.fork import fork
 from firstclick.serve.model.model import Known, Model
 from firstclick.serve.model.new_events import (
     availability,
@@ -201,6 +202,21 @@ class Service:
         """
         self.models.take_up(import_model(self.store, name, content))
         model = self.model(name)
+        self.note_build(model)
+        return model
+
+    def fork(self, name: str, policy: Policy | str, new_name: str, *, seed: int | None = None) -> Model:
+        """A new model with the items and slates of another, as of now, learned by another policy.
+
+        It has a key of its own; tokens that are out stay with the old model. A model that is not served,
+        because another version of its policy has learned it, can be forked too. Malformed if the policy
+        cannot learn from the log, Conflict if the name is taken or a part of the log is archived.
+        """
+        found = [stored for stored in self.store.models() if stored.name == name]
+        if not found:
+            raise Unknown(f"no model {quoted(name)} in the store; GET /v1/models lists those that there are")
+        self.models.take_up(fork(self.store, self.store, found[0], new_name, policy, seed=seed).stored)
+        model = self.model(new_name)
         self.note_build(model)
         return model
 

@@ -254,6 +254,13 @@ class NewModel(Body):
     no_click_after: Wait = 0.0
 
 
+class ForkModel(Body):
+    """A model to make from the log of another."""
+
+    policy: Annotated[str, Meta(description="policy, NAME[:param=value,...]")]
+    name: Annotated[str, Meta(description="of the new model")]
+
+
 class DeleteModel(Body):
     """The name of the model once more."""
 

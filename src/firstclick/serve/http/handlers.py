@@ -268,6 +268,11 @@ def import_(asked: Asked) -> Answer:
     return Answer(encode(_facts(asked.service.import_model(asked.path[0], asked.body))), 201)
 
 
+def fork(asked: Asked) -> Answer:
+    body: schemas.ForkModel = asked.body
+    return Answer(encode(_facts(asked.service.fork(asked.path[0], body.policy, body.name))), 201)
+
+
 def roll_back(asked: Asked) -> schemas.Changed:
     return schemas.Changed(asked.service.roll_back(asked.path[0], asked.body.seq))
 

@@ -229,6 +229,13 @@ ROUTES: list[Route] = [
         body=bytes, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503), in_pool=True, long=True,
     ),
     Route(
+        "POST", f"{MODEL}/fork", ADMIN, handlers.fork,
+        "A new model with the items and slates of this one, learned by another policy. Tokens that are out "
+        "stay with this one.",
+        body=schemas.ForkModel, answer=schemas.ModelFacts, codes=(201,), refused=(404, 409, 503),
+        in_pool=True, long=True, example={"policy": "cascade-lin-ucb", "name": "shop2"},
+    ),
+    Route(
         "POST", f"{MODEL}/rollback", ADMIN, handlers.roll_back,
         "Roll the model back to event `seq`. The log keeps all that came since.",
         body=schemas.Rollback, answer=schemas.Changed, refused=(404, 503), in_pool=True, long=True,

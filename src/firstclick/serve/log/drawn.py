@@ -54,8 +54,9 @@ class Tag(IntEnum):
     NOT_EVALUABLE = 11
     CHOICE = 12  # of a model with a baseline: who decided
     TRIAL = 13
-    ARM_FIELDS = 16  # of a slate that another model drew, for an arm of a trial: its own fields
     TIMED_OUT = 14  # of an event: nobody reported the slate in time; ms since the epoch when it was given up
+    ORIGIN = 15  # of feedback in a copy of a log: the payloads that it had elsewhere, see `copies`
+    ARM_FIELDS = 16  # of a slate that another model drew, for an arm of a trial: its own fields
 
 
 class Assigned(NamedTuple):
@@ -190,6 +191,23 @@ def timed_out(fields: bytes) -> int | None:
         return None if found is None else int(_TIME.unpack(found)[0])
     except (LookupError, ValueError, struct.error):
         return None
+
+
+def with_origins(fields: bytes, payloads: dict[int, bytes]) -> bytes:
+    """The fields, and the payloads that a copied event had elsewhere, if there are any."""
+    # First: fields of a slate that timed out are known by their end.
+    return (_field(Tag.ORIGIN, msgspec.msgpack.encode(payloads)) if payloads else b"") + fields
+
+
+def without_origins(fields: bytes) -> tuple[bytes, dict[int, bytes]]:
+    """What was put together by `with_origins`; ValueError or LookupError for bytes that are no fields."""
+    others, payloads = b"", {}
+    for tag, content in _fields(fields):
+        if tag == Tag.ORIGIN:
+            payloads = msgspec.msgpack.decode(content, type=dict[int, bytes])
+        else:
+            others += _field(tag, content)
+    return others, payloads
 
 
 def pack_rows(rows: NDArray[np.int64], n_rows: int) -> bytes:

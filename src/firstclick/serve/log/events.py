@@ -43,6 +43,7 @@ class Kind(IntEnum):
     TRIAL_STOPPED = 15
     CORRECTION = 16
     RECOMMENDED = 17
+    COPIED = 18
 
 
 class NewEvent(NamedTuple):
@@ -73,6 +74,8 @@ class ItemsPut(msgspec.Struct, frozen=True, array_like=True):
     groups: list[str]
     n_features: int  # 0 for items without features
     features: bytes  # float64, little-endian, row after row
+    # In a copy of a log: the features as a model in `Created.origins` has them, by its place; see `copies`.
+    earlier: dict[int, bytes] = {}
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> "ItemsPut":
@@ -117,6 +120,7 @@ class ItemsChanged(msgspec.Struct, frozen=True, array_like=True):
     # Of items that a catalog file put: a hash of what it said of each. A file that says the same again at the
     # next start puts nothing.
     file_marks: list[str] = []
+    earlier: dict[int, bytes] = {}  # as in `ItemsPut`
 
     def table(self) -> NDArray[np.float64] | None:
         """The features, one row an item, or None."""
@@ -224,6 +228,25 @@ class TrialStopped(msgspec.Struct, frozen=True):
     why: str  # "asked", or "worse"
 
 
+class Copied(msgspec.Struct, frozen=True, array_like=True):
+    """An event of the model that a log was copied from, which means nothing in the copy. It keeps its place,
+    because slates and rollbacks name events by their place."""
+
+    origin: int  # whose event it is: the place in `Created.origins`
+    kind: int
+    payload: bytes
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """The model that the events of a log up to one of them were copied from, and that drew their slates."""
+
+    model: str  # its name
+    id: int  # its number in the store; 0 if it came in a file
+    upto: int
+    # Its creation, but for what is the same in the copy's; see `copies`.
+    created: "Created"
+
+
 class Created(msgspec.Struct, frozen=True):
     """A model begins: its policy, what does not change later, and its first items."""
 
@@ -245,9 +268,11 @@ class Created(msgspec.Struct, frozen=True):
     explore: float = 0.0  # as in `SettingsChanged`
     no_click_after: float = 0.0  # as in `SettingsChanged`
     build: Build | None = None
-    # Events up to this one come from the log of another model, which drew their slates: `firstclick relearn`.
+    # Events up to this one come from the log of another model, which drew their slates: `firstclick fork`.
     copied: int = 0
     baseline: BaselineSet | None = None
+    # The models that they come from, the first one first. Versions before 2026-11-18 did not say.
+    origins: list[Origin] = []
 
     def first_features(self) -> NDArray[np.float64]:
         """The features of the first items, without columns if they have none."""
@@ -277,7 +302,7 @@ def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
 Body = (
     Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
     | Build | ListPut | ListRemoved | SettingsChanged | BaselineSet | Correction | Recommended
-    | TrialStarted | TrialShares | TrialStopped
+    | TrialStarted | TrialShares | TrialStopped | Copied
 )  # fmt: skip
 BODY_OF: dict[int, type[Body]] = {
     Kind.CREATED: Created,
@@ -296,6 +321,7 @@ BODY_OF: dict[int, type[Body]] = {
     Kind.TRIAL_STOPPED: TrialStopped,
     Kind.CORRECTION: Correction,
     Kind.RECOMMENDED: Recommended,
+    Kind.COPIED: Copied,
 }
 KIND_OF = {body: kind for kind, body in BODY_OF.items()}
 T = TypeVar("T", bound=Body)
@@ -468,7 +494,12 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
             for item, values in zip(told["items"], body.values, strict=True):
                 item["features"] = dict(zip(words.inputs, values, strict=True))
         del told["values"], told["file_marks"]
-        for word in ("copied", "no_click_after", "baseline"):
+        told["origins"] = [
+            {"model": its.model, "id": its.id, "upto": its.upto, "policy": its.created.policy}
+            | {"settings": its.created.settings, "version": its.created.version}
+            for its in body.origins
+        ]
+        for word in ("copied", "no_click_after", "baseline", "origins"):
             if not told[word]:
                 del told[word]
     return msgspec.to_builtins(told)  # type: ignore[no-any-return]

@@ -47,6 +47,7 @@ class Launch:
 
     def __init__(self, key: np.uint64, created: Created, catalog: Catalog) -> None:
         self._key, self._catalog = key, catalog
+        self._copied = created.copied  # Slates up to this event were shown by another model.
         self.baseline: Baseline | None = None
         self.since = 1  # The event that the list came with: earlier slates say nothing of it.
         self.file_mark = ""
@@ -143,7 +144,7 @@ class Launch:
                 # At each event: nothing may depend on how many come together.
                 self.trial.advance(_ms(event.received))
             drawn, clicked = _drawn_of(event.payload), click >= 0
-            if drawn is None:
+            if drawn is None or event.seq <= self._copied:
                 continue
             chosen = drawn.chosen
             # A slate of an earlier list may be answered late.

@@ -687,8 +687,15 @@ class Model:
                 "recommended": self.reports.recommended,
                 "unreported": self.unreported(),
                 "timed_out": self.reports.timed_out,
-                "notes": self.items.oddities.sentences() + self.warnings(),
+                "notes": [*self._origin_in_words(), *self.items.oddities.sentences(), *self.warnings()],
             }
+
+    def _origin_in_words(self) -> list[str]:
+        """Of a fork: whose slates it began with."""
+        if not self.created.origins:
+            return []
+        last = self.created.origins[-1]
+        return [f"events up to {last.upto:,} are those of {last.model} ({last.created.policy})"]
 
 
 def policy_of(created: Created, name: str) -> Policy:
