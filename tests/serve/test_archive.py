@@ -13,7 +13,8 @@ from firstclick.serve.log.token import Token
 from firstclick.serve.model import archive as archive_module
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.audit import audit_stored
-from firstclick.serve.model.export import export_model, import_model, relearn
+from firstclick.serve.model.export import export_model, import_model
+from firstclick.serve.model.fork import fork
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service
@@ -63,7 +64,7 @@ def test_a_model_stays_what_it_was(
         assert (told.equal, told.start, told.compared, told.digest) == (True, 1, 1, wanted)
         assert [event for chunk in whole.events(stored.id, 0) for event in chunk] == log.events
         content = b"".join(export_model(whole, stored))
-        again = relearn(store, whole, stored, "again")
+        again = fork(store, whole, stored, "again").stored
         assert digest(store, again) == wanted
     assert digest(store, import_model(store, "copy", content)) == wanted
     assert store.check() == []
@@ -93,7 +94,7 @@ def test_archiving_goes_on_later(store: Store, stored: StoredModel, log: Log, tm
     with pytest.raises(Conflict, match="events 2 to 223 of model 'made' are archived, and the whole log"):
         export_model(store, stored)
     with pytest.raises(Conflict, match="--archive FILE"):
-        relearn(store, store, stored, "again")
+        fork(store, store, stored, "again").stored
 
 
 def test_a_changed_or_foreign_archive_is_noticed(

@@ -20,7 +20,8 @@ from firstclick.serve.model import build as build_module
 from firstclick.serve.model import model as model_module
 from firstclick.serve.model import slates as slates_module
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
-from firstclick.serve.model.export import export_model, import_model, relearn
+from firstclick.serve.model.export import export_model, import_model
+from firstclick.serve.model.fork import fork
 from firstclick.serve.model.slates import ARCHIVED, COPIED, LOST, SlateAudit, audit_slates
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
@@ -141,7 +142,7 @@ def test_an_imported_model_says_the_same_and_a_relearned_one_does_not_answer_for
     assert drawn_again(store, "copy")._replace(name="shop", seconds=0) == drawn_again(store)._replace(
         seconds=0
     )
-    relearn(store, store, stored, "again")
+    fork(store, store, stored, "again").stored
     found = drawn_again(store, "again")
     assert (found.equal, found.differing, found.not_evaluable) == (0, 0, {COPIED: n})
 

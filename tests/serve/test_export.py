@@ -12,8 +12,9 @@ from stores import feedback, log_of
 
 from firstclick.serve.log.events import Created, Event, ItemsPut, Kind, NewEvent, packed, unpacked
 from firstclick.serve.log.model_file import model_file
-from firstclick.serve.model import export
-from firstclick.serve.model.export import export_model, import_model, relearn
+from firstclick.serve.model import loading
+from firstclick.serve.model.export import export_model, import_model
+from firstclick.serve.model.fork import fork
 from firstclick.serve.model.replay import recover
 from firstclick.serve.store.store import Store
 from firstclick.wire.errors import Conflict, Malformed
@@ -27,7 +28,7 @@ def log() -> Log:
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the log were long."""
-    monkeypatch.setattr(export, "LOADED_AT_ONCE", 17)
+    monkeypatch.setattr(loading, "LOADED_AT_ONCE", 17)
     monkeypatch.setattr(Store, "chunk_events", 50)
 
 
@@ -119,7 +120,7 @@ def test_an_export_is_the_log_and_an_import_of_it_the_model(store: Store, log: L
     with path.open("rb") as file:
         copy = import_model(store, "copy", file)
     assert log_of(store, copy.id) == log.events
-    again = relearn(store, store, stored, "again")
+    again = fork(store, store, stored, "again").stored
     assert log_of(store, again.id)[1:] == log.events[1:]
     digests = {recover(store, one, use_snapshots=False).digest() for one in (stored, copy, again)}
     assert digests == {log.model.digest()}

@@ -85,11 +85,33 @@ class FeatureScale(NamedTuple):
         return scaled if np.abs(scaled).max(initial=0.0) <= LARGEST_FEATURE else check_features(scaled)
 
     def undo(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The features as people wrote them, but for rounding in the last digit."""
+        """The features as people wrote them.
+
+        Exactly, where they have at most 15 digits or single precision; others but for rounding in the last
+        digit: two numbers may come to the same when they are divided.
+        """
         start = 1 if self.intercept and self.constant_first else 0
+        scaled = rows[:, start : start + len(self.names)]
         # What nobody could have sent, and nobody learned from, may be too large to be told.
-        with np.errstate(over="ignore"):
-            return rows[:, start : start + len(self.names)] * self.divisor
+        with np.errstate(all="ignore"):
+            given = scaled * self.divisor
+            for guess in (given.astype(np.float32).astype(np.float64), _short(given)):
+                given = np.where(guess / self.divisor == scaled, guess, given)
+        return given
+
+
+# Powers of ten that are exact.
+_TENS = np.array([float(f"1e{exponent}") for exponent in range(23)])
+
+
+def _short(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest numbers of 15 digits."""
+    exponents = np.floor(np.log10(np.abs(np.where(numbers == 0, 1, numbers))))
+    places = np.nan_to_num(14 - exponents, posinf=0, neginf=0).clip(-22, 22).astype(np.int64)
+    tens = _TENS[np.abs(places)]
+    whole = np.rint(np.where(places < 0, numbers / tens, numbers * tens))
+    # One division of two exact numbers, which rounds once, as reading the digits does.
+    return np.where(places < 0, whole * tens, whole / tens)
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

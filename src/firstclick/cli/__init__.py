@@ -13,6 +13,7 @@ from firstclick.cli.data import data_app
 from firstclick.cli.delete import delete
 from firstclick.cli.demo import demo
 from firstclick.cli.features import features
+from firstclick.cli.fork import fork, relearn
 from firstclick.cli.keys import keys_app
 from firstclick.cli.main import run_command_line
 from firstclick.cli.policies import policies
@@ -20,7 +21,7 @@ from firstclick.cli.reproduce import reproduce
 from firstclick.cli.run import run
 from firstclick.cli.serve import serve
 from firstclick.cli.simulate import simulate
-from firstclick.cli.stores import audit, export, import_, log, relearn
+from firstclick.cli.stores import audit, export, import_, log
 
 app = CommandLine(name="firstclick", help="Cascading bandits: learn what to recommend from the first click.")
 app.command(short_help="Play the default policy and those of the paper on made-up data.")(demo)
@@ -36,7 +37,8 @@ app.command(short_help="Fold every log again and compare, bit for bit.")(audit)
 app.command(short_help="Print a model's events, or write them to a file.")(log)
 app.command(short_help="Write a model to a file.")(export)
 app.command("import", short_help="Put an exported model into a store.")(import_)
-app.command(short_help="Start a new model from the log of another.")(relearn)
+app.command(short_help="Start a new model from the log of another, with another policy.")(fork)
+app.command(short_help="Start a new model from a log that another version has learned.")(relearn)
 app.command(short_help="Move old events of a model to a file.")(archive)
 app.command(short_help="Delete a model for good.")(delete)
 app.add_typer(keys_app, name="keys")

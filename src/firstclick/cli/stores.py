@@ -20,6 +20,8 @@ from firstclick.files.writing import write_whole
 from firstclick.registry import policy_classes
 
 if TYPE_CHECKING:
+    from firstclick.catalog.catalog import Catalog
+    from firstclick.serve.log.events import Created, Words
     from firstclick.serve.model.replay import Log
     from firstclick.serve.model.slates import SlateAudit
     from firstclick.serve.store.store import Store, StoredModel
@@ -141,6 +143,8 @@ def audit(
 
 def _slates_in_words(audit: "SlateAudit") -> str:
     told = f"{audit.equal:,} slates drawn again equal, {audit.differing:,} differ"
+    if audit.by_origin:
+        told += " (" + ", ".join(f"{n:,} as {model} drew them" for model, n in audit.by_origin.items()) + ")"
     if audit.other_build:
         told += f", {audit.other_build:,} differ and were made by another build"
     reasons = "; ".join(f"{n:,} {reason}" for reason, n in audit.not_evaluable.items())
@@ -202,33 +206,6 @@ def import_(
     talk.print(f"{stored.name}: {stored.head:,} events are in {shown_store(store)}")
 
 
-def relearn(
-    model: ModelArgument,
-    name: Annotated[str, Option("--name", metavar="NAME", help="Name of the new model.")],
-    store: StoreOption = OWN_STORE,
-    archive: ArchiveOption = None,
-) -> None:
-    """Start a new model from the log of another: the same items and slates, learned by this version.
-
-    For a model that another version of its policy has learned, which this firstclick does not serve. The old
-    model stays as it is; clicks for slates that it has shown and not heard of yet are lost. No server may
-    have the store open if it is an SQLite file.
-
-    \b
-    Example:
-      firstclick relearn shop --name shop-2 --store shop.db
-    """
-    from firstclick.serve.model.export import relearn as relearned
-
-    with opened(store) as there:
-        find_model(there, model)
-    with opened(store, read_only=False) as there:
-        old = find_model(there, model)
-        with log_of(there, old, archive) as whole:
-            stored = relearned(there, whole, old, name)
-    talk.print(f"{stored.name}: a new model with the {stored.head:,} events of {model}")
-
-
 def log(
     model: ModelArgument,
     store: StoreOption = OWN_STORE,
@@ -247,7 +224,8 @@ def log(
     """Print a model's events as JSON lines, or write them as JSON lines or Parquet.
 
     Clicks are positions from 0: `click` is the first, `clicks` are all where there are several. Features are
-    as they were sent, but for rounding. Works beside a running server. Of an archived log only what is in
+    as they were sent, but for rounding. `origin` of an event in a fork is the model that it comes from, and
+    it is told as in its log. Works beside a running server. Of an archived log only what is in
     the store is told, unless its files are given by --archive.
 
     \b
@@ -255,7 +233,8 @@ def log(
       firstclick log shop --store shop.db --last 5
       firstclick log shop --store shop.db --kind feedback --out clicks.parquet
     """
-    from firstclick.serve.log.events import Event, Kind, Words, as_json
+    from firstclick.serve.log.copies import drawn_by, seen_by
+    from firstclick.serve.log.events import Event, Kind, as_json
     from firstclick.serve.model.catalog_state import CatalogState
     from firstclick.serve.model.replay import changes_in, created_in
 
@@ -275,14 +254,8 @@ def log(
         catalog = CatalogState.after(
             created, lambda: changes_in(whole, stored, begins), base.content if base else b""
         ).catalog
-        # A plug-in that is not installed here was asked when its log was written.
-        policy = policy_classes().get(created.policy)
-        words = Words(
-            catalog.items,
-            catalog.encoder.inputs if catalog.encoder else (),
-            catalog.scale,
-            getattr(policy, "wants_all_clicks", False),
-        )
+        words = _words(created, catalog)
+        of_origins = [_words(origin.created, catalog) for origin in created.origins]
         feedback = wanted is None or wanted == Kind.FEEDBACK
         if last and wanted is None:
             after = max(after, stored.head - last)
@@ -298,10 +271,26 @@ def log(
                 whole.events(stored.id, max(after, begins - 1, 1), stored.head, feedback=feedback),
             )
         )
-        chosen: Iterator[Event] = (event for event in events if wanted is None or event.kind == wanted)
+
+        def as_drawn(event: Event) -> tuple[Event, int | None]:
+            """An event that was copied as it is in the log that it comes from, and whose that is."""
+            place = drawn_by(created, event.seq) if event.seq > 1 else None
+            return event if place is None else seen_by(event, place, created), place
+
+        chosen: Iterator[tuple[Event, int | None]] = (
+            pair for pair in map(as_drawn, events) if wanted is None or pair[0].kind == wanted
+        )
         if last:
             chosen = iter(deque(chosen, maxlen=last))
-        told = (as_json(event, words) for event in chosen)
+
+        def in_words(event: Event, place: int | None) -> dict[str, Any]:
+            if place is None:
+                return as_json(event, words)
+            origin = created.origins[place]
+            whose = {"model": origin.model, "policy": origin.created.policy, "seq": event.seq}
+            return as_json(event, of_origins[place]) | {"origin": whose}
+
+        told = (in_words(*pair) for pair in chosen)
         if out is not None and out.suffix == ".parquet":
             _write_parquet(told, out)
             talk.print(f"{out} is written")
@@ -312,6 +301,21 @@ def log(
         else:
             write_whole(out, (line.encode() for line in lines))
             talk.print(f"{out} is written")
+
+
+def _words(created: "Created", catalog: "Catalog") -> "Words":
+    """What it takes to tell the events of a model with this creation."""
+    from firstclick.catalog.feature_scale import FeatureScale
+    from firstclick.serve.log.events import Words
+
+    # A plug-in that is not installed here was asked when its log was written.
+    policy = policy_classes().get(created.policy)
+    return Words(
+        catalog.items,
+        catalog.encoder.inputs if catalog.encoder else (),
+        FeatureScale.from_json(created.feature_scale) if created.feature_scale else None,
+        getattr(policy, "wants_all_clicks", False),
+    )
 
 
 def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
@@ -325,12 +329,14 @@ def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
         "drawn_from": "BIGINT", "build": "SMALLINT", "k": "SMALLINT", "candidates": "VARCHAR[]",
         "candidates_list": "VARCHAR", "exclude": "VARCHAR[]", "exclude_list": "VARCHAR", "pinned": "VARCHAR",
         "at_most": "VARCHAR", "explored": "BOOLEAN", "explore": "DOUBLE", "explore_propensities": "DOUBLE[]",
-        "not_evaluable": "VARCHAR", "change": "VARCHAR",
+        "not_evaluable": "VARCHAR", "change": "VARCHAR", "origin": "VARCHAR",
     }  # fmt: skip
     write_parquet(out, columns, map(_flat, events))
 
 
 def _flat(told: dict[str, Any]) -> dict[str, Any]:
+    if "origin" in told:
+        told = told | {"origin": json_module.dumps(told["origin"], ensure_ascii=False)}
     if told["kind"] == "feedback":
         flat = told | {"items": [str(item) for item in told["items"]]}
         for word in ("candidates", "exclude"):
@@ -342,7 +348,7 @@ def _flat(told: dict[str, Any]) -> dict[str, Any]:
             if word in told:
                 flat[word] = json_module.dumps(told[word], ensure_ascii=False)
         return flat
-    flat = {name: told[name] for name in ("seq", "kind", "received", "nonce", "to") if name in told}
+    flat = {name: told[name] for name in ("seq", "kind", "received", "nonce", "to", "origin") if name in told}
     change = {name: value for name, value in told.items() if name not in flat}
     return flat | {"change": json_module.dumps(change, ensure_ascii=False)}
 

@@ -9,8 +9,8 @@
 
 What can be sent twice without harm is sent again when no answer came, the server was overloaded (after the
 time that it names) or could not write: a token counts once however often it arrives, so nothing is lost
-and nothing is counted twice. Creating, deleting and rolling back are sent once. What the server refuses is
-raised as the error of `firstclick.wire.errors` that it stands for, with the server's sentence.
+and nothing is counted twice. Creating, forking, deleting and rolling back are sent once. What the server
+refuses is raised as the error of `firstclick.wire.errors` that it stands for, with the server's sentence.
 """
 
 import asyncio
@@ -105,6 +105,9 @@ class Client:
     put_list = _waiting(Flow.put_list)
     remove_list = _waiting(Flow.remove_list)
     set_explore = _waiting(Flow.set_explore)
+    set_baseline = _waiting(Flow.set_baseline)
+    remove_baseline = _waiting(Flow.remove_baseline)
+    baseline = _waiting(Flow.baseline)
     set_no_click_after = _waiting(Flow.set_no_click_after)
     models = _waiting(Flow.models)
     describe = _waiting(Flow.describe)
@@ -114,6 +117,7 @@ class Client:
     export = _waiting(Flow.export)
     export_to = _waiting(Flow.export_to)
     import_from = _waiting(Flow.import_from)
+    fork = _waiting(Flow.fork)
     roll_back = _waiting(Flow.roll_back)
 
     def _run(self, steps: Steps[T]) -> T:
@@ -186,6 +190,9 @@ class AsyncClient:
     put_list = _awaited(Flow.put_list)
     remove_list = _awaited(Flow.remove_list)
     set_explore = _awaited(Flow.set_explore)
+    set_baseline = _awaited(Flow.set_baseline)
+    remove_baseline = _awaited(Flow.remove_baseline)
+    baseline = _awaited(Flow.baseline)
     set_no_click_after = _awaited(Flow.set_no_click_after)
     models = _awaited(Flow.models)
     describe = _awaited(Flow.describe)
@@ -195,6 +202,7 @@ class AsyncClient:
     export = _awaited(Flow.export)
     export_to = _awaited(Flow.export_to)
     import_from = _awaited(Flow.import_from)
+    fork = _awaited(Flow.fork)
     roll_back = _awaited(Flow.roll_back)
 
     async def _run(self, steps: Steps[T]) -> T:

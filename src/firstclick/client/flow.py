@@ -152,7 +152,7 @@ class Flow:
         told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
         return ServedSlate(
             told.items, told.scores, told.token, told.seq, told.skipped_pins, told.explored,
-            told.not_evaluable,
+            told.not_evaluable, told.reasons,
         )  # fmt: skip
 
     def feedback(
@@ -235,6 +235,19 @@ class Flow:
         """From now on this share of slates is drawn uniformly; the place in the log."""
         return self._change("", {"explore": share}, "PATCH")
 
+    def set_baseline(self, items: Iterable[ItemId], max_loss: float = 0.05) -> Steps[int]:
+        """The list that is shown today, best first, and the share of its clicks that may be lost; the place
+        in the log."""
+        return self._change("/baseline", {"items": list(items), "max_loss": max_loss}, "PUT")
+
+    def remove_baseline(self) -> Steps[int]:
+        """From now on the policy decides alone; the place in the log."""
+        return self._change("/baseline", None, "DELETE")
+
+    def baseline(self) -> Steps[dict[str, Any]]:
+        """The list that is shown today, how often it and the policy were clicked, and what is promised."""
+        return self._read(dict[str, Any], Call("GET", self.path("/baseline")))
+
     def set_no_click_after(self, seconds: float) -> Steps[int]:
         """From now on a slate that nobody reported after so many seconds had no click; the place in the
         log."""
@@ -292,6 +305,13 @@ class Flow:
             file.open("rb").close()
         call = Call("POST", self.path("/import"), again=False, timeout=FILE_TIMEOUT, upload=file)
         return (yield from self._read(dict[str, Any], call))
+
+    def fork(self, policy: str, name: str) -> Steps[dict[str, Any]]:
+        """Make a new model called `name` with the items and slates of this one, learned by another policy;
+        Conflict if there is one of that name. Sent once."""
+        body = {"policy": policy, "name": name}
+        call = Call("POST", self.path("/fork"), body, again=False, timeout=FILE_TIMEOUT)
+        return self._read(dict[str, Any], call)
 
     def roll_back(self, seq: int) -> Steps[int]:
         """Undo what was learned after event `seq`; the place in the log. Sent once."""

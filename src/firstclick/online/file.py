@@ -13,22 +13,25 @@ from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.features import check_features
 from firstclick.catalog.ids import item_id
 from firstclick.errors import WorkFailed
+from firstclick.online.baseline import Baseline, Choice, Chosen
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.explore import check_share
+from firstclick.online.floor import Floor
 from firstclick.online.random_key import LARGEST_KEY, key_of_old
 from firstclick.online.slate_record import SlateRecord, parts_of
 from firstclick.policies.base import PlainParameters, Policy
 from firstclick.registry import policy_class
 from firstclick.validation.whole_number import seed_number, whole_number
 
-FORMAT = "firstclick ranker 6"
+FORMAT = "firstclick ranker 7"
+SIXTH_FORMAT = "firstclick ranker 6"  # Without a baseline.
 FIFTH_FORMAT = "firstclick ranker 5"  # Without a share of slates to explore.
 FOURTH_FORMAT = "firstclick ranker 4"  # Without an encoder, and what is not available.
 THIRD_FORMAT = "firstclick ranker 3"  # Without a scale: features are seen as they are given.
 SECOND_FORMAT = "firstclick ranker 2"  # Without a key, a version, and what was merged.
 FIRST_FORMAT = "firstclick ranker 1"  # Without contexts, features of a request, groups and cold items.
 MOST_REQUESTS = 2**62  # Kernels count them in 64 bits.
-FORMATS = (FORMAT, FIFTH_FORMAT, FOURTH_FORMAT, THIRD_FORMAT, SECOND_FORMAT, FIRST_FORMAT)
+FORMATS = (FORMAT, SIXTH_FORMAT, FIFTH_FORMAT, FOURTH_FORMAT, THIRD_FORMAT, SECOND_FORMAT, FIRST_FORMAT)
 
 
 class PendingSlate(NamedTuple):
@@ -37,6 +40,7 @@ class PendingSlate(NamedTuple):
     rows: NDArray[np.int64]
     context: NDArray[np.float64]
     features: NDArray[np.float64]  # one row a position; none where they are those of the catalog
+    chosen: Chosen | None = None  # of a ranker with a baseline
 
 
 class Saved(NamedTuple):
@@ -52,6 +56,8 @@ class Saved(NamedTuple):
     warm_starts: int = 0
     requests: int = 0
     explore: float = 0.0  # the share of slates that are drawn uniformly
+    baseline: Baseline | None = None
+    out: float = 0.0  # what slates that wait may have used of the floor's room
 
 
 def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -89,8 +95,15 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "encoder": catalog.encoder and catalog.encoder.as_json(),
         "values": list(catalog.values.items()),
         "pending": [[id, slate.rows.tolist(), bool(len(slate.features))] for id, slate in slates.items()],
+        "chosen": [slate.chosen for slate in slates.values()],
+        "baseline": None,
     }
+    floor = {}
+    if saved.baseline is not None:
+        page["baseline"] = [saved.baseline.items, saved.baseline.floor.max_loss, saved.out]
+        floor = {"floor": saved.baseline.floor.array}
     return page, {
+        **floor,
         "features": catalog.table,
         "withdrawn": catalog.withdrawn,
         **{f"state.{name}": array for name, array in engine.state._asdict().items()},
@@ -115,9 +128,14 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     policy = known(**page["policy"]["settings"])
     if page["format"] in (FIRST_FORMAT, SECOND_FORMAT):
         page = _in_third_format(page, policy)
-    if page["format"] not in (FORMAT, FIFTH_FORMAT, FOURTH_FORMAT):
+    age = FORMATS.index(page["format"])
+    if age > FORMATS.index(FOURTH_FORMAT):
         page = page | {"scale": None}
-    if page["format"] not in (FORMAT, FIFTH_FORMAT):
+    if age > FORMATS.index(SIXTH_FORMAT):
+        page = page | {"explore": 0.0}
+    if age > FORMATS.index(FORMAT):
+        page = page | {"chosen": [None] * len(page["pending"]), "baseline": None}
+    if age > FORMATS.index(FIFTH_FORMAT):
         page = page | {"unavailable": [], "encoder": None, "values": []}
         arrays = arrays | {"withdrawn": arrays["hidden"]}
     n_rows = len(page["items"])
@@ -160,17 +178,30 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
         state={name.removeprefix("state."): array for name, array in arrays.items()},
     )
     pending = _pending(engine, page["pending"], arrays["pending.contexts"], arrays["pending.features"])
+    pending = {
+        id: slate._replace(chosen=None if chosen is None else Chosen(Choice(chosen[0]), *chosen[1:]))
+        for (id, slate), chosen in zip(pending.items(), page["chosen"], strict=True)
+    }
+    key = np.uint64(_key(page["key"]))
+    baseline, out = None, 0.0
+    if page["baseline"] is not None:
+        listed, max_loss, out = page["baseline"]
+        ids = [item_id(item) for item in listed]
+        floor = Floor(max_loss, array=_floor(arrays["floor"]))
+        baseline = Baseline(key, ids, catalog.rows_of(ids), floor)
     return Saved(
         engine,
         seed=seed_number(page["seed"]),
-        key=np.uint64(_key(page["key"])),
+        key=key,
         origins=frozenset(map(_key, page["origins"])),
         max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
         pending=pending,
         records=_records(page, arrays["forgotten"]) if "forgotten" in arrays else _old_records(page, pending),
         warm_starts=whole_number("warm_starts", page["warm_starts"], at_least=0),
         requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
-        explore=check_share(page["explore"], policy) if page["format"] == FORMAT else 0.0,
+        explore=check_share(page["explore"], policy),
+        baseline=baseline,
+        out=float(out),
     )
 
 
@@ -271,6 +302,18 @@ def _scale(page: Mapping[str, Any], n_features: int | None) -> FeatureScale:
     if len(scale.names) != n_features or not (0 < scale.divisor < inf and abs(scale.intercept) < inf):
         raise ValueError("scale")
     return scale
+
+
+def _floor(array: NDArray[Any]) -> NDArray[np.float64]:
+    """The numbers of a floor; ValueError if these are none."""
+    like = Floor(1.0).array
+    if (
+        array.shape != like.shape
+        or array.dtype != like.dtype
+        or not (np.isfinite(array) & (array >= 0)).all()
+    ):
+        raise ValueError("floor")
+    return array
 
 
 def _key(key: int) -> int:

@@ -25,12 +25,14 @@ from firstclick.errors import (
 )
 from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.not_given import NOT_GIVEN
+from firstclick.online.baseline import MAX_LOSS, Baseline, Chosen, check_baseline, decided, reasons
 from firstclick.online.engine import PolicyEngine, merged_engine, scale_for
 from firstclick.online.explore import Explored, Explorer, check_share
 from firstclick.online.feedback import Click, click_bits
 from firstclick.online.file import FORMATS, PendingSlate, Saved, from_file, to_file
+from firstclick.online.floor import Floor
 from firstclick.online.random_key import new_key
-from firstclick.online.request import AtMost, answered, read_context, read_request
+from firstclick.online.request import AtMost, read_context, read_request
 from firstclick.online.slate_record import Fate, SlateRecord, parts_of
 from firstclick.online.warm_start import learn_log
 from firstclick.policies.base import Policy, State
@@ -48,6 +50,9 @@ class Slate:
     items: tuple[ItemId, ...]
     skipped_pins: tuple[ItemId, ...] = ()  # pinned, but excluded or withdrawn: others are in their places
     explored: Explored | None = None  # of a ranker that explores: whether this slate was drawn uniformly
+    # Why each item is shown: policy, explored, pinned, or floor, which is the baseline in the policy's place.
+    reasons: tuple[str, ...] = ()
+    chosen: Chosen | None = None  # of a ranker with a baseline: who decided, and with which probability
 
     def __len__(self) -> int:
         return len(self.items)
@@ -79,6 +84,15 @@ class Ranker:
     of each slate tells whether it was, and the probability of each of its prefixes in such a draw: write both
     to your log, and it can be evaluated for any other policy later.
 
+    With `baseline=[...]`, the list that is shown today, the policy starts beside it. The expected clicks of
+    all slates so far stay at least 1 - `max_loss` of what the list would have got: a share of slates shows
+    the list until clicks tell that the policy is better. `floor` says how it stands.
+
+    >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, seed=1, baseline=["cocoa", "tea"])
+    >>> slate = ranker.recommend()
+    >>> slate.items, slate.reasons
+    (('cocoa', 'tea'), ('floor', 'floor'))
+
     Several threads may use a ranker. Several rankers may share a catalog, and see what is added to it or
     withdrawn; then only one thread at a time may change it.
     """
@@ -92,6 +106,8 @@ class Ranker:
         seed: int | None = None,
         max_pending: int = 10_000,
         explore: float = 0.0,
+        baseline: Iterable[ItemId] | None = None,
+        max_loss: float = MAX_LOSS,
     ) -> None:
         if old_order:
             policy, catalog = _in_new_order((catalog, *old_order), policy)
@@ -111,7 +127,14 @@ class Ranker:
         max_pending = whole_number("max_pending", max_pending, at_least=1)
         key = new_key("ranker", seed, chosen, k)
         share = check_share(explore, chosen)
-        self._go_on_from(Saved(engine, seed, key, frozenset({int(key)}), max_pending, {}, {}, explore=share))
+        listed = None
+        if baseline is not None:
+            items, rows = check_baseline(baseline, catalog, k, chosen)
+            listed = Baseline(key, items, rows, Floor(max_loss))
+        origins = frozenset({int(key)})
+        self._go_on_from(
+            Saved(engine, seed, key, origins, max_pending, {}, {}, explore=share, baseline=listed)
+        )
 
     def _go_on_from(self, saved: Saved) -> None:
         self._engine, self.seed, self._key, self._origins = saved[:4]
@@ -121,6 +144,7 @@ class Ranker:
         self._records.setdefault(int(self._key), SlateRecord())
         self._warm_starts, self.requests = saved.warm_starts, saved.requests
         self._explorer = Explorer.of(self._key, saved.explore)
+        self._baseline, self._out = saved.baseline, saved.out
         self._lock = threading.RLock()
         self._begin_run()
 
@@ -141,6 +165,35 @@ class Ranker:
     def explore(self) -> float:
         """The share of slates that are drawn uniformly."""
         return self._explorer.share
+
+    @property
+    def baseline(self) -> tuple[ItemId, ...]:
+        """The list that is shown today; empty if there is none."""
+        return () if self._baseline is None else self._baseline.items
+
+    @property
+    def floor(self) -> Floor | None:
+        """What is promised beside the baseline, and how it stands; None without a baseline."""
+        return None if self._baseline is None else self._baseline.floor
+
+    def set_baseline(self, items: Iterable[ItemId] | None, max_loss: float = MAX_LOSS) -> None:
+        """Another list, or none. The floor starts anew, unless only `max_loss` is another."""
+        with self._lock:
+            if items is None:
+                self._baseline = None
+                return
+            ids, rows = check_baseline(items, self.catalog, self.k, self.policy)
+            if self._baseline is not None and self._baseline.items == tuple(ids):
+                self._baseline.floor = Floor(max_loss, array=self._baseline.floor.array)
+                return
+            self._baseline, self._out = Baseline(self._key, ids, rows, Floor(max_loss)), 0.0
+            # Slates of the old list say nothing of the new one.
+            self.pending = {id: slate._replace(chosen=None) for id, slate in self.pending.items()}
+
+    def _no_longer_out(self, slate: PendingSlate) -> None:
+        if slate.chosen is not None and self._baseline is not None:
+            left = self._out - self._baseline.floor.taken(slate.chosen.share)
+            self._out = max(left, 0.0) if self.pending else 0.0
 
     @property
     def state(self) -> State:
@@ -205,19 +258,26 @@ class Ranker:
                 self._engine, k=k, candidates=candidates, exclude=exclude, pinned=pinned, context=context,
                 at_most=at_most, features=features,
             )  # fmt: skip
-            rows, _, own, explored = answered(
-                self._engine, self._key, self.requests, asked, scored=False, explorer=self._explorer
-            )
-            slate_id = f"{int(self._key):016x}-{self._current_run()}-{self.requests}"
-            slate = Slate(slate_id, self._items(rows), asked.skipped_pins, explored)
+            number, listed = self.requests, self._baseline
+            (rows, _, own, explored), chosen = decided(
+                self._engine, self._key, number, asked, scored=False, explorer=self._explorer,
+                baseline=listed,
+                chosen=None if listed is None else listed.choose(number, out=self._out),
+            )  # fmt: skip
+            slate_id = f"{int(self._key):016x}-{self._current_run()}-{number}"
+            uniformly = explored is not None and explored.drawn
+            why = reasons(rows.tolist(), asked.rows.pinned.values(), chosen, uniformly)
+            slate = Slate(slate_id, self._items(rows), asked.skipped_pins, explored, why, chosen)
             self.requests += 1
-            self.pending[slate.id] = PendingSlate(rows, asked.kernel.context, own)
+            self.pending[slate.id] = PendingSlate(rows, asked.kernel.context, own, chosen)
+            if chosen is not None and listed is not None:
+                self._out += listed.floor.taken(chosen.share)
             if len(self.pending) > self.max_pending:
                 self._forget(next(iter(self.pending)))
             return slate
 
     def _forget(self, slate_id: str) -> None:
-        del self.pending[slate_id]
+        self._no_longer_out(self.pending.pop(slate_id))
         parts = parts_of(slate_id)
         if parts is not None and parts[0] in self._records:
             self._records[parts[0]].forget(parts[2])
@@ -252,7 +312,7 @@ class Ranker:
             waiting = self.pending.get(slate_id)
             if waiting is None:
                 raise self._not_waiting(slate_id)
-            rows, context, features = waiting
+            rows, context, features, chosen = waiting
             if isinstance(slate, Slate) and slate.items != self._items(rows):
                 raise UnknownSlate(
                     f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}"
@@ -260,7 +320,11 @@ class Ranker:
             wants_all = self.policy.wants_all_clicks
             clicked, seen = click_bits(len(rows), click, clicks, examined, wants_all=wants_all)
             del self.pending[slate_id]
+            self._no_longer_out(waiting)
             self._engine.learn_rows(rows, clicked, seen, context=context, features=features)
+            if chosen is not None and self._baseline is not None:
+                any_click = bool(clicked.any())
+                self._baseline.floor.observe(chosen.share, by_policy=chosen.by_policy, clicked=any_click)
 
     def _not_waiting(self, slate_id: str) -> InvalidInput:
         """The error for a slate that is not waiting."""
@@ -477,7 +541,7 @@ class Ranker:
             saved = Saved(
                 self._engine, self.seed, self._key, self._origins, self.max_pending, self.pending,
                 self._records_until_now(), warm_starts=self._warm_starts, requests=self.requests,
-                explore=self.explore,
+                explore=self.explore, baseline=self._baseline, out=self._out,
             )  # fmt: skip
             write_arrays(path, *to_file(saved))
 

@@ -119,6 +119,12 @@ class Settings:
     explore: float = param(
         0.0, "share of slates drawn uniformly among all items, for evaluation", at_least=0, at_most=1
     )
+    baseline: Path | None = param(  # noqa: RUF009
+        None, "list shown today, an id a line, best first: the policy starts beside it", kind=Path
+    )
+    max_loss: float = param(
+        0.05, "share of the baseline's clicks that may be lost; 1 for no limit", above=0, at_most=1
+    )
     no_click_after: float = field(
         default=0.0,
         metadata={

@@ -26,6 +26,7 @@ from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.files.progress import Progress, silent
 from firstclick.not_given import NOT_GIVEN, NotGiven
+from firstclick.online.baseline import MAX_LOSS
 from firstclick.online.explore import check_share
 from firstclick.online.feedback import positions_of
 from firstclick.online.request import AtMost
@@ -33,6 +34,7 @@ from firstclick.policies.base import Policy
 from firstclick.serve.log.events import (
     KIND_OF,
     NONCE_SIZE,
+    BaselineSet,
     Body,
     Build,
     Event,
@@ -50,9 +52,11 @@ from firstclick.serve.model.build import this_build
 from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import check_not_archived, feedback_event, has_rows, outcomes
+from firstclick.serve.model.fork import fork
 from firstclick.serve.model.model import Known, Model
 from firstclick.serve.model.new_events import (
     availability,
+    baseline_set,
     first_event,
     items_changed,
     list_put,
@@ -156,6 +160,9 @@ class Service:
         encoder: Encoder | None = None,
         file_marks: Sequence[str] = (),
         explore: float = 0.0,
+        baseline: Sequence[ItemId] = (),
+        max_loss: float = MAX_LOSS,
+        baseline_mark: str = "",
         no_click_after: float = 0.0,
     ) -> Model:
         """A new model with these items; Conflict when the name is taken.
@@ -165,12 +172,13 @@ class Service:
         the policy's prior, a constant is put after the numbers and all are divided by one (`FeatureScale`),
         unless `scale` is False. `file_marks` are hashes of what a catalog file says of each item. `explore`
         is the share of slates that are drawn uniformly. A slate that nobody reported after `no_click_after`
-        seconds had no click; 0: it teaches nothing.
+        seconds had no click; 0: it teaches nothing. `baseline` is the list shown today, see `set_baseline`;
+        `baseline_mark` a hash of the file it came from.
         """
         body = first_event(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale,
-            encoder=encoder, file_marks=file_marks, explore=explore,
-            no_click_after=no_click_after,
+            encoder=encoder, file_marks=file_marks, explore=explore, no_click_after=no_click_after,
+            baseline=baseline, max_loss=max_loss, baseline_mark=baseline_mark,
         )  # fmt: skip
         self.models.take_up(self.store.create(name, [_event(body)]))
         return self.model(name)
@@ -194,6 +202,21 @@ class Service:
         """
         self.models.take_up(import_model(self.store, name, content))
         model = self.model(name)
+        self.note_build(model)
+        return model
+
+    def fork(self, name: str, policy: Policy | str, new_name: str, *, seed: int | None = None) -> Model:
+        """A new model with the items and slates of another, as of now, learned by another policy.
+
+        It has a key of its own; tokens that are out stay with the old model. A model that is not served,
+        because another version of its policy has learned it, can be forked too. Malformed if the policy
+        cannot learn from the log, Conflict if the name is taken or a part of the log is archived.
+        """
+        found = [stored for stored in self.store.models() if stored.name == name]
+        if not found:
+            raise Unknown(f"no model {quoted(name)} in the store; GET /v1/models lists those that there are")
+        self.models.take_up(fork(self.store, self.store, found[0], new_name, policy, seed=seed).stored)
+        model = self.model(new_name)
         self.note_build(model)
         return model
 
@@ -256,6 +279,7 @@ class Service:
         context: ArrayLike | None = None,
         at_most: AtMost | None = None,
         features: ArrayLike | None = None,
+        unit: Unit | None = None,
     ) -> ServedSlate:
         """A slate and its token; nothing is written. The log so far and the request id decide the slate.
 
@@ -265,14 +289,15 @@ class Service:
         `candidates` and `exclude` are ids, or the name of a list (`put_list`). `context` is the user, for a
         policy that wants to know; of each group, or of those it names, at most
         `at_most` are shown; `features` stand in for those of the candidates, a row each. A pinned item that
-        is excluded or withdrawn is not shown: the answer names it in `skipped_pins`.
+        is excluded or withdrawn is not shown: the answer names it in `skipped_pins`. `unit`, the id of a user
+        or visit, decides which arm of a trial it is in; it is written nowhere.
         """
         model = self.model(name)
         if request_id is not None:
             nonce = nonce_of_request(request_id)
             # They are looked at twice.
             candidates, exclude = _listed(candidates), _listed(exclude)
-            asked = _packed_request(k, candidates, exclude, pinned, context, at_most, features)
+            asked = _packed_request(k, candidates, exclude, pinned, context, at_most, features, unit)
             if (slate := self._answered_before(model, nonce, asked)) is not None:
                 return slate
         issued_ms = int(time.time() * 1000)
@@ -280,35 +305,62 @@ class Service:
             exclude if isinstance(exclude, ItemId | Subset | None) else list(exclude)
         )  # `read_request` refuses those.
         plain = k is None and candidates is None and excluded == [] and not pinned
-        plain = plain and context is None and at_most is None and features is None
-        if plain and request_id is None and not model.wants_context:
+        plain = plain and context is None and at_most is None and features is None and unit is None
+        if plain and request_id is None and not model.wants_context and not model.launch.decides:
             number, ranked = model.next_slate()
             nonce = new_nonce(issued_ms, number)
         else:
             if request_id is None:
                 nonce = new_nonce(issued_ms)
-            ranked = model.recommend(
-                number_in(nonce), k=k, candidates=candidates, exclude=excluded, pinned=pinned,
+            ranked = self._decided(
+                model, number_in(nonce), unit, k=k, candidates=candidates, exclude=excluded, pinned=pinned,
                 context=context, at_most=at_most, features=features,
             )  # fmt: skip
         rows = ranked.rows.astype("<u4").tobytes()
         token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features, ranked.fields)
         self.recommended[name] += 1
-        self.no_clicks.count(name)
+        self.no_clicks.count(name, ranked.arm)
         exploring = self.exploring.get(name)
         if plain and not ranked.explored and exploring is not None:  # else it was deleted just now
             exploring.note(model, ranked.rows)
         slate = ServedSlate(
             ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
-            ranked.explored, ranked.not_evaluable,
+            ranked.explored, ranked.not_evaluable, ranked.reasons,
         )  # fmt: skip
         if request_id is not None:
             kept = self._requests.keep(model.id, nonce, asked, slate)
             if kept is not slate:
                 return kept
-        if model.no_click_after:
-            model.open.add(nonce, issued_ms, rows, ranked.context, ranked.features, ranked.fields)
+        if model.no_click_after or ranked.chosen is not None:
+            excess = model.launch.taken(ranked.chosen)
+            model.open.add(
+                nonce, issued_ms, rows, ranked.context, ranked.features, ranked.fields, arm=ranked.arm,
+                excess=excess,
+            )  # fmt: skip
         return slate
+
+    def _decided(self, model: Model, number: int, unit: Unit | None, **asked: Any) -> Ranked:
+        """The slate of this number, by whoever decides it: the policy, the baseline, or an arm of a trial."""
+        launch = model.launch
+        if unit is not None and launch.running is None:
+            with refusing:
+                bucket_of(unit, bytes(KEY_SIZE))  # What is wrong with a unit is told before a trial starts.
+        if not launch.decides:
+            return model.recommend(number, **asked)
+        replicas = model.reports.live(time.time(), self.process)
+        with refusing:
+            decision = launch.decide(number, unit, out=model.open.excess, replicas=replicas)
+        arm = launch.arm_of(decision.assigned)
+        if arm is not None and arm.kind == MODEL and (decision.chosen is None or decision.chosen.by_policy):
+            other = model_of(self.models.all(), arm)
+            # An encoder of its own stands behind each model: features of a request are of one of them.
+            if other is not None and asked["features"] is None:
+                slate = arm_slate(model, other, number, decision, **asked)
+                if slate is not None:
+                    return slate
+            # It is this model's slate, which belongs to no arm.
+            decision = decision._replace(assigned=None)
+        return model.recommend(number, decision=decision, **asked)
 
     def _answered_before(self, model: Model, nonce: bytes, asked: bytes) -> ServedSlate | None:
         """What was answered to the same request; Conflict if its id was another request's."""
@@ -467,6 +519,83 @@ class Service:
         if no_click_after:
             model.warm_up_corrections()
         return self._write(model, body)
+
+    def set_baseline(
+        self, name: str, items: Sequence[ItemId], max_loss: float = MAX_LOSS, *, file_mark: str = ""
+    ) -> int:
+        """The list that is shown today, best first; the place in the log.
+
+        From now on the policy starts beside it: the expected clicks of all slates stay at least
+        1 - `max_loss` of what the list would have got on the same pages, see `Floor`. Another list starts
+        that anew.
+        """
+        model = self.model(name)
+        self._look_for(model, items)
+        return self._write(model, baseline_set(model, items, max_loss, file_mark))
+
+    def remove_baseline(self, name: str) -> int:
+        """From now on the policy decides alone; Unknown if there is no list."""
+        model = self.model(name)
+        if model.launch.baseline is None:
+            raise Unknown(f"model {name!r} has no baseline")
+        return self._write(model, BaselineSet([], MAX_LOSS))
+
+    # Trials
+
+    def start_trial(
+        self,
+        name: str,
+        arms: Mapping[str, float] | None = None,
+        *,
+        learn_from: str = OWN,
+        stop_if_worse: bool = False,
+        last_pages: int = DEFAULT_STRETCH,
+    ) -> int:
+        """Compare arms on live requests; the place in the log. Conflict if a trial is running.
+
+        `arms` has the share of each arm: "policy" and "baseline" are those of this model, "model:NAME" is
+        another model with the same items, "policy:SPEC" another policy, which starts from a fork of this
+        model. Without `arms` the policy gets 90 % and the baseline 10 %. With `learn_from="all"` an arm
+        learns from the slates of all. `stop_if_worse` shows the baseline from the moment on when the policy is
+        worse than it. `last_pages` is how many pages the second figure of the report covers.
+        """
+        model = self.model(name)
+        body = trial_started(
+            model, DEFAULT_ARMS if arms is None else arms, self._arm_model, learn_from=learn_from,
+            stop_if_worse=stop_if_worse, last_pages=last_pages,
+        )  # fmt: skip
+        return self._write(model, body)
+
+    def _arm_model(self, model: Model, kind: str, given: str) -> Model:
+        """The other model that decides an arm: the one of this name, or a fork with this policy."""
+        if kind == MODEL:
+            return self.model(given)
+        fork = f"{model.name}.{make_policy(given).name}"
+        if fork in self.names():
+            raise Conflict(
+                f"there is a model {fork!r} already, of an earlier trial perhaps; name it as an arm by "
+                f"'model:{fork}', or delete it"
+            )
+        return self.fork(model.name, fork, policy=given)
+
+    def change_trial_shares(self, name: str, arms: Mapping[str, float]) -> int:
+        """Other shares for all arms: a new period of the trial starts; the place in the log."""
+        model = self.model(name)
+        return self._write(model, trial_shares(self._running_trial(model), arms))
+
+    def stop_trial(self, name: str, *, show: str = POLICY) -> int:
+        """End the trial, and show the policy's slates from now on, or the baseline; the place in the log."""
+        model = self.model(name)
+        return self._write(model, trial_stopped(model, self._running_trial(model), show))
+
+    def trial_report(self, name: str) -> TrialReport:
+        """What the trial says so far, or said when it ended; Unknown if there was none."""
+        return trial_report(self.model(name))
+
+    def _running_trial(self, model: Model) -> Trial:
+        if model.launch.running is None:
+            raise Unknown(f"no trial is running on model {model.name!r}; POST /v1/models/{model.name}/trial starts one")
+        return model.launch.running
 
     def _look_for(self, model: Model, ids: Sequence[object]) -> None:
         """Another process may have put an item just now."""

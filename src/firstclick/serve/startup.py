@@ -12,6 +12,7 @@ from firstclick.catalog.describe import short_description
 from firstclick.catalog.file import CatalogFile, read_catalog
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Features, Item
+from firstclick.catalog.list_file import read_list
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
 from firstclick.not_given import NOT_GIVEN, NotGiven
@@ -64,6 +65,7 @@ def open_for(
             catalog = _follow(service, settings, demo_catalog(), given, notes)
         elif settings.catalog is not None:
             catalog = _follow(service, settings, _read(service, settings), given, notes)
+        notes += _baseline(service, settings, given)
         notes += _exploration(service, settings, given)
         notes += _no_click_after(service, settings, given)
     except BaseException:
@@ -85,6 +87,31 @@ def _exploration(service: Service, settings: Settings, given: Collection[str]) -
     return [
         f"{model.engine.policy.name} draws nothing at random but ties, so its log cannot tell what another "
         "policy would have earned; --explore 0.05 draws 5 % of slates uniformly among all items"
+    ]
+
+
+def _baseline(service: Service, settings: Settings, given: Collection[str]) -> list[str]:
+    """Take the list of the file, unless it was taken before; what to know of it."""
+    if settings.name not in service.names():
+        return []
+    model = service.model(settings.name)
+    launch = model.launch
+    if settings.baseline is not None:
+        items = read_list(settings.baseline, model.catalog)
+        # A list that was changed over HTTP since is newer than a file that stayed as it was.
+        mark = hashlib.blake2b(json.dumps(items).encode(), digest_size=8).hexdigest()
+        if launch.file_mark != mark:
+            service.set_baseline(settings.name, items, settings.max_loss, file_mark=mark)
+    baseline = launch.baseline
+    if baseline is None:
+        return []
+    if "max_loss" in given and settings.max_loss != baseline.floor.max_loss:
+        service.set_baseline(settings.name, baseline.items, settings.max_loss, file_mark=launch.file_mark)
+        baseline = launch.baseline
+        assert baseline is not None
+    return [
+        f"the baseline has {len(baseline.items)} items, the first is {baseline.items[0]!r}",
+        str(baseline.floor.report()),
     ]
 
 

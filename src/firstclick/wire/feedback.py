@@ -27,7 +27,8 @@ class ServedSlate(NamedTuple):
     pinned items that are not in it, because they are excluded or withdrawn.
 
     `explored`: it was drawn uniformly, not by the policy. `not_evaluable` says why the slate cannot be drawn
-    again later, if it cannot.
+    again later, if it cannot. `reasons` has a word for each item: policy, explored, pinned, floor, holdout or
+    baseline.
     """
 
     items: list[ItemId]
@@ -37,6 +38,7 @@ class ServedSlate(NamedTuple):
     skipped_pins: tuple[ItemId, ...] = ()
     explored: bool = False
     not_evaluable: str = ""
+    reasons: tuple[str, ...] = ()
 
 
 class ClickReport(NamedTuple):

@@ -49,6 +49,9 @@ Share = Annotated[
     float, Meta(ge=0, le=1, description="share of slates drawn uniformly among all items, for evaluation")
 ]
 
+MaxLoss = Annotated[
+    float, Meta(ge=0, le=1, description="share of the baseline's clicks that may be lost; 1: no limit")
+]
 Wait = Annotated[
     float,
     Meta(ge=0, le=limits.LONGEST_WAIT, description="seconds after which an unreported slate had no click"),
@@ -94,6 +97,10 @@ class Recommended(Struct, omit_defaults=True):
     ] = ()
     explored: Annotated[bool, Meta(description="drawn uniformly, not by the policy")] = False
     not_evaluable: Annotated[str, Meta(description="why the slate cannot be drawn again later")] = ""
+    reasons: Annotated[
+        tuple[str, ...],
+        Meta(description="why each item is shown: policy, explored, pinned, floor, holdout or baseline"),
+    ] = ()
 
 
 class Feedback(Body):
@@ -188,6 +195,34 @@ class ModelSettings(Body):
     no_click_after: Wait | None = None
 
 
+class NewBaseline(Body):
+    """The list that is shown today, best first, and the share of its clicks that may be lost."""
+
+    items: list[ItemId]
+    max_loss: MaxLoss = 0.05
+
+
+class BaselineFacts(Struct):
+    """The list, how often it and the policy were shown and clicked, and what is promised."""
+
+    items: list[ItemId]
+    shown: Annotated[int, Meta(description="items of the list that can be shown now")]
+    since: Annotated[int, Meta(description="the event that the list came with")]
+    max_loss: float
+    confidence: float
+    pages: Annotated[int, Meta(description="slates reported since then")]
+    policy_pages: int
+    policy_clicks: Annotated[int, Meta(description="slates of the policy with a click")]
+    baseline_pages: int
+    baseline_clicks: int
+    baseline_rate_low: Annotated[float, Meta(description="the click rate of the list is at least this")]
+    baseline_rate_high: float
+    at_least: Annotated[float, Meta(description="expected clicks so far over those of the list, at least")]
+    room: Annotated[float, Meta(description="pages without a click that the policy may still show")]
+    share: Annotated[float, Meta(description="probability that the policy decides the next slate")]
+    assumed: str
+
+
 class ListedItem(Struct):
     """An item of the catalog, with its features as they were sent."""
 
@@ -214,7 +249,16 @@ class NewModel(Body):
     items: list[NewItem]
     seed: Count | None = None
     explore: Share = 0.0
+    baseline: Annotated[list[ItemId], Meta(description="the list shown today, best first")] = []
+    max_loss: MaxLoss = 0.05
     no_click_after: Wait = 0.0
+
+
+class ForkModel(Body):
+    """A model to make from the log of another."""
+
+    policy: Annotated[str, Meta(description="policy, NAME[:param=value,...]")]
+    name: Annotated[str, Meta(description="of the new model")]
 
 
 class DeleteModel(Body):

@@ -33,8 +33,9 @@ def test_a_slate_has_items_scores_a_token_and_its_place(site: Site) -> None:
     answer = site.ask("POST", "/v1/models/shop/recommend", {})
     assert answer.status_code == 200
     told = answer.json()
-    assert set(told) == {"items", "scores", "token", "seq"}
+    assert set(told) == {"items", "scores", "token", "seq", "reasons"}
     assert len(told["items"]) == len(told["scores"]) == 3
+    assert told["reasons"] == ["policy"] * 3
     assert answer.headers["firstclick-seq"] == str(told["seq"]) == "1"
     assert "firstclick-age" not in answer.headers
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from firstclick.online.baseline import Choice, Chosen
 from firstclick.online.explore import Explored
 from firstclick.serve.log.drawn import (
     MOST_BYTES,
@@ -43,6 +44,7 @@ everything = st.builds(
         Explored, st.floats(0.01, 1), st.booleans(), st.lists(st.integers(1, 2**31), max_size=9).map(tuple)
     ),
     not_evaluable=st.just(""),
+    chosen=st.none() | st.builds(Chosen, st.sampled_from(Choice), st.floats(0, 1), st.integers(0, 255)),
 )
 
 

@@ -154,6 +154,23 @@ def show_lists(asked: Asked) -> schemas.ItemLists:
     return schemas.ItemLists({name: len(listed) for name, listed in sorted(lists.copy().items())})
 
 
+def set_baseline(asked: Asked) -> schemas.Changed:
+    body: schemas.NewBaseline = asked.body
+    return schemas.Changed(asked.service.set_baseline(asked.path[0], body.items, body.max_loss))
+
+
+def remove_baseline(asked: Asked) -> schemas.Changed:
+    return schemas.Changed(asked.service.remove_baseline(asked.path[0]))
+
+
+def show_baseline(asked: Asked) -> schemas.BaselineFacts:
+    name = asked.path[0]
+    facts = asked.service.model(name).launch.facts()
+    if facts is None:
+        raise Unknown(f"model {name!r} has no baseline; PUT one to /v1/models/{name}/baseline")
+    return msgspec.convert(facts, schemas.BaselineFacts)
+
+
 def list_items(asked: Asked) -> schemas.ListedItems:
     model = asked.service.model(asked.path[0])
     after, limit = asked.query["after"], asked.query["limit"]
@@ -201,7 +218,8 @@ def create_model(asked: Asked) -> Answer:
     body: schemas.NewModel = asked.body
     model = asked.service.create(
         body.name, policy=body.policy, k=body.k, items=_items(body.items), seed=body.seed,
-        explore=body.explore, no_click_after=body.no_click_after,
+        explore=body.explore, baseline=body.baseline, max_loss=body.max_loss,
+        no_click_after=body.no_click_after,
     )  # fmt: skip
     return Answer(encode(_facts(model)), 201)
 
@@ -248,6 +266,11 @@ def export(asked: Asked) -> Answer:
 
 def import_(asked: Asked) -> Answer:
     return Answer(encode(_facts(asked.service.import_model(asked.path[0], asked.body))), 201)
+
+
+def fork(asked: Asked) -> Answer:
+    body: schemas.ForkModel = asked.body
+    return Answer(encode(_facts(asked.service.fork(asked.path[0], body.policy, body.name))), 201)
 
 
 def roll_back(asked: Asked) -> schemas.Changed:

@@ -158,6 +158,23 @@ ROUTES: list[Route] = [
         answer=schemas.ItemLists, refused=(404, 503),
     ),
     Route(
+        "PUT", f"{MODEL}/baseline", ADMIN, handlers.set_baseline,
+        "The list that is shown today. The policy starts beside it, and the expected clicks of all slates "
+        "stay at least 1 - `max_loss` of what the list would have got. Another list starts this anew.",
+        body=schemas.NewBaseline, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
+        example={"items": ["espresso", "tea"], "max_loss": 0.05},
+    ),
+    Route(
+        "DELETE", f"{MODEL}/baseline", ADMIN, handlers.remove_baseline,
+        "Remove the baseline: the policy decides every slate.",
+        answer=schemas.Changed, refused=(404, 503), in_pool=True,
+    ),
+    Route(
+        "GET", f"{MODEL}/baseline", READ, handlers.show_baseline,
+        "The baseline, how often it and the policy were shown and clicked, and what is promised.",
+        answer=schemas.BaselineFacts, refused=(404, 503), in_pool=True,
+    ),
+    Route(
         "GET", f"{MODEL}/items", READ, handlers.list_items,
         "The items of the catalog, some at a time.",
         answer=schemas.ListedItems, refused=(404, 503), in_pool=True,
@@ -210,6 +227,13 @@ ROUTES: list[Route] = [
     Route(
         "POST", f"{MODEL}/import", ADMIN, handlers.import_, "A new model of this name from an exported file.",
         body=bytes, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503), in_pool=True, long=True,
+    ),
+    Route(
+        "POST", f"{MODEL}/fork", ADMIN, handlers.fork,
+        "A new model with the items and slates of this one, learned by another policy. Tokens that are out "
+        "stay with this one.",
+        body=schemas.ForkModel, answer=schemas.ModelFacts, codes=(201,), refused=(404, 409, 503),
+        in_pool=True, long=True, example={"policy": "cascade-lin-ucb", "name": "shop2"},
     ),
     Route(
         "POST", f"{MODEL}/rollback", ADMIN, handlers.roll_back,

@@ -10,7 +10,7 @@ later versions can add some.
 import operator
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.online.baseline import Choice, Chosen, reasons
 from firstclick.online.explore import Explored
 
 # How many bytes of the nonce of event `seq` are kept, to know a slate that was drawn from a lost history: its
@@ -51,7 +52,21 @@ class Tag(IntEnum):
     FEATURES = 9
     EXPLORE = 10
     NOT_EVALUABLE = 11
+    CHOICE = 12  # of a model with a baseline: who decided
+    TRIAL = 13
     TIMED_OUT = 14  # of an event: nobody reported the slate in time; ms since the epoch when it was given up
+    ORIGIN = 15  # of feedback in a copy of a log: the payloads that it had elsewhere, see `copies`
+    ARM_FIELDS = 16  # of a slate that another model drew, for an arm of a trial: its own fields
+
+
+class Assigned(NamedTuple):
+    """The trial, the period of it and the arm that a slate belongs to, and the bucket of its unit; None if
+    the request named no unit."""
+
+    trial: int
+    period: int
+    arm: int
+    bucket: int | None
 
 
 class Drawn(NamedTuple):
@@ -68,12 +83,22 @@ class Drawn(NamedTuple):
     features: NDArray[np.float64] | None = None  # of the candidates, in the order of their rows
     explore: Explored | None = None
     not_evaluable: str = ""
+    chosen: Chosen | None = None
+    assigned: Assigned | None = None
+    arm_fields: bytes | None = None  # of the other model that drew the slate, for an arm of a trial
 
     def packed(self, n_rows: int) -> tuple[bytes, str]:
         """The fields of a slate of a catalog with so many rows, and why it cannot be drawn again, if so."""
         head = _field(Tag.SOURCE, _varint(self.seq) + _varint(_coded(self.build)) + self.mark)
         if self.explore is not None:
             head += _field(Tag.EXPLORE, _packed_explore(self.explore))
+        if self.chosen is not None:
+            head += _field(Tag.CHOICE, _CHOICE.pack(*self.chosen))
+        if self.assigned is not None:
+            trial, period, arm, bucket = self.assigned
+            head += _field(Tag.TRIAL, b"".join(map(_varint, (trial, period, arm, _coded(bucket)))))
+        if self.arm_fields is not None:
+            head += _field(Tag.ARM_FIELDS, self.arm_fields)
         request = b"".join(self._request(n_rows))
         if len(request) <= MOST_BYTES:
             features = b""
@@ -86,6 +111,11 @@ class Drawn(NamedTuple):
             why = TOO_MANY_CANDIDATES
         code = next(code for code, reason in REASONS.items() if reason == why)
         return head + _field(Tag.NOT_EVALUABLE, bytes([code])), why
+
+    def reasons(self, rows: Sequence[int]) -> tuple[str, ...]:
+        """Why each of the rows of the slate is in it."""
+        explored = self.explore is not None and self.explore.drawn
+        return reasons(rows, (row for _, row in self.pinned), self.chosen, explored)
 
     def _request(self, n_rows: int) -> Iterator[bytes]:
         if self.k is not None:
@@ -106,6 +136,7 @@ class Drawn(NamedTuple):
 
 _PIN = struct.Struct("<BI")
 _EXPLORE = struct.Struct("<?dI")
+_CHOICE = struct.Struct("<BdB")
 _TIME = struct.Struct("<q")
 _TIMED_OUT_HEAD = bytes([Tag.TIMED_OUT, _TIME.size])
 
@@ -134,6 +165,9 @@ def read_drawn(fields: bytes) -> Drawn | None:
         None if features is None else np.frombuffer(_inflated(features), "<f8"),
         None if explore is None else _read_explore(explore),
         "" if reason is None else REASONS.get(reason[0], "made by a later version"),
+        _read_choice(found[Tag.CHOICE]) if Tag.CHOICE in found else None,
+        _read_assigned(found[Tag.TRIAL]) if Tag.TRIAL in found else None,
+        found.get(Tag.ARM_FIELDS),
     )
 
 
@@ -157,6 +191,23 @@ def timed_out(fields: bytes) -> int | None:
         return None if found is None else int(_TIME.unpack(found)[0])
     except (LookupError, ValueError, struct.error):
         return None
+
+
+def with_origins(fields: bytes, payloads: dict[int, bytes]) -> bytes:
+    """The fields, and the payloads that a copied event had elsewhere, if there are any."""
+    # First: fields of a slate that timed out are known by their end.
+    return (_field(Tag.ORIGIN, msgspec.msgpack.encode(payloads)) if payloads else b"") + fields
+
+
+def without_origins(fields: bytes) -> tuple[bytes, dict[int, bytes]]:
+    """What was put together by `with_origins`; ValueError or LookupError for bytes that are no fields."""
+    others, payloads = b"", {}
+    for tag, content in _fields(fields):
+        if tag == Tag.ORIGIN:
+            payloads = msgspec.msgpack.decode(content, type=dict[int, bytes])
+        else:
+            others += _field(tag, content)
+    return others, payloads
 
 
 def pack_rows(rows: NDArray[np.int64], n_rows: int) -> bytes:
@@ -218,8 +269,22 @@ def _read_explore(content: bytes) -> Explored:
     return Explored(share, drawn, among)
 
 
-def _coded(build: int | None) -> int:
-    return 0 if build is None else build + 1
+def _read_choice(content: bytes) -> Chosen:
+    choice, share, listed = _CHOICE.unpack_from(content)
+    return Chosen(Choice(choice), share, listed)
+
+
+def _read_assigned(content: bytes) -> Assigned:
+    numbers, at = [], 0
+    while len(numbers) < len(Assigned._fields):
+        number, at = _read_varint(content, at)
+        numbers.append(number)
+    *others, bucket = numbers
+    return Assigned(*others, bucket - 1 if bucket else None)
+
+
+def _coded(number: int | None) -> int:
+    return 0 if number is None else number + 1
 
 
 def _field(tag: int, content: bytes) -> bytes:

@@ -37,8 +37,13 @@ class Kind(IntEnum):
     LIST_PUT = 8
     LIST_REMOVED = 9
     SETTINGS = 10
+    BASELINE = 11
+    TRIAL_STARTED = 13
+    TRIAL_SHARES = 14
+    TRIAL_STOPPED = 15
     CORRECTION = 16
     RECOMMENDED = 17
+    COPIED = 18
 
 
 class NewEvent(NamedTuple):
@@ -69,6 +74,8 @@ class ItemsPut(msgspec.Struct, frozen=True, array_like=True):
     groups: list[str]
     n_features: int  # 0 for items without features
     features: bytes  # float64, little-endian, row after row
+    # In a copy of a log: the features as a model in `Created.origins` has them, by its place; see `copies`.
+    earlier: dict[int, bytes] = {}
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> "ItemsPut":
@@ -113,6 +120,7 @@ class ItemsChanged(msgspec.Struct, frozen=True, array_like=True):
     # Of items that a catalog file put: a hash of what it said of each. A file that says the same again at the
     # next start puts nothing.
     file_marks: list[str] = []
+    earlier: dict[int, bytes] = {}  # as in `ItemsPut`
 
     def table(self) -> NDArray[np.float64] | None:
         """The features, one row an item, or None."""
@@ -176,6 +184,69 @@ class Correction(msgspec.Struct, frozen=True):
     feedback: bytes  # the payload of the feedback
 
 
+class BaselineSet(msgspec.Struct, frozen=True):
+    """The list that is shown today, best first, and the share of its clicks that may be lost; no items: there
+    is none any more."""
+
+    items: list[ItemId]
+    max_loss: float
+    file_mark: str = ""  # a hash of the file that it came from: one that says the same again changes nothing
+
+
+class TrialArm(msgspec.Struct, frozen=True):
+    """Who decides the slates of an arm: this model's policy, its baseline, or another model."""
+
+    name: str
+    kind: str  # one of trial.KINDS
+    model: str = ""  # the name of that other model
+    key: int = 0  # and its key, by which it is told from a later one of this name
+
+
+class TrialStarted(msgspec.Struct, frozen=True):
+    """A trial begins: its arms, and what decides who sees which."""
+
+    arms: list[TrialArm]
+    shares: list[float]
+    key: bytes  # of the hash that gives each unit its bucket
+    learn_from: str  # own: an arm learns from its own slates and from the baseline's; all: from all
+    stop_if_worse: bool
+    stretch: int  # pages of the second figure
+
+
+class TrialShares(msgspec.Struct, frozen=True):
+    """Other shares for the arms of a trial: a new period of it begins."""
+
+    trial: int
+    shares: list[float]
+
+
+class TrialStopped(msgspec.Struct, frozen=True):
+    """The trial is over; from now on the policy decides every slate, or the baseline."""
+
+    trial: int
+    show: str  # policy or baseline
+    why: str  # "asked", or "worse"
+
+
+class Copied(msgspec.Struct, frozen=True, array_like=True):
+    """An event of the model that a log was copied from, which means nothing in the copy. It keeps its place,
+    because slates and rollbacks name events by their place."""
+
+    origin: int  # whose event it is: the place in `Created.origins`
+    kind: int
+    payload: bytes
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """The model that the events of a log up to one of them were copied from, and that drew their slates."""
+
+    model: str  # its name
+    id: int  # its number in the store; 0 if it came in a file
+    upto: int
+    # Its creation, but for what is the same in the copy's; see `copies`.
+    created: "Created"
+
+
 class Created(msgspec.Struct, frozen=True):
     """A model begins: its policy, what does not change later, and its first items."""
 
@@ -197,8 +268,11 @@ class Created(msgspec.Struct, frozen=True):
     explore: float = 0.0  # as in `SettingsChanged`
     no_click_after: float = 0.0  # as in `SettingsChanged`
     build: Build | None = None
-    # Events up to this one come from the log of another model, which drew their slates: `firstclick relearn`.
+    # Events up to this one come from the log of another model, which drew their slates: `firstclick fork`.
     copied: int = 0
+    baseline: BaselineSet | None = None
+    # The models that they come from, the first one first. Versions before 2026-11-18 did not say.
+    origins: list[Origin] = []
 
     def first_features(self) -> NDArray[np.float64]:
         """The features of the first items, without columns if they have none."""
@@ -227,7 +301,8 @@ def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
 
 Body = (
     Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
-    | Build | ListPut | ListRemoved | SettingsChanged | Correction | Recommended
+    | Build | ListPut | ListRemoved | SettingsChanged | BaselineSet | Correction | Recommended
+    | TrialStarted | TrialShares | TrialStopped | Copied
 )  # fmt: skip
 BODY_OF: dict[int, type[Body]] = {
     Kind.CREATED: Created,
@@ -240,8 +315,13 @@ BODY_OF: dict[int, type[Body]] = {
     Kind.LIST_PUT: ListPut,
     Kind.LIST_REMOVED: ListRemoved,
     Kind.SETTINGS: SettingsChanged,
+    Kind.BASELINE: BaselineSet,
+    Kind.TRIAL_STARTED: TrialStarted,
+    Kind.TRIAL_SHARES: TrialShares,
+    Kind.TRIAL_STOPPED: TrialStopped,
     Kind.CORRECTION: Correction,
     Kind.RECOMMENDED: Recommended,
+    Kind.COPIED: Copied,
 }
 KIND_OF = {body: kind for kind, body in BODY_OF.items()}
 T = TypeVar("T", bound=Body)
@@ -414,7 +494,12 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
             for item, values in zip(told["items"], body.values, strict=True):
                 item["features"] = dict(zip(words.inputs, values, strict=True))
         del told["values"], told["file_marks"]
-        for word in ("copied", "no_click_after"):
+        told["origins"] = [
+            {"model": its.model, "id": its.id, "upto": its.upto, "policy": its.created.policy}
+            | {"settings": its.created.settings, "version": its.created.version}
+            for its in body.origins
+        ]
+        for word in ("copied", "no_click_after", "baseline", "origins"):
             if not told[word]:
                 del told[word]
     return msgspec.to_builtins(told)  # type: ignore[no-any-return]
@@ -444,13 +529,13 @@ def _feedback_in_words(payload: bytes, words: Words) -> dict[str, Any]:
         told[word] = _as_given(np.array(said.features), words.scale)
     if (given_up := timed_out(said.fields)) is not None:
         told["timed_out"] = given_up / 1000
-    return told | _source_in_words(said.fields, words)
+    return told | _source_in_words(said, words)
 
 
-def _source_in_words(fields: bytes, words: Words) -> dict[str, Any]:
+def _source_in_words(said: FeedbackEvent, words: Words) -> dict[str, Any]:
     """What the slate was drawn from, and what the request allowed."""
     try:
-        drawn = read_drawn(fields)
+        drawn = read_drawn(said.fields)
     except (LookupError, ValueError, struct.error):
         drawn = None
     if drawn is None:
@@ -464,6 +549,13 @@ def _source_in_words(fields: bytes, words: Words) -> dict[str, Any]:
         told["explored"] = drawn.explore.drawn
         told["explore"] = drawn.explore.share
         told["explore_propensities"] = drawn.explore.propensities()
+    if drawn.assigned is not None:
+        told |= drawn.assigned._asdict()
+    if drawn.chosen is not None:
+        told["choice"] = drawn.chosen.choice.word
+        told["policy_share"] = drawn.chosen.share
+    why = drawn.reasons(said.rows)
+    told["reasons"] = list(why) if set(why) - {"policy"} else None
     told["not_evaluable"] = drawn.not_evaluable or None
     return {word: value for word, value in told.items() if value is not None}
 

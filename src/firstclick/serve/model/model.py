@@ -20,10 +20,11 @@ from firstclick.catalog.ids import ItemId
 from firstclick.errors import WorkFailed
 from firstclick.in_pieces import json_pieces, sorted_pieces
 from firstclick.kernels.arrays import NO_LIMITS
+from firstclick.online.baseline import Chosen, decided, reasons
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.explore import Explored, Explorer, check_share
 from firstclick.online.random_key import key_of_old
-from firstclick.online.request import RowRequest, answered, read_request, request_of_rows
+from firstclick.online.request import RowRequest, read_request, request_of_rows
 from firstclick.policies.base import Policy, State
 from firstclick.registry import policy_class
 from firstclick.serve.log.codec import SKIPPED, fold
@@ -48,6 +49,7 @@ from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snap
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
+from firstclick.serve.model.launch import THE_POLICY, Decision, Launch
 from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.reports import Reports
 from firstclick.source_code import code_hash
@@ -83,6 +85,9 @@ class Ranked(NamedTuple):
     skipped_pins: tuple[ItemId, ...] = ()
     explored: bool = False  # drawn uniformly, not by the policy
     not_evaluable: str = ""  # why nobody can draw it again, if so
+    reasons: tuple[str, ...] = ()  # why each row is in it
+    chosen: Chosen | None = None  # of a model with a baseline
+    arm: int = 0  # of a trial
 
 
 class InForce(NamedTuple):
@@ -166,6 +171,7 @@ class Model:
             else np.uint64(created.key)
         )
         self.explorer = Explorer.of(self._key, created.explore)
+        self.launch = Launch(self._key, created, self.catalog)
         self.wants_context = policy.n_context > 0
 
     @property
@@ -223,7 +229,7 @@ class Model:
             if not fresh:
                 return
             self._expect(fresh[0])
-            clicks = fold(self.engine, [event.payload for event in fresh])
+            clicks = self._fold(fresh)
             self._passed(fresh)
             if len(self.open):
                 self.open.answered(*(event.nonce for event in fresh))
@@ -233,8 +239,30 @@ class Model:
                 log.error("%s: %d pieces of feedback show what it never had", self.name, (~learned).sum())
                 self.click_stats.skipped += int((~learned).sum())
                 fresh = list(compress(fresh, learned.tolist()))
+            self.launch.observe(fresh, clicks[learned], self.no_click_after)
             self.click_stats.add(np.array([event.received for event in fresh]), clicks[learned])
             self.recent.extend((event.received, read_feedback(event.payload)) for event in fresh[-RECENT:])
+
+    def _fold(self, events: list[Event]) -> NDArray[np.int64]:
+        """Learn from the slates of which the policy is to learn; the first click of each, see `fold`."""
+        payloads = [event.payload for event in events]
+        if self.launch.trial is None:
+            return fold(self.engine, payloads)
+        teaches = np.array([self.launch.teaches(payload) for payload in payloads])
+        clicks = np.empty(len(payloads), np.int64)
+        clicks[teaches] = fold(self.engine, list(compress(payloads, teaches)))
+        clicks[~teaches] = [self._click_in(payload) for payload in compress(payloads, ~teaches)]
+        return clicks
+
+    def _click_in(self, payload: bytes) -> int:
+        """The first click of a slate that teaches nothing, or SKIPPED, as `fold` tells it."""
+        try:
+            said = read_feedback(payload)
+        except (ValueError, struct.error):
+            return SKIPPED
+        if max(said.rows, default=-1) >= len(self.catalog.items) or len(said.rows) > self.k:
+            return SKIPPED
+        return -1 if said.click is None else said.click
 
     def _change(self, event: Event, known_at: Callable[[int], Known]) -> None:
         earlier = None
@@ -264,6 +292,7 @@ class Model:
                 to = unpacked(event, RolledBack).to
                 self.in_force = earlier.in_force.after_rollback(to, event.seq)
             self.engine.follow_catalog()
+            self.launch.apply(event)
             self._passed([event])
 
     def _set(self, changed: SettingsChanged) -> None:
@@ -350,19 +379,27 @@ class Model:
         *,
         candidates: Iterable[ItemId] | Subset | str | None = None,
         exclude: Iterable[ItemId] | Subset | str = (),
+        decision: Decision = THE_POLICY,
         **asked: Any,
     ) -> Ranked:
         """The slate to show; the log so far, `number` and what is asked, as for `read_request`, decide it.
 
-        `candidates` and `exclude` may be names of lists.
+        `candidates` and `exclude` may be names of lists. `decision` says who decides, see `Launch.decide`;
+        the policy, if it says nothing.
         """
         with self.lock, refusing:
             request = read_request(
                 self.engine, candidates=self._listed(candidates), exclude=self._listed(exclude), **asked
             )
-            slate = answered(self.engine, self._key, number, request, scored=True, explorer=self.explorer)
+            slate, chosen = decided(
+                self.engine, self._key, number, request, scored=True, explorer=self.explorer,
+                baseline=self.launch.baseline,
+                chosen=decision.chosen,
+            )  # fmt: skip
             rows = request.rows
             drawn = self._drawn(slate.explored)._replace(
+                chosen=chosen,
+                assigned=decision.assigned,
                 k=rows.k if rows.k != self.k else None,
                 candidates=candidates if isinstance(candidates, str) else rows.candidates,
                 exclude=exclude if isinstance(exclude, str) else _ascending(rows.exclude),
@@ -377,7 +414,17 @@ class Model:
                 skipped_pins=request.skipped_pins,
                 explored=slate.explored is not None and slate.explored.drawn,
                 not_evaluable=not_evaluable,
+                reasons=drawn.reasons(slate.rows.tolist()),
+                chosen=chosen,
+                arm=0 if decision.assigned is None else decision.assigned.arm,
             )
+
+    def fields_of_arm(self, decision: Decision, theirs: bytes) -> bytes:
+        """The fields of a slate that another model drew, for an arm of a trial of this one."""
+        drawn = self._drawn(None)._replace(
+            chosen=decision.chosen, assigned=decision.assigned, arm_fields=theirs
+        )
+        return drawn.packed(len(self.catalog.items))[0]
 
     def redrawn(self, number: int, drawn: Drawn, context: Sequence[float]) -> NDArray[np.int64]:
         """The rows of the slate that the model makes now for the request of an earlier one."""
@@ -399,9 +446,11 @@ class Model:
                 features,
             )
             request = request_of_rows(self.engine, asked)
-            return answered(
-                self.engine, self._key, number, request, scored=False, explorer=self.explorer
-            ).rows
+            slate, _ = decided(
+                self.engine, self._key, number, request, scored=False, explorer=self.explorer,
+                baseline=self.launch.baseline, chosen=drawn.chosen,
+            )  # fmt: skip
+            return slate.rows
 
     def _listed(self, items: Any) -> Any:
         """The list of this name; what is no name stays as it is."""
@@ -427,6 +476,7 @@ class Model:
             [None if mean != mean else mean for mean in means.tolist()],
             self.seq,
             fields,
+            reasons=reasons(rows.tolist(), (), None, False),
         )
 
     def next_slate(self) -> tuple[int, Ranked]:
@@ -486,6 +536,9 @@ class Model:
                 page["lists"] = {name: list(listed) for name, listed in sorted(self.items.lists.items())}
             if self.explorer.share:
                 page["explore"] = self.explorer.share
+            if launch := self.launch.as_json():
+                page["launch"] = launch
+                arrays += self.launch.arrays().values()
             if self.no_click_after:
                 page["no_click_after"] = self.no_click_after
             if self.reports:
@@ -530,10 +583,12 @@ class Model:
                 "catalog": catalog,
                 "builds": [msgspec.to_builtins(build) for build in self.builds],
                 "explore": self.explorer.share,
+                "launch": self.launch.as_json(),
                 "no_click_after": self.no_click_after,
                 "reports": self.reports.as_json(),
                 "in_force": [list(self.in_force.kept), self.in_force.since],
             }
+            arrays |= self.launch.arrays()
             return self.seq, write_snapshot(page, self.engine.state._asdict() | arrays)
 
     @classmethod
@@ -557,6 +612,8 @@ class Model:
             model.last = Mark(seq, bytes.fromhex(page["nonce"]), float(page["received"]), link)
             model.builds = msgspec.convert(page["builds"], list[Build])
             model.explorer = Explorer.of(model._key, check_share(page["explore"], model.engine.policy))
+            # What was archived by an earlier version has none.
+            model.launch.restore(page.get("launch", {}), arrays)
             # What an archive goes on from may be older than these.
             model.no_click_after = float(page.get("no_click_after", created.no_click_after))
             if "reports" in page:
@@ -630,8 +687,15 @@ class Model:
                 "recommended": self.reports.recommended,
                 "unreported": self.unreported(),
                 "timed_out": self.reports.timed_out,
-                "notes": self.items.oddities.sentences() + self.warnings(),
+                "notes": [*self._origin_in_words(), *self.items.oddities.sentences(), *self.warnings()],
             }
+
+    def _origin_in_words(self) -> list[str]:
+        """Of a fork: whose slates it began with."""
+        if not self.created.origins:
+            return []
+        last = self.created.origins[-1]
+        return [f"events up to {last.upto:,} are those of {last.model} ({last.created.policy})"]
 
 
 def policy_of(created: Created, name: str) -> Policy:

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,12 +17,14 @@ from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
 from firstclick.in_pieces import array_of
 from firstclick.not_given import NOT_GIVEN, NotGiven
+from firstclick.online.baseline import MAX_LOSS, check_baseline
 from firstclick.online.engine import scale_for
 from firstclick.online.explore import check_share
+from firstclick.online.floor import check_max_loss
 from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
-from firstclick.serve.log.events import Availability, Created, ItemsChanged, ItemsPut, ListPut
+from firstclick.serve.log.events import Availability, BaselineSet, Created, ItemsChanged, ItemsPut, ListPut
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.model import Model
 from firstclick.validation.duration import check_wait
@@ -165,6 +168,9 @@ def first_event(
     encoder: Encoder | None,
     file_marks: Sequence[str] = (),
     explore: float = 0.0,
+    baseline: Sequence[ItemId] = (),
+    max_loss: float = MAX_LOSS,
+    baseline_mark: str = "",
     no_click_after: float = 0.0,
 ) -> Created:
     """How a model of this policy and these items begins, or Malformed."""
@@ -218,7 +224,10 @@ def first_event(
             no_click_after=check_wait(no_click_after),
             build=this_build(type(chosen)),
         )
-        Model(0, name, body)  # What the policy cannot work with it refuses now.
+        model = Model(0, name, body)  # What the policy cannot work with it refuses now.
+        if len(baseline):
+            listed = baseline_set(model, baseline, max_loss, baseline_mark)
+            body = msgspec.structs.replace(body, baseline=listed)
     return body
 
 
@@ -436,6 +445,13 @@ def list_put(model: Model, name: str, items: Sequence[ItemId]) -> ListPut:
     for item in ids:
         _check_known(model, item)
     return ListPut(name, ids)
+
+
+def baseline_set(model: Model, items: Sequence[ItemId], max_loss: float, file_mark: str = "") -> BaselineSet:
+    """The list that is shown today; Malformed if it cannot be."""
+    with refusing:
+        ids, _ = check_baseline(items, model.catalog, model.k, model.engine.policy)
+        return BaselineSet(ids, check_max_loss(max_loss), file_mark)
 
 
 def _check_known(model: Model, item: ItemId) -> None:

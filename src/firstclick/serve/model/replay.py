@@ -16,7 +16,7 @@ from firstclick.serve.log.history import Mark
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import TOGETHER, Known, Model
 from firstclick.serve.store.store import Base, Store, StoredModel
-from firstclick.wire.errors import OtherHistory
+from firstclick.wire.errors import Conflict, OtherHistory
 
 AT_ONCE = 10_000
 
@@ -97,6 +97,15 @@ def archived(name: str, base: Base) -> InvalidInput:
         f"events 2 to {base.seq - 1} of model {name!r} are archived; choose event 1, or one from event "
         f"{base.seq} on"
     )
+
+
+def check_whole(log: Log, stored: StoredModel) -> None:
+    """Conflict if some events are archived, and not at hand."""
+    if (base := log.base(stored.id)) is not None:
+        raise Conflict(
+            f"events 2 to {base.seq - 1} of model {stored.name!r} are archived, and the whole log is needed: "
+            "name the files that they are in by --archive FILE on the command line"
+        )
 
 
 def unless_archived_meanwhile(store: Log, stored: StoredModel, work: Callable[[], T]) -> T:
@@ -192,6 +201,11 @@ def catch_up(
 def known_after(store: Log, model: Model, seq: int) -> Known:
     """What the model knew after an earlier event."""
     return recover(store, StoredModel(model.id, model.name, seq)).known()
+
+
+def not_reached(seq: int) -> Known:
+    """For a log that is folded from its first event with a memory, which has what the log goes back to."""
+    raise WorkFailed(f"event {seq} has not been folded yet")
 
 
 def first_event_in(store: Log, stored: StoredModel) -> Event:

@@ -10,13 +10,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.errors import FirstclickError
 from firstclick.files.progress import Progress, silent
+from firstclick.serve.log.copies import creation_of
 from firstclick.serve.log.drawn import MARK_SIZE, NOT_RECORDED, Drawn, read_drawn
-from firstclick.serve.log.events import Event, FeedbackEvent, Kind, read_feedback
+from firstclick.serve.log.events import Created, Event, FeedbackEvent, Kind, read_feedback
 from firstclick.serve.log.token import number_in
 from firstclick.serve.model.build import this_build
-from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import Log, Memory, changes_in, first_event_in, first_model, known_after
+from firstclick.serve.model.model import Model, policy_of
+from firstclick.serve.model.origin_log import OriginLog
+from firstclick.serve.model.replay import (
+    Log,
+    Memory,
+    changes_in,
+    created_in,
+    first_event_in,
+    first_model,
+    known_after,
+)
 from firstclick.serve.store.store import StoredModel
 
 # Events whose slates are drawn again, read at once.
@@ -25,8 +36,10 @@ MOST_TOLD = 10
 
 LOST = "drawn from events that this log does not have"
 COPIED = "drawn by the model that this one was copied from"
+NOT_HERE = "drawn by a policy, or a version of one, that is not installed here"
 ARCHIVED = "drawn from events that are archived"
 UNREADABLE = "it cannot be read"
+OTHER_ARM = "drawn by another model, for an arm of a trial; its own log has the slate"
 
 
 class SlateAudit(NamedTuple):
@@ -43,11 +56,65 @@ class SlateAudit(NamedTuple):
     not_evaluable: dict[str, int]  # by reason
     told: tuple[str, ...]  # a sentence for each of the first that differ
     seconds: float
+    # Of a fork: how many of these slates each of the models has drawn that it was copied from.
+    by_origin: dict[str, int]
 
 
 def audit_slates(store: Log, stored: StoredModel, progress: Progress = silent) -> SlateAudit:
-    """Draw every slate of a log again that can be."""
+    """Draw every slate of a log again that can be, each by the model that drew it."""
     started = time.monotonic()
+    created = created_in(store, stored)
+    found = _own_slates(store, stored, progress)
+    by_origin: Counter[str] = Counter()
+    for place, origin in enumerate(created.origins):
+        its = _slates_of_origin(store, stored, created, place, progress)
+        by_origin[f"{origin.model} ({origin.created.policy})"] += its.equal + its.differing + its.other_build
+        found = _together(found, its)
+    first = created.origins[0].created if created.origins else created
+    if first.copied and (unknown := _n_feedback(store, stored, first.copied)):
+        reasons = Counter(found.not_evaluable) + Counter({COPIED: unknown})
+        found = found._replace(not_evaluable=dict(sorted(reasons.items())))
+    return found._replace(seconds=time.monotonic() - started, by_origin=dict(by_origin))
+
+
+def _slates_of_origin(
+    store: Log, stored: StoredModel, created: Created, place: int, progress: Progress
+) -> SlateAudit:
+    """The slates that a log has of one of the models that it was copied from."""
+    origin = created.origins[place]
+    its = StoredModel(stored.id, origin.model, origin.upto)
+    log = OriginLog(store, created, place)
+    reason = ""
+    if store.base(stored.id) is not None:
+        reason = ARCHIVED
+    try:
+        policy_of(creation_of(created, place), origin.model)
+    except FirstclickError:
+        reason = NOT_HERE
+    if not reason:
+        return _own_slates(log, its, progress)
+    n = _n_feedback(log, its, origin.upto, after=origin.created.copied)
+    return SlateAudit(origin.model, 0, 0, 0, {reason: n} if n else {}, (), 0.0, {})
+
+
+def _n_feedback(store: Log, stored: StoredModel, upto: int, *, after: int = 0) -> int:
+    chunks = store.events(stored.id, after, upto)
+    return sum(event.kind == Kind.FEEDBACK for chunk in chunks for event in chunk)
+
+
+def _together(one: SlateAudit, other: SlateAudit) -> SlateAudit:
+    told = (*one.told, *(f"{sentence}; {other.name} drew it" for sentence in other.told))
+    return one._replace(
+        equal=one.equal + other.equal,
+        differing=one.differing + other.differing,
+        other_build=one.other_build + other.other_build,
+        not_evaluable=dict(sorted((Counter(one.not_evaluable) + Counter(other.not_evaluable)).items())),
+        told=told[:MOST_TOLD],
+    )
+
+
+def _own_slates(store: Log, stored: StoredModel, progress: Progress) -> SlateAudit:
+    """The slates that the model itself has drawn."""
     model = first_model(store, stored, first_event_in(store, stored))
     seqs, sources, reasons = _sources(store, stored, model)
     audit = _Redraw(store, model, seqs, sources, reasons)
@@ -73,7 +140,8 @@ def audit_slates(store: Log, stored: StoredModel, progress: Progress = silent) -
         audit.outcomes["other build"],
         dict(sorted(reasons.items())),
         tuple(audit.told),
-        time.monotonic() - started,
+        0.0,
+        {},
     )
 
 
@@ -84,7 +152,8 @@ def _sources(
     found: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
     reasons: Counter[str] = Counter()
     # The event that an archived log begins with is part of what the fold begins with.
-    for chunk in store.events(stored.id, max(model.seq - 1, 1), stored.head):
+    after = max(model.seq - 1, 1, model.created.copied)
+    for chunk in store.events(stored.id, after, stored.head):
         pairs = []
         for event in chunk:
             if event.kind == Kind.FEEDBACK:
@@ -107,8 +176,8 @@ def _source(event: Event, model: Model) -> Drawn | str:
         return UNREADABLE
     if drawn is None:
         return NOT_RECORDED
-    if event.seq <= model.created.copied:
-        return COPIED
+    if drawn.arm_fields is not None:
+        return OTHER_ARM
     if drawn.seq < model.seq:
         return ARCHIVED
     if drawn.seq >= event.seq:

@@ -1,0 +1,222 @@
+"""Who decides the slates of a model, its policy or the list that is shown today, and what came of it: the
+baseline with its floor, and the trial. Part of the fold."""
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog.catalog import Catalog
+from firstclick.online.baseline import Baseline, Choice, Chosen, n_shown
+from firstclick.online.floor import Floor
+from firstclick.serve.log.drawn import Assigned, Drawn, read_drawn
+from firstclick.serve.log.events import (
+    BaselineSet,
+    Created,
+    Event,
+    Kind,
+    TrialArm,
+    TrialShares,
+    TrialStarted,
+    TrialStopped,
+    read_feedback,
+    unpacked,
+)
+from firstclick.serve.model.trial import ALL, BASELINE, POLICY, Trial
+from firstclick.trials.assignment import Unit
+
+# Names of arrays in a snapshot.
+FLOOR = "launch.floor"
+TRIAL = "launch.trial."
+
+
+class Decision(NamedTuple):
+    """Who decides a slate: None stands for no list, and for no trial."""
+
+    chosen: Chosen | None = None
+    assigned: Assigned | None = None
+
+
+THE_POLICY = Decision()
+
+
+class Launch:
+    """What decides whether a slate is the policy's, the list's or another model's. Changed by events alone."""
+
+    def __init__(self, key: np.uint64, created: Created, catalog: Catalog) -> None:
+        self._key, self._catalog = key, catalog
+        self._copied = created.copied  # Slates up to this event were shown by another model.
+        self.baseline: Baseline | None = None
+        self.since = 1  # The event that the list came with: earlier slates say nothing of it.
+        self.file_mark = ""
+        self.trial: Trial | None = None
+        if created.baseline is not None:
+            self._set_baseline(1, created.baseline)
+
+    @property
+    def decides(self) -> bool:
+        """Whether anybody but the policy may decide a slate."""
+        return self.baseline is not None or self.running is not None
+
+    @property
+    def running(self) -> Trial | None:
+        """The trial that is running."""
+        return self.trial if self.trial is not None and self.trial.runs else None
+
+    def apply(self, event: Event) -> None:
+        """One event that is not feedback."""
+        match event.kind:
+            case Kind.BASELINE:
+                self._set_baseline(event.seq, unpacked(event, BaselineSet))
+            case Kind.TRIAL_STARTED:
+                self.trial = Trial(event.seq, event.received, unpacked(event, TrialStarted))
+            case Kind.TRIAL_SHARES:
+                shares = unpacked(event, TrialShares)
+                # Two processes may change them, or one may stop the trial meanwhile.
+                if self.running is not None and shares.trial == self.running.id:
+                    self.running.tally.change_shares(shares.shares)
+            case Kind.TRIAL_STOPPED:
+                stopped = unpacked(event, TrialStopped)
+                if self.running is not None and stopped.trial == self.running.id:
+                    self.running.stopped = stopped
+        if self.trial is not None:
+            self.trial.advance(_ms(event.received))
+
+    def _set_baseline(self, seq: int, body: BaselineSet) -> None:
+        """Another list, or none. The floor starts anew, unless only what may be lost is another."""
+        old = self.baseline
+        self.file_mark = body.file_mark
+        if not body.items:
+            self.baseline, self.since = None, seq
+        elif old is not None and old.items == tuple(body.items):
+            old.floor = Floor(body.max_loss, array=old.floor.array)
+        else:
+            rows = self._catalog.rows_of(body.items)
+            self.baseline = Baseline(self._key, body.items, rows, Floor(body.max_loss))
+            self.since = seq
+
+    def decide(
+        self, number: int, unit: Unit | None = None, *, out: float = 0.0, replicas: int = 1
+    ) -> Decision:
+        """Who decides the slate of this number, for this unit. `Floor.share` explains the rest."""
+        trial, baseline = self.running, self.baseline
+        assigned = None if trial is None else trial.assign(unit, number)
+        if baseline is None:
+            return Decision(None, assigned)
+        if trial is not None and assigned is not None and trial.arms[assigned.arm].kind == BASELINE:
+            return Decision(Chosen(Choice.HOLDOUT, 0.0), assigned)
+        if self.trial is not None and self.trial.stopped is not None and self.trial.stopped.show == BASELINE:
+            return Decision(Chosen(Choice.BASELINE, 0.0), assigned)
+        return Decision(baseline.choose(number, out=out, replicas=replicas), assigned)
+
+    def taken(self, chosen: Chosen | None) -> float:
+        """The part of the floor's room that a slate takes while it is out."""
+        if self.baseline is None or chosen is None:
+            return 0.0
+        return self.baseline.floor.taken(chosen.share)
+
+    def arm_of(self, assigned: Assigned | None) -> TrialArm | None:
+        """The arm of the running trial that a slate was assigned to."""
+        trial = self.running
+        return None if trial is None or assigned is None else trial.arms[assigned.arm]
+
+    def teaches(self, payload: bytes) -> bool:
+        """Whether a slate teaches this model's policy: not if another arm's policy decided it, in a trial
+        whose arms learn from their own slates."""
+        if self.trial is None or self.trial.body.learn_from == ALL:
+            return True
+        drawn = _drawn_of(payload)
+        if drawn is None or drawn.assigned is None or drawn.assigned.trial != self.trial.id:
+            return True
+        if drawn.chosen is not None and not drawn.chosen.by_policy:
+            return True
+        return self.trial.arms[drawn.assigned.arm].kind == POLICY
+
+    def observe(self, events: Sequence[Event], clicks: NDArray[np.int64], wait: float) -> None:
+        """Feedback, in the order of the log, and the first click of each, -1 for none. A page is counted in a
+        trial `wait` seconds after it was recommended."""
+        if self.baseline is None and self.trial is None:
+            return
+        for event, click in zip(events, clicks.tolist(), strict=True):
+            if self.trial is not None:
+                # At each event: nothing may depend on how many come together.
+                self.trial.advance(_ms(event.received))
+            drawn, clicked = _drawn_of(event.payload), click >= 0
+            if drawn is None or event.seq <= self._copied:
+                continue
+            chosen = drawn.chosen
+            # A slate of an earlier list may be answered late.
+            if self.baseline is not None and chosen is not None and drawn.seq >= self.since:
+                self.baseline.floor.observe(chosen.share, by_policy=chosen.by_policy, clicked=clicked)
+            if self.trial is not None and drawn.assigned is not None:
+                issued = _ms(read_feedback(event.payload).issued)
+                deadline = issued + _ms(wait)
+                self.trial.count(drawn.assigned, clicked, deadline, _ms(event.received))
+
+    def correct(self, payload: bytes) -> None:
+        """A slate that was taken for one without a click was clicked later."""
+        drawn = _drawn_of(payload)
+        if self.trial is not None and drawn is not None and drawn.assigned is not None:
+            self.trial.correct(drawn.assigned)
+
+    def facts(self) -> dict[str, Any] | None:
+        """The list and what became of it, in numbers and sentences; None if there is no list."""
+        if self.baseline is None:
+            return None
+        return {
+            "items": list(self.baseline.items),
+            "shown": n_shown(self._catalog, self.baseline.rows),
+            "since": self.since,
+            **self.baseline.floor.report()._asdict(),
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it but the arrays; empty if there never was a list or a trial."""
+        page: dict[str, Any] = {}
+        if self.since > 1:
+            page["since"] = self.since
+        if self.baseline is not None:
+            page |= {
+                "items": list(self.baseline.items),
+                "max_loss": self.baseline.floor.max_loss,
+                "file_mark": self.file_mark,
+            }
+        if self.trial is not None:
+            page["trial"] = self.trial.as_json()
+        return page
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The numbers of the floor and of the trial."""
+        found: dict[str, NDArray[Any]] = {}
+        if self.baseline is not None:
+            found[FLOOR] = self.baseline.floor.array.copy()
+        if self.trial is not None:
+            found |= {TRIAL + name: array for name, array in self.trial.arrays().items()}
+        return found
+
+    def restore(self, page: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from a snapshot; LookupError, TypeError or ValueError if it does not fit."""
+        self.baseline, self.trial, self.file_mark = None, None, ""
+        self.since = int(page.get("since", 1))
+        if "items" in page:
+            self._set_baseline(self.since, BaselineSet(page["items"], page["max_loss"], page["file_mark"]))
+            assert self.baseline is not None
+            self.baseline.floor = Floor(page["max_loss"], array=arrays[FLOOR])
+        if "trial" in page:
+            of_trial = {name: array for name, array in arrays.items() if name.startswith(TRIAL)}
+            self.trial = Trial.restored(
+                page["trial"], {name.removeprefix(TRIAL): array for name, array in of_trial.items()}
+            )
+
+
+def _drawn_of(payload: bytes) -> Drawn | None:
+    try:
+        return read_drawn(read_feedback(payload).fields)
+    except (LookupError, ValueError, struct.error):
+        return None
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

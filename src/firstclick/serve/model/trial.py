@@ -1,0 +1,104 @@
+"""A trial as the log of a model says: who sees which arm, and what was clicked. Part of the fold."""
+
+import heapq
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.kernels.hashing import uniform
+from firstclick.serve.log.drawn import Assigned
+from firstclick.serve.log.events import TrialArm, TrialStarted, TrialStopped
+from firstclick.streams import stream_key
+from firstclick.trials.assignment import Unit, arm_of_draw, bucket_of
+from firstclick.trials.tally import Tally
+
+POLICY, BASELINE, MODEL = KINDS = ("policy", "baseline", "model")
+OWN, ALL = LEARN_FROM = ("own", "all")
+WAITING = "waiting"
+
+
+class Trial:
+    """A trial from its start on, running or stopped; changed by events alone."""
+
+    def __init__(self, seq: int, started: float, body: TrialStarted) -> None:
+        self.seq = seq
+        self.started = started  # seconds since the epoch
+        self.body = body
+        # Not the seq: in a store that was set back another trial may have it.
+        self.id = int.from_bytes(body.key[:4], "little")
+        self.tally = Tally(body.shares, body.stretch)
+        self.stopped: TrialStopped | None = None
+        # Pages that are reported, and not counted before their time has passed: else clicks, which come
+        # early, would be counted before pages without a click. Deadline in ms, and what to count.
+        self._waiting: list[tuple[int, int, int, int, int]] = []
+        self._draw_key = stream_key(self.id, "trial")
+
+    @property
+    def arms(self) -> list[TrialArm]:
+        return self.body.arms
+
+    @property
+    def runs(self) -> bool:
+        return self.stopped is None
+
+    @property
+    def n_waiting(self) -> int:
+        """Pages that are reported and not counted yet."""
+        return len(self._waiting)
+
+    def assign(self, unit: Unit | None, number: int) -> Assigned:
+        """The arm of a request, by its unit or, without one, by its number."""
+        if unit is None:
+            arm = arm_of_draw(float(uniform(self._draw_key, np.uint64(number))), self.tally.owner)
+            return Assigned(self.id, self.tally.period, arm, None)
+        bucket = bucket_of(unit, self.body.key)
+        return Assigned(self.id, self.tally.period, int(self.tally.owner[bucket]), bucket)
+
+    def count(self, page: Assigned, clicked: bool, deadline_ms: int, now_ms: int) -> None:
+        """A page that is reported now; it is counted when its time has passed."""
+        tally = self.tally
+        if page.trial != self.id or page.period > tally.period or page.arm >= tally.n_arms:
+            return
+        if page.bucket is not None and tally.periods[page.period].owner[page.bucket] != page.arm:
+            return
+        bucket = -1 if page.bucket is None else page.bucket
+        heapq.heappush(self._waiting, (deadline_ms, page.period, page.arm, bucket, int(clicked)))
+        self.advance(now_ms)
+
+    def advance(self, now_ms: int) -> None:
+        """Count the pages whose time has passed."""
+        while self._waiting and self._waiting[0][0] <= now_ms:
+            _, period, arm, bucket, clicked = heapq.heappop(self._waiting)
+            self.tally.add(arm, None if bucket < 0 else bucket, bool(clicked), period)
+
+    def correct(self, page: Assigned) -> None:
+        """A page that was counted without a click was clicked later."""
+        if page.trial == self.id and page.arm < self.tally.n_arms:
+            self.tally.correct(page.arm)
+
+    def as_json(self) -> dict[str, Any]:
+        """What it is, for snapshots and digests; its counts are `arrays`."""
+        return {
+            "seq": self.seq,
+            "started": self.started,
+            "body": msgspec.to_builtins(self.body),
+            "stopped": None if self.stopped is None else msgspec.to_builtins(self.stopped),
+        }
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was counted, and the pages that wait."""
+        waiting = np.array(sorted(self._waiting), np.int64).reshape(-1, 5)
+        return {**self.tally.arrays(), WAITING: waiting}
+
+    @classmethod
+    def restored(cls, page: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Trial":
+        """The trial of a snapshot; LookupError, TypeError or ValueError if it does not fit."""
+        trial = cls(int(page["seq"]), float(page["started"]), msgspec.convert(page["body"], TrialStarted))
+        if page["stopped"] is not None:
+            trial.stopped = msgspec.convert(page["stopped"], TrialStopped)
+        trial.tally = Tally.restored({name: array for name, array in arrays.items() if name != WAITING})
+        trial._waiting = [tuple(line) for line in arrays[WAITING].tolist()]
+        return trial
