@@ -22,6 +22,7 @@ from firstclick.cli.run import run
 from firstclick.cli.serve import serve
 from firstclick.cli.simulate import simulate
 from firstclick.cli.stores import audit, export, import_, log
+from firstclick.cli.trial import trial_app
 
 app = CommandLine(name="firstclick", help="Cascading bandits: learn what to recommend from the first click.")
 app.command(short_help="Play the default policy and those of the paper on made-up data.")(demo)
@@ -30,6 +31,7 @@ app.command(short_help="Every policy in every stock world: the guide.")(compare)
 app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)
 app.command(short_help="Play an experiment that a TOML file declares.")(run)
 app.command(short_help="Recommend over HTTP, and learn from the clicks.")(serve)
+app.add_typer(trial_app, name="trial")
 app.add_typer(catalog_app, name="catalog")
 app.command(short_help="Learn item features from a log, write a catalog.")(features)
 app.command(short_help="Copy a store while a server runs.")(backup)

@@ -44,7 +44,8 @@ ModelArgument = Annotated[str, Argument(metavar="MODEL", help="Name of the model
 OWN_STORE = "firstclick.db"
 KINDS = (
     "created", "feedback", "items-put", "items-changed", "items-withdrawn", "availability", "rolled-back",
-    "build", "list-put", "list-removed", "settings",
+    "build", "list-put", "list-removed", "settings", "baseline", "trial-started", "trial-shares",
+    "trial-stopped", "correction", "recommended", "copied",
 )  # fmt: skip
 
 

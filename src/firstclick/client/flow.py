@@ -137,6 +137,8 @@ class Flow:
         context: ArrayLike | None = None,
         at_most: int | Mapping[str, int] | None = None,
         features: ArrayLike | None = None,
+        unit: str | int | None = None,
+        explain: bool = False,
     ) -> Steps[ServedSlate]:
         """A slate, best first, and the token to send back. Feedback is counted once for a request id.
 
@@ -144,6 +146,7 @@ class Flow:
         """
         asked = {
             "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
+            "unit": unit, "explain": explain or None,
             "candidates": candidates if isinstance(candidates, str | None) else list(candidates),
             "exclude": exclude if isinstance(exclude, str) else list(exclude) or None,
             "pinned": dict(pinned or {}) or None,
@@ -152,7 +155,7 @@ class Flow:
         told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
         return ServedSlate(
             told.items, told.scores, told.token, told.seq, told.skipped_pins, told.explored,
-            told.not_evaluable, told.reasons,
+            told.not_evaluable, told.reasons, told.without_exploring,
         )  # fmt: skip
 
     def feedback(
@@ -252,6 +255,30 @@ class Flow:
         """From now on a slate that nobody reported after so many seconds had no click; the place in the
         log."""
         return self._change("", {"no_click_after": seconds}, "PATCH")
+
+    def start_trial(
+        self,
+        arms: Mapping[str, float] | None = None,
+        *,
+        learn_from: str = "own",
+        stop_if_worse: bool = False,
+        last_pages: int = 10_000,
+    ) -> Steps[int]:
+        """Compare arms on live requests, by default 90 % policy and 10 % baseline; the place in the log."""
+        body = {"learn_from": learn_from, "stop_if_worse": stop_if_worse, "last_pages": last_pages}
+        return self._change("/trial", body if arms is None else body | {"arms": dict(arms)})
+
+    def change_trial_shares(self, arms: Mapping[str, float]) -> Steps[int]:
+        """Other shares for all arms of the running trial; the place in the log."""
+        return self._change("/trial", {"arms": dict(arms)}, "PATCH")
+
+    def stop_trial(self, *, show: str = "policy") -> Steps[int]:
+        """End the trial, and show the policy's slates from now on, or the baseline; the place in the log."""
+        return self._change("/trial/stop", {"show": show})
+
+    def trial_report(self) -> Steps[dict[str, Any]]:
+        """What the trial says so far."""
+        return self._read(dict[str, Any], Call("GET", self.path("/trial")))
 
     def _change(self, path: str, body: dict[str, Any] | None, method: str = "POST") -> Steps[int]:
         told = yield from self._read(Changed, Call(method, self.path(path), body))

@@ -168,6 +168,34 @@ def answered(
     return Answered(rows, means, own, explored)
 
 
+def without_exploring(engine: PolicyEngine, asked: SlateRequest) -> NDArray[np.int64] | None:
+    """The rows that the policy would show if it drew nothing: those of the highest estimates that the request
+    allows. None if it ranks by something else."""
+    if not engine.policy.best_by_estimates:
+        return None
+    request, pinned = asked.kernel, asked.rows.pinned
+    rows = request.candidates if asked.rows.candidates is not None else np.arange(len(engine.catalog.items))
+    shown = request.hidden[rows] == 0 if len(request.hidden) else np.ones(len(rows), bool)
+    features = request.features[shown] if len(request.features) else request.features
+    rows = rows[shown]
+    means, _ = engine.estimates(rows, request.context, features)
+    if np.isnan(means).any():
+        return None
+    left = request.caps.copy()
+    found: list[int] = []
+    for row in rows[np.argsort(-means, kind="stable")].tolist():
+        if len(found) == asked.free:
+            break
+        if len(request.groups):
+            group = request.groups[row]
+            if left[group] <= 0:
+                continue
+            left[group] -= 1
+        found.append(row)
+    free = np.array(found, np.int64)
+    return with_pinned(free, pinned) if pinned else free
+
+
 def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float64]:
     """The context of a request for kernels, or InvalidInput if it is not what the policy wants."""
     wanted = policy.n_context

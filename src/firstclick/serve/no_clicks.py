@@ -140,7 +140,7 @@ class NoClicks:
                 events.append(NewEvent(Kind.FEEDBACK, slate.nonce, payload, received_ms / 1000))
         if events:
             answer: Future[Sequence[Appended] | Refused] = Future()
-            self._service.writer.submit([(model, event) for event in events], answer.set_result)
+            self._service.write_with_copies([(model, event) for event in events], answer.set_result)
             appended = answer.result()
             if isinstance(appended, Refused):
                 raise appended

@@ -31,6 +31,7 @@ from firstclick.online.explore import check_share
 from firstclick.online.feedback import positions_of
 from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
+from firstclick.registry import make_policy
 from firstclick.serve.log.events import (
     KIND_OF,
     NONCE_SIZE,
@@ -51,9 +52,9 @@ from firstclick.serve.model.audit import Audit, audit_served
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
-from firstclick.serve.model.feedback import check_not_archived, feedback_event, has_rows, outcomes
+from firstclick.serve.model.feedback import check_not_archived, feedback_event, has_rows, outcomes, receipt
 from firstclick.serve.model.fork import fork
-from firstclick.serve.model.model import Known, Model
+from firstclick.serve.model.model import Known, Model, Ranked
 from firstclick.serve.model.new_events import (
     availability,
     baseline_set,
@@ -63,15 +64,29 @@ from firstclick.serve.model.new_events import (
     withdrawn_ids,
 )
 from firstclick.serve.model.replay import catch_up, known_after
+from firstclick.serve.model.trial import MODEL, OWN, POLICY, Trial
+from firstclick.serve.model.trial_events import (
+    DEFAULT_ARMS,
+    KEY_SIZE,
+    trial_report,
+    trial_shares,
+    trial_started,
+    trial_stopped,
+)
 from firstclick.serve.model_set import ModelSet
 from firstclick.serve.no_clicks import COUNT_SECONDS, NoClicks
 from firstclick.serve.request_table import RequestTable, other_request
 from firstclick.serve.store import open_store
+from firstclick.serve.store.numbering import ModelGone
 from firstclick.serve.store.store import Appended, Store, StoredModel
+from firstclick.serve.trial_arms import arm_slate, check_arm, copies, model_of
 from firstclick.serve.writer import Writer
+from firstclick.trials.assignment import Unit, bucket_of
+from firstclick.trials.report import TrialReport
+from firstclick.trials.tally import DEFAULT_STRETCH
 from firstclick.validation.duration import check_wait
 from firstclick.validation.quoting import quoted
-from firstclick.wire.errors import Malformed, Refused, Unavailable, Unknown, refusing
+from firstclick.wire.errors import Conflict, Malformed, Refused, Unavailable, Unknown, refusing
 from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
 
 log = logging.getLogger("firstclick.serve")
@@ -242,6 +257,11 @@ class Service:
         Other processes stop serving it within a poll. One of the same name that is created later is another
         model, and refuses the tokens of this one. Unknown if there is none.
         """
+        for model in self.models.all():
+            if any(arm.name == name for arm in self._arms_of(model)):
+                raise Conflict(
+                    f"model {name!r} is an arm of the trial that runs on {model.name!r}; stop that first"
+                )
         found = [stored for stored in self.store.models() if stored.name == name]
         if not found or not self.store.delete(found[0].id):
             raise Unknown(f"no model {quoted(name)} in the store; GET /v1/models lists those that there are")
@@ -280,6 +300,7 @@ class Service:
         at_most: AtMost | None = None,
         features: ArrayLike | None = None,
         unit: Unit | None = None,
+        explain: bool = False,
     ) -> ServedSlate:
         """A slate and its token; nothing is written. The log so far and the request id decide the slate.
 
@@ -290,14 +311,15 @@ class Service:
         policy that wants to know; of each group, or of those it names, at most
         `at_most` are shown; `features` stand in for those of the candidates, a row each. A pinned item that
         is excluded or withdrawn is not shown: the answer names it in `skipped_pins`. `unit`, the id of a user
-        or visit, decides which arm of a trial it is in; it is written nowhere.
+        or visit, decides which arm of a trial it is in; it is written nowhere. With `explain` the answer
+        tells of each item, too, whether the policy would show it if it did not explore.
         """
         model = self.model(name)
         if request_id is not None:
             nonce = nonce_of_request(request_id)
             # They are looked at twice.
             candidates, exclude = _listed(candidates), _listed(exclude)
-            asked = _packed_request(k, candidates, exclude, pinned, context, at_most, features, unit)
+            asked = _packed_request(k, candidates, exclude, pinned, context, at_most, features, unit, explain)
             if (slate := self._answered_before(model, nonce, asked)) is not None:
                 return slate
         issued_ms = int(time.time() * 1000)
@@ -305,7 +327,7 @@ class Service:
             exclude if isinstance(exclude, ItemId | Subset | None) else list(exclude)
         )  # `read_request` refuses those.
         plain = k is None and candidates is None and excluded == [] and not pinned
-        plain = plain and context is None and at_most is None and features is None and unit is None
+        plain = plain and context is None and at_most is None and features is None and not explain
         if plain and request_id is None and not model.wants_context and not model.launch.decides:
             number, ranked = model.next_slate()
             nonce = new_nonce(issued_ms, number)
@@ -314,7 +336,7 @@ class Service:
                 nonce = new_nonce(issued_ms)
             ranked = self._decided(
                 model, number_in(nonce), unit, k=k, candidates=candidates, exclude=excluded, pinned=pinned,
-                context=context, at_most=at_most, features=features,
+                context=context, at_most=at_most, features=features, explain=explain,
             )  # fmt: skip
         rows = ranked.rows.astype("<u4").tobytes()
         token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features, ranked.fields)
@@ -326,6 +348,7 @@ class Service:
         slate = ServedSlate(
             ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
             ranked.explored, ranked.not_evaluable, ranked.reasons,
+            ranked.without_exploring,
         )  # fmt: skip
         if request_id is not None:
             kept = self._requests.keep(model.id, nonce, asked, slate)
@@ -429,10 +452,39 @@ class Service:
         def settle(appended: Sequence[Appended] | Refused) -> None:
             self._submit(model, outcomes(model, entries, appended), finish)
 
+        self.write_with_copies(events, settle)
+
+    def write_with_copies(
+        self, events: Sequence[tuple[Model, NewEvent]], done: Callable[[Sequence[Appended] | Refused], None]
+    ) -> None:
+        """Have feedback written to the log of its model and, in one commit with it, to those of models that
+        are arms of its trial; `done` hears what became of the first."""
+        copied = [pair for model, event in events for pair in copies(self.models.all(), model, event)]
+
+        def settle(appended: Sequence[Appended] | Refused) -> None:
+            if isinstance(appended, ModelGone) and copied:
+                # It may be an arm that is gone: the trial goes on without it.
+                self._write(events, done)
+                return
+            if isinstance(appended, Refused):
+                done(appended)
+                return
+            for (arm, copy), place in zip(copied, appended[len(events) :], strict=True):
+                # A click that comes late corrects what the arm has learned, too.
+                told = receipt(arm, copy, place)
+                if isinstance(told, NewEvent):
+                    self._write([(arm, told)], lambda _: None)
+            done(appended[: len(events)])
+
+        self._write([*events, *copied], settle)
+
+    def _write(
+        self, events: Sequence[tuple[Model, NewEvent]], done: Callable[[Sequence[Appended] | Refused], None]
+    ) -> None:
         try:
-            self.writer.submit(events, settle)
+            self.writer.submit(events, done)
         except Refused as refusal:
-            settle(refusal)
+            done(refusal)
 
     def count(self, name: str, *statuses: str) -> None:
         """Feedback with these outcomes; several threads count."""
@@ -475,7 +527,9 @@ class Service:
         """
         model = self.model(name)
         self._look_for(model, (*on, *off))
-        return self._write(model, availability(model, on, off))
+        place = self._change(model, availability(model, on, off))
+        self._tell_arms(model, lambda arm: self.set_available(arm, on=on, off=off))
+        return place
 
     def put_list(self, name: str, list_name: str, items: Sequence[ItemId]) -> int:
         """A list of items that requests can name in place of ids; the place in the log.
@@ -484,14 +538,14 @@ class Service:
         """
         model = self.model(name)
         self._look_for(model, items)
-        return self._write(model, list_put(model, list_name, items))
+        return self._change(model, list_put(model, list_name, items))
 
     def remove_list(self, name: str, list_name: str) -> int:
         """Forget a list; Unknown if there is none of this name."""
         model = self.model(name)
         if list_name not in model.items.lists:
             raise Unknown(f"no list {quoted(list_name)} in model {name!r}")
-        return self._write(model, ListRemoved(list_name))
+        return self._change(model, ListRemoved(list_name))
 
     def set_explore(self, name: str, share: float) -> int:
         """From now on this share of slates is drawn uniformly; the place in the log."""
@@ -518,7 +572,7 @@ class Service:
             model.warm_up_exploration()
         if no_click_after:
             model.warm_up_corrections()
-        return self._write(model, body)
+        return self._change(model, body)
 
     def set_baseline(
         self, name: str, items: Sequence[ItemId], max_loss: float = MAX_LOSS, *, file_mark: str = ""
@@ -531,14 +585,14 @@ class Service:
         """
         model = self.model(name)
         self._look_for(model, items)
-        return self._write(model, baseline_set(model, items, max_loss, file_mark))
+        return self._change(model, baseline_set(model, items, max_loss, file_mark))
 
     def remove_baseline(self, name: str) -> int:
         """From now on the policy decides alone; Unknown if there is no list."""
         model = self.model(name)
         if model.launch.baseline is None:
             raise Unknown(f"model {name!r} has no baseline")
-        return self._write(model, BaselineSet([], MAX_LOSS))
+        return self._change(model, BaselineSet([], MAX_LOSS))
 
     # Trials
 
@@ -556,37 +610,39 @@ class Service:
         `arms` has the share of each arm: "policy" and "baseline" are those of this model, "model:NAME" is
         another model with the same items, "policy:SPEC" another policy, which starts from a fork of this
         model. Without `arms` the policy gets 90 % and the baseline 10 %. With `learn_from="all"` an arm
-        learns from the slates of all. `stop_if_worse` shows the baseline from the moment on when the policy is
-        worse than it. `last_pages` is how many pages the second figure of the report covers.
+        learns from the slates of all. `stop_if_worse` shows the baseline once the policy is worse than it.
+        `last_pages` is how many pages the second figure of the report covers.
         """
         model = self.model(name)
         body = trial_started(
             model, DEFAULT_ARMS if arms is None else arms, self._arm_model, learn_from=learn_from,
             stop_if_worse=stop_if_worse, last_pages=last_pages,
         )  # fmt: skip
-        return self._write(model, body)
+        return self._change(model, body)
 
     def _arm_model(self, model: Model, kind: str, given: str) -> Model:
         """The other model that decides an arm: the one of this name, or a fork with this policy."""
         if kind == MODEL:
-            return self.model(given)
+            other = self.model(given)
+            check_arm(model, other)
+            return other
         fork = f"{model.name}.{make_policy(given).name}"
         if fork in self.names():
             raise Conflict(
                 f"there is a model {fork!r} already, of an earlier trial perhaps; name it as an arm by "
                 f"'model:{fork}', or delete it"
             )
-        return self.fork(model.name, fork, policy=given)
+        return self.fork(model.name, given, fork)
 
     def change_trial_shares(self, name: str, arms: Mapping[str, float]) -> int:
         """Other shares for all arms: a new period of the trial starts; the place in the log."""
         model = self.model(name)
-        return self._write(model, trial_shares(self._running_trial(model), arms))
+        return self._change(model, trial_shares(self._running_trial(model), arms))
 
     def stop_trial(self, name: str, *, show: str = POLICY) -> int:
         """End the trial, and show the policy's slates from now on, or the baseline; the place in the log."""
         model = self.model(name)
-        return self._write(model, trial_stopped(model, self._running_trial(model), show))
+        return self._change(model, trial_stopped(model, self._running_trial(model), show))
 
     def trial_report(self, name: str) -> TrialReport:
         """What the trial says so far, or said when it ended; Unknown if there was none."""
@@ -594,7 +650,9 @@ class Service:
 
     def _running_trial(self, model: Model) -> Trial:
         if model.launch.running is None:
-            raise Unknown(f"no trial is running on model {model.name!r}; POST /v1/models/{model.name}/trial starts one")
+            raise Unknown(
+                f"no trial is running on model {model.name!r}; POST /v1/models/{model.name}/trial starts one"
+            )
         return model.launch.running
 
     def _look_for(self, model: Model, ids: Sequence[object]) -> None:
@@ -619,7 +677,23 @@ class Service:
         if withdraw:
             self._look_for(model, withdraw)
             bodies.append(ItemsWithdrawn(withdrawn_ids(model, withdraw, {item.id for item in put})))
-        return self._write(model, *bodies)
+        place = self._change(model, *bodies)
+        self._tell_arms(model, lambda arm: self.change_items(arm, put=put, withdraw=withdraw))
+        return place
+
+    def _tell_arms(self, model: Model, change: Callable[[str], object]) -> None:
+        """Change the items of models that are arms of the running trial too: an arm has the same items."""
+        for arm in self._arms_of(model):
+            try:
+                change(arm.name)
+            except Refused as refusal:
+                log.warning("%s: its arm %s was not told of a change: %s", model.name, arm.name, refusal)
+
+    def _arms_of(self, model: Model) -> list[Model]:
+        """The other models that are arms of the model's running trial."""
+        trial = model.launch.running
+        found = [] if trial is None else [model_of(self.models.all(), arm) for arm in trial.arms]
+        return [arm for arm in found if arm is not None]
 
     def roll_back(self, name: str, seq: int) -> int:
         """Know again what was known after event `seq`; the log keeps all that came since."""
@@ -636,11 +710,11 @@ class Service:
         # Folded here and not by the writer, for whom everybody waits.
         self._recalled[model.id, seq] = known_after(self.store, model, seq)
         try:
-            return self._write(model, RolledBack(seq))
+            return self._change(model, RolledBack(seq))
         finally:
             self._recalled.pop((model.id, seq), None)
 
-    def _write(self, model: Model, *bodies: Body) -> int:
+    def _change(self, model: Model, *bodies: Body) -> int:
         return self.append(model, *map(_event, bodies))
 
     def append(self, model: Model, *events: NewEvent) -> int:

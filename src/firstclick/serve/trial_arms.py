@@ -75,7 +75,9 @@ def arm_slate(
         return None
     with model.lock:
         if not all(model.items.is_shown(item) for item in theirs.items):
-            log.warning("%s: %s shows items that are not shown here; its slate is not used", model.name, other.name)
+            log.warning(
+                "%s: %s shows items that are not shown here; its slate is not used", model.name, other.name
+            )
             return None
         rows = np.array(model.catalog.rows_of(theirs.items), np.int64)
         fields = model.fields_of_arm(decision, theirs.fields)

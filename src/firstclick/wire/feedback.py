@@ -28,7 +28,8 @@ class ServedSlate(NamedTuple):
 
     `explored`: it was drawn uniformly, not by the policy. `not_evaluable` says why the slate cannot be drawn
     again later, if it cannot. `reasons` has a word for each item: policy, explored, pinned, floor, holdout or
-    baseline.
+    baseline. `without_exploring` tells, if it was asked for and is known, whether the policy would show each
+    item if it did not explore.
     """
 
     items: list[ItemId]
@@ -39,6 +40,7 @@ class ServedSlate(NamedTuple):
     explored: bool = False
     not_evaluable: str = ""
     reasons: tuple[str, ...] = ()
+    without_exploring: tuple[bool, ...] | None = None
 
 
 class ClickReport(NamedTuple):

@@ -37,6 +37,17 @@ RequestId = Annotated[
         description="asked again within an hour, the same slate and token; feedback is counted once for it",
     ),
 ]
+Unit = (
+    Number
+    | Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=256,
+            description="id of the user or visit: decides the arm of a trial, and is stored nowhere",
+        ),
+    ]
+)
 Context = Annotated[
     list[float], Meta(max_length=limits.MOST_CONTEXT, description="the user, if the policy asks for it")
 ]
@@ -49,6 +60,12 @@ Share = Annotated[
     float, Meta(ge=0, le=1, description="share of slates drawn uniformly among all items, for evaluation")
 ]
 
+Shares = Annotated[
+    dict[
+        Annotated[str, Meta(max_length=200)], Annotated[float, Meta(ge=0, le=1, description="share of units")]
+    ],
+    Meta(max_length=8),
+]
 MaxLoss = Annotated[
     float, Meta(ge=0, le=1, description="share of the baseline's clicks that may be lost; 1: no limit")
 ]
@@ -83,6 +100,8 @@ class Recommend(Body):
     context: Context | None = None
     at_most: OfEachGroup | OfTheseGroups | None = None
     features: OwnFeatures | None = None
+    unit: Unit | None = None
+    explain: bool = False
 
 
 class Recommended(Struct, omit_defaults=True):
@@ -101,6 +120,10 @@ class Recommended(Struct, omit_defaults=True):
         tuple[str, ...],
         Meta(description="why each item is shown: policy, explored, pinned, floor, holdout or baseline"),
     ] = ()
+    without_exploring: Annotated[
+        tuple[bool, ...] | None,
+        Meta(description="with `explain`: whether the policy would show each item if it did not explore"),
+    ] = None
 
 
 class Feedback(Body):
@@ -221,6 +244,32 @@ class BaselineFacts(Struct):
     room: Annotated[float, Meta(description="pages without a click that the policy may still show")]
     share: Annotated[float, Meta(description="probability that the policy decides the next slate")]
     assumed: str
+
+
+class NewTrial(Body):
+    """Arms and their shares, which add up to 1: `policy` and `baseline` of this model, `model:NAME`, another
+    model with the same items, `policy:SPEC`, another policy, for which a fork of this model is made."""
+
+    arms: Shares = {"policy": 0.9, "baseline": 0.1}
+    learn_from: Annotated[
+        Literal["own", "all"], Meta(description="own: from its own slates and the baseline's; all: from all")
+    ] = "own"
+    stop_if_worse: Annotated[bool, Meta(description="show the baseline once the policy is worse")] = False
+    last_pages: Annotated[
+        int, Meta(ge=100, le=1_000_000_000, description="pages that the second figure of the report covers")
+    ] = 10_000
+
+
+class TrialChange(Body):
+    """The share of each arm from now on; 0 for one that is to end."""
+
+    arms: Shares
+
+
+class TrialEnd(Body):
+    """Who decides the slates after the trial."""
+
+    show: Literal["policy", "baseline"] = "policy"
 
 
 class ListedItem(Struct):

@@ -20,6 +20,7 @@ from firstclick.serve.http.messages import Answer, Asked
 from firstclick.serve.model.model import Model
 from firstclick.serve.readiness import why_not_feedback, why_not_recommend
 from firstclick.serve.service import Service
+from firstclick.trials.report import TrialReport
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
 from firstclick.wire.feedback import DUPLICATE, ClickReport, Receipt
@@ -169,6 +170,28 @@ def show_baseline(asked: Asked) -> schemas.BaselineFacts:
     if facts is None:
         raise Unknown(f"model {name!r} has no baseline; PUT one to /v1/models/{name}/baseline")
     return msgspec.convert(facts, schemas.BaselineFacts)
+
+
+def start_trial(asked: Asked) -> schemas.Changed:
+    body: schemas.NewTrial = asked.body
+    return schemas.Changed(
+        asked.service.start_trial(
+            asked.path[0], body.arms, learn_from=body.learn_from, stop_if_worse=body.stop_if_worse,
+            last_pages=body.last_pages,
+        )
+    )  # fmt: skip
+
+
+def change_trial(asked: Asked) -> schemas.Changed:
+    return schemas.Changed(asked.service.change_trial_shares(asked.path[0], asked.body.arms))
+
+
+def stop_trial(asked: Asked) -> schemas.Changed:
+    return schemas.Changed(asked.service.stop_trial(asked.path[0], show=asked.body.show))
+
+
+def report_trial(asked: Asked) -> TrialReport:
+    return asked.service.trial_report(asked.path[0])
 
 
 def list_items(asked: Asked) -> schemas.ListedItems:

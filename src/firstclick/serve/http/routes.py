@@ -13,6 +13,7 @@ from firstclick.serve.http import handlers
 from firstclick.serve.http.auth import Role
 from firstclick.serve.http.errors import WrongMethod
 from firstclick.serve.http.static import static_files
+from firstclick.trials.report import TrialReport
 from firstclick.wire import limits, schemas
 from firstclick.wire.errors import Malformed, Unknown
 
@@ -173,6 +174,31 @@ ROUTES: list[Route] = [
         "GET", f"{MODEL}/baseline", READ, handlers.show_baseline,
         "The baseline, how often it and the policy were shown and clicked, and what is promised.",
         answer=schemas.BaselineFacts, refused=(404, 503), in_pool=True,
+    ),
+    Route(
+        "POST", f"{MODEL}/trial", ADMIN, handlers.start_trial,
+        "Start a trial: a share of users sees each arm, and GET compares their clicks. Without a body 90 % "
+        "see the policy and 10 % the baseline.",
+        body=schemas.NewTrial, answer=schemas.Changed, refused=(404, 409, 503), in_pool=True, long=True,
+        example={"arms": {"policy": 0.9, "baseline": 0.1}, "stop_if_worse": True},
+    ),
+    Route(
+        "PATCH", f"{MODEL}/trial", ADMIN, handlers.change_trial,
+        "Other shares for the arms of the running trial. A new period starts; as few users as possible "
+        "change their arm.",
+        body=schemas.TrialChange, answer=schemas.Changed, refused=(404, 503), in_pool=True,
+        example={"arms": {"policy": 0.5, "baseline": 0.5}},
+    ),
+    Route(
+        "POST", f"{MODEL}/trial/stop", ADMIN, handlers.stop_trial,
+        "End the trial. From now on the policy decides every slate, or with `show` the baseline does.",
+        body=schemas.TrialEnd, answer=schemas.Changed, refused=(404, 503), in_pool=True,
+        example={"show": "policy"},
+    ),
+    Route(
+        "GET", f"{MODEL}/trial", READ, handlers.report_trial,
+        "What the trial says so far, with intervals that hold whenever you look.",
+        answer=TrialReport, refused=(404, 503), in_pool=True,
     ),
     Route(
         "GET", f"{MODEL}/items", READ, handlers.list_items,

@@ -275,12 +275,11 @@ def _read_choice(content: bytes) -> Chosen:
 
 
 def _read_assigned(content: bytes) -> Assigned:
-    numbers, at = [], 0
-    while len(numbers) < len(Assigned._fields):
-        number, at = _read_varint(content, at)
-        numbers.append(number)
-    *others, bucket = numbers
-    return Assigned(*others, bucket - 1 if bucket else None)
+    trial, at = _read_varint(content, 0)
+    period, at = _read_varint(content, at)
+    arm, at = _read_varint(content, at)
+    bucket, _ = _read_varint(content, at)
+    return Assigned(trial, period, arm, bucket - 1 if bucket else None)
 
 
 def _coded(number: int | None) -> int:

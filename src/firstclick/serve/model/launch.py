@@ -43,7 +43,7 @@ THE_POLICY = Decision()
 
 
 class Launch:
-    """What decides whether a slate is the policy's, the list's or another model's. Changed by events alone."""
+    """What decides whether a slate is the policy's, the list's or another model's; changed by events."""
 
     def __init__(self, key: np.uint64, created: Created, catalog: Catalog) -> None:
         self._key, self._catalog = key, catalog

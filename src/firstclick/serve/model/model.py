@@ -24,7 +24,13 @@ from firstclick.online.baseline import Chosen, decided, reasons
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.explore import Explored, Explorer, check_share
 from firstclick.online.random_key import key_of_old
-from firstclick.online.request import RowRequest, read_request, request_of_rows
+from firstclick.online.request import (
+    RowRequest,
+    SlateRequest,
+    read_request,
+    request_of_rows,
+    without_exploring,
+)
 from firstclick.policies.base import Policy, State
 from firstclick.registry import policy_class
 from firstclick.serve.log.codec import SKIPPED, fold
@@ -86,6 +92,7 @@ class Ranked(NamedTuple):
     explored: bool = False  # drawn uniformly, not by the policy
     not_evaluable: str = ""  # why nobody can draw it again, if so
     reasons: tuple[str, ...] = ()  # why each row is in it
+    without_exploring: tuple[bool, ...] | None = None  # whether the policy would show each row anyway
     chosen: Chosen | None = None  # of a model with a baseline
     arm: int = 0  # of a trial
 
@@ -307,10 +314,12 @@ class Model:
         if said is None:
             self.click_stats.skipped += 1
             return
-        # What was rolled back taught nothing that could be taken back.
-        if self.in_force.has(body.seq):
-            self.engine.unlearn_rows(np.array(said.rows, np.int64))
-        fold(self.engine, [body.feedback])
+        self.launch.correct(body.feedback)
+        if self.launch.teaches(body.feedback):
+            # What was rolled back taught nothing that could be taken back.
+            if self.in_force.has(body.seq):
+                self.engine.unlearn_rows(np.array(said.rows, np.int64))
+            fold(self.engine, [body.feedback])
         self.click_stats.correct(body.counted, said.clicks[0])
         self.reports.corrected += 1
         self.recent.append((received, said))
@@ -380,6 +389,7 @@ class Model:
         candidates: Iterable[ItemId] | Subset | str | None = None,
         exclude: Iterable[ItemId] | Subset | str = (),
         decision: Decision = THE_POLICY,
+        explain: bool = False,
         **asked: Any,
     ) -> Ranked:
         """The slate to show; the log so far, `number` and what is asked, as for `read_request`, decide it.
@@ -415,9 +425,15 @@ class Model:
                 explored=slate.explored is not None and slate.explored.drawn,
                 not_evaluable=not_evaluable,
                 reasons=drawn.reasons(slate.rows.tolist()),
+                without_exploring=self._would_show(request, slate.rows) if explain else None,
                 chosen=chosen,
                 arm=0 if decision.assigned is None else decision.assigned.arm,
             )
+
+    def _would_show(self, request: SlateRequest, rows: NDArray[np.int64]) -> tuple[bool, ...] | None:
+        """Whether the policy would show each of the rows if it did not explore; None if nobody knows."""
+        best = without_exploring(self.engine, request)
+        return None if best is None else tuple(np.isin(rows, best).tolist())
 
     def fields_of_arm(self, decision: Decision, theirs: bytes) -> bytes:
         """The fields of a slate that another model drew, for an arm of a trial of this one."""
@@ -428,6 +444,23 @@ class Model:
 
     def redrawn(self, number: int, drawn: Drawn, context: Sequence[float]) -> NDArray[np.int64]:
         """The rows of the slate that the model makes now for the request of an earlier one."""
+        with self.lock:
+            slate, _ = decided(
+                self.engine, self._key, number, self._request_of(drawn, context), scored=False,
+                explorer=self.explorer, baseline=self.launch.baseline, chosen=drawn.chosen,
+            )  # fmt: skip
+            return slate.rows
+
+    def explained(
+        self, drawn: Drawn, context: Sequence[float], rows: Sequence[int]
+    ) -> tuple[bool, ...] | None:
+        """Whether the policy would have shown each of these rows without exploring, for the request of an
+        earlier slate and from what it knows now."""
+        with self.lock:
+            return self._would_show(self._request_of(drawn, context), np.array(rows, np.int64))
+
+    def _request_of(self, drawn: Drawn, context: Sequence[float]) -> SlateRequest:
+        """The request of an earlier slate."""
         with self.lock:
             catalog, n_columns = self.catalog, self.engine.features.shape[1]
             candidates, exclude = self._listed(drawn.candidates), self._listed(drawn.exclude)
@@ -445,12 +478,7 @@ class Model:
                 np.array(context) if context else NO_LIMITS.context,
                 features,
             )
-            request = request_of_rows(self.engine, asked)
-            slate, _ = decided(
-                self.engine, self._key, number, request, scored=False, explorer=self.explorer,
-                baseline=self.launch.baseline, chosen=drawn.chosen,
-            )  # fmt: skip
-            return slate.rows
+            return request_of_rows(self.engine, asked)
 
     def _listed(self, items: Any) -> Any:
         """The list of this name; what is no name stays as it is."""

@@ -16,7 +16,7 @@ from firstclick.wire.errors import Conflict, Malformed, Unknown, refusing
 KEY_SIZE = 32
 DEFAULT_ARMS = {POLICY: 0.9, BASELINE: 0.1}
 
-# From the model whose trial it is, `model` or `policy`, and what follows the colon, to the model that decides.
+# From the model whose trial it is, `model` or `policy`, and what follows the colon, to who decides.
 FindArm = Callable[[Model, str, str], Model]
 
 
@@ -74,8 +74,8 @@ def trial_shares(trial: Trial, arms: Mapping[str, float]) -> TrialShares:
     names = [arm.name for arm in trial.arms]
     if set(arms) != set(names):
         raise Malformed(
-            f"shares must be given for all arms of the trial, {', '.join(map(repr, names))} (0 for one that is "
-            f"to end), got {', '.join(map(quoted, arms)) or 'none'}"
+            f"shares must be given for all arms of the trial, {', '.join(map(repr, names))} (0 for one that "
+            f"is to end), got {', '.join(map(quoted, arms)) or 'none'}"
         )
     with refusing:
         shares = [arms[name] for name in names]

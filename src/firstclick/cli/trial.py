@@ -1,0 +1,185 @@
+"""`firstclick trial`: is it better than the list?"""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from typer import Option
+
+from firstclick.cli.command_line import command_group
+from firstclick.cli.console import page, print_json, talk
+from firstclick.cli.options import choice, count
+from firstclick.cli.progress_bar import progress_bar
+from firstclick.cli.stores import OWN_STORE, ModelArgument, StoreOption, find_model, opened
+from firstclick.errors import InvalidInput
+from firstclick.validation.quoting import quoted
+
+trial_app = command_group("Trials: compare the policy with the baseline, or with others, on live requests.")
+
+ServerOption = Annotated[
+    str | None,
+    Option("--server", metavar="URL", help="Address of a running server, in place of --store."),
+]
+KeyOption = Annotated[
+    str | None,
+    Option(
+        "--key", envvar="FIRSTCLICK_KEY", show_envvar=False, help="API key of that server, or FIRSTCLICK_KEY."
+    ),
+]
+ArmOption = Annotated[
+    list[str] | None,
+    Option(
+        "--arm",
+        metavar="ARM=SHARE",
+        help="policy, baseline, policy:SPEC or model:NAME, and its share; again for each arm.",
+    ),
+]
+
+
+@trial_app.command(short_help="Start a trial on a model.")
+def start(
+    model: ModelArgument,
+    arm: ArmOption = None,
+    learn_from: Annotated[
+        str, choice("own: an arm learns from its own slates; all: from those of all.", "own", "all")
+    ] = "own",
+    stop_if_worse: Annotated[
+        bool, Option("--stop-if-worse", help="Show the baseline once the policy is worse.")
+    ] = False,
+    last_pages: Annotated[int, count("Pages that the second figure covers.", "--last-pages")] = 10_000,
+    store: StoreOption = OWN_STORE,
+    server: ServerOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Start a trial. Without --arm 90 % of the users see the policy and 10 % the baseline.
+
+    Send the id of a user or visit as `unit` with each request: who comes again stays in one arm. An SQLite
+    file that a server has open is changed through that server: say --server.
+
+    \b
+    Examples:
+      firstclick trial start shop --server http://127.0.0.1:8000
+      firstclick trial start shop --arm policy=0.45 --arm policy:cascade-ts=0.45 \\
+        --arm baseline=0.1 --server http://127.0.0.1:8000
+    """
+    shares = _shares(arm)
+    options: dict[str, Any] = {
+        "learn_from": learn_from, "stop_if_worse": stop_if_worse, "last_pages": last_pages,
+    }  # fmt: skip
+    place = _change(
+        model, store, server, key,
+        lambda service: service.start_trial(model, shares, **options),
+        lambda client: client.start_trial(shares, **options),
+    )  # fmt: skip
+    talk.print(f"{model}: the trial starts with event {place:,}; see `firstclick trial report {model}`")
+
+
+@trial_app.command(short_help="Change the shares of the arms.")
+def shares(
+    model: ModelArgument,
+    arm: ArmOption = None,
+    store: StoreOption = OWN_STORE,
+    server: ServerOption = None,
+    key: KeyOption = None,
+) -> None:
+    """Change the shares of all arms. A new period starts; as few users as possible change their arm.
+
+    \b
+    Example:
+      firstclick trial shares shop --arm policy=0.5 --arm baseline=0.5 \\
+        --server http://127.0.0.1:8000
+    """
+    given = _shares(arm)
+    if given is None:
+        raise InvalidInput("say the share of each arm: --arm policy=0.5 --arm baseline=0.5")
+    place = _change(
+        model, store, server, key,
+        lambda service: service.change_trial_shares(model, given),
+        lambda client: client.change_trial_shares(given),
+    )  # fmt: skip
+    talk.print(f"{model}: the shares are others from event {place:,} on")
+
+
+@trial_app.command(short_help="End the trial.")
+def stop(
+    model: ModelArgument,
+    show: Annotated[str, choice("Who decides the slates from now on.", "policy", "baseline")] = "policy",
+    store: StoreOption = OWN_STORE,
+    server: ServerOption = None,
+    key: KeyOption = None,
+) -> None:
+    """End the trial. Its report stays.
+
+    \b
+    Example:
+      firstclick trial stop shop --show policy --server http://127.0.0.1:8000
+    """
+    place = _change(
+        model, store, server, key,
+        lambda service: service.stop_trial(model, show=show),
+        lambda client: client.stop_trial(show=show),
+    )  # fmt: skip
+    talk.print(f"{model}: the trial ends with event {place:,}; the {show} decides from now on")
+
+
+@trial_app.command(short_help="Print what the trial says so far.")
+def report(
+    model: ModelArgument,
+    store: StoreOption = OWN_STORE,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print the clicks of each arm, how they differ, and what follows. Works beside a running server.
+
+    Look as often as you like: the intervals hold at all times at once.
+
+    \b
+    Example:
+      firstclick trial report shop --store shop.db
+    """
+    from firstclick.serve.model.replay import recover
+    from firstclick.serve.model.trial_events import trial_report
+    from firstclick.trials.report import as_json, as_text
+
+    with opened(store) as there, progress_bar() as progress:
+        found = trial_report(recover(there, find_model(there, model), progress=progress.doing("reading")))
+    if json:
+        print_json(as_json(found))
+    else:
+        page().print(as_text(found))
+
+
+def _shares(arms: list[str] | None) -> dict[str, float] | None:
+    if not arms:
+        return None
+    found: dict[str, float] = {}
+    for text in arms:
+        # A policy's own parameters have equal signs, too.
+        name, _, share = text.rpartition("=")
+        try:
+            found[name] = float(share.removesuffix("%")) / (100 if share.endswith("%") else 1)
+        except ValueError:
+            name = ""
+        if not name:
+            raise InvalidInput(f"--arm must be ARM=SHARE, such as policy=0.9, got {quoted(text)}")
+    return found
+
+
+def _change(
+    model: str,
+    store: str,
+    server: str | None,
+    key: str | None,
+    here: Callable[[Any], int],
+    there: Callable[[Any], int],
+) -> int:
+    """Change a model through its server, or in its store."""
+    if server is not None:
+        from firstclick.client import Client
+
+        with Client(server, model, key=key) as client:
+            return there(client)
+    from firstclick.serve import open_service
+
+    with opened(store) as known:
+        find_model(known, model)
+    with open_service(store) as service:
+        return here(service)
