@@ -40,9 +40,8 @@ COUNT_SECONDS = 60.0
 class NoClicks:
     """A thread of its own, because it waits for commits: it must not keep replicas from being followed."""
 
-    def __init__(self, service: "Service", *, count_seconds: float = COUNT_SECONDS) -> None:
+    def __init__(self, service: "Service") -> None:
         self._service = service
-        self._count_seconds = count_seconds
         # Of each model: slates by arm, since when, and when the log was last told of some.
         self._counts: dict[str, dict[int, int]] = {}
         self._since: dict[str, float] = {}
@@ -156,7 +155,7 @@ class NoClicks:
             return
         # Others share the room for losses with this process: they must soon know of it.
         soon = model.open.excess > 0 and model.name not in self._told
-        if soon or now - since >= self._count_seconds:
+        if soon or now - since >= COUNT_SECONDS:
             self._append_counts(model, now)
 
     def _append_counts(self, model: Model, now: float) -> None:
