@@ -1,6 +1,7 @@
 """`firstclick trial`: is it better than the list?"""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from typer import Option
@@ -137,14 +138,13 @@ def report(
     """
     from firstclick.serve.model.replay import recover
     from firstclick.serve.model.trial_events import trial_report
-    from firstclick.trials.report import as_json, as_text
 
     with opened(store) as there, progress_bar() as progress:
         found = trial_report(recover(there, find_model(there, model), progress=progress.doing("reading")))
     if json:
-        print_json(as_json(found))
+        print_json(asdict(found))
     else:
-        page().print(as_text(found))
+        page().print(found.text(), end="")
 
 
 def _shares(arms: list[str] | None) -> dict[str, float] | None:

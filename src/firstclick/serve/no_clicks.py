@@ -102,6 +102,7 @@ class NoClicks:
             if not model.set_back:
                 given_up += self._give_up(model, now)
                 self._count_if_due(model, now)
+                self._service.stop_if_worse(model)
                 self._warn(model)
         return given_up
 

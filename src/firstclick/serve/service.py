@@ -64,10 +64,12 @@ from firstclick.serve.model.new_events import (
     withdrawn_ids,
 )
 from firstclick.serve.model.replay import catch_up, known_after
-from firstclick.serve.model.trial import MODEL, OWN, POLICY, Trial
+from firstclick.serve.model.trial import BASELINE, MODEL, OWN, POLICY, WORSE, Trial
 from firstclick.serve.model.trial_events import (
     DEFAULT_ARMS,
     KEY_SIZE,
+    TrialReport,
+    policy_is_worse,
     trial_report,
     trial_shares,
     trial_started,
@@ -82,7 +84,6 @@ from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.trial_arms import arm_slate, check_arm, copies, model_of
 from firstclick.serve.writer import Writer
 from firstclick.trials.assignment import Unit, bucket_of
-from firstclick.trials.report import TrialReport
 from firstclick.trials.tally import DEFAULT_STRETCH
 from firstclick.validation.duration import check_wait
 from firstclick.validation.quoting import quoted
@@ -646,6 +647,20 @@ class Service:
     def trial_report(self, name: str) -> TrialReport:
         """What the trial says so far, or said when it ended; Unknown if there was none."""
         return trial_report(self.model(name))
+
+    def stop_if_worse(self, model: Model) -> None:
+        """Stop the model's trial if it was asked to stop when the policy is worse, and it is."""
+        trial = model.launch.running
+        if trial is None or not trial.body.stop_if_worse:
+            return
+        with model.lock:
+            worse = policy_is_worse(trial)
+        if worse:
+            body = trial_stopped(model, trial, BASELINE, WORSE)
+            # All processes write one event.
+            nonce = hashlib.blake2b(trial.body.key + b"worse", digest_size=NONCE_SIZE).digest()
+            self.append(model, NewEvent(KIND_OF[type(body)], nonce, packed(body), time.time()))
+            log.warning("%s: the policy is worse than the baseline, which is shown from now on", model.name)
 
     def _running_trial(self, model: Model) -> Trial:
         if model.launch.running is None:

@@ -18,9 +18,9 @@ from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
 from firstclick.serve.model.model import Model
+from firstclick.serve.model.trial_events import TrialReport
 from firstclick.serve.readiness import why_not_feedback, why_not_recommend
 from firstclick.serve.service import Service
-from firstclick.trials.report import TrialReport
 from firstclick.wire import schemas
 from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
 from firstclick.wire.feedback import DUPLICATE, ClickReport, Receipt

@@ -13,7 +13,7 @@ from firstclick.serve.http import handlers
 from firstclick.serve.http.auth import Role
 from firstclick.serve.http.errors import WrongMethod
 from firstclick.serve.http.static import static_files
-from firstclick.trials.report import TrialReport
+from firstclick.serve.model.trial_events import TrialReport
 from firstclick.wire import limits, schemas
 from firstclick.wire.errors import Malformed, Unknown
 

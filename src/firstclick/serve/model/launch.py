@@ -17,6 +17,7 @@ from firstclick.serve.log.events import (
     Created,
     Event,
     Kind,
+    Recommended,
     TrialArm,
     TrialShares,
     TrialStarted,
@@ -81,6 +82,8 @@ class Launch:
                 stopped = unpacked(event, TrialStopped)
                 if self.running is not None and stopped.trial == self.running.id:
                     self.running.stopped = stopped
+            case Kind.RECOMMENDED if self.running is not None:
+                self.running.add_recommended(unpacked(event, Recommended))
         if self.trial is not None:
             self.trial.advance(_ms(event.received))
 

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from firstclick.kernels.hashing import uniform
 from firstclick.serve.log.drawn import Assigned
-from firstclick.serve.log.events import TrialArm, TrialStarted, TrialStopped
+from firstclick.serve.log.events import Recommended, TrialArm, TrialStarted, TrialStopped
 from firstclick.streams import stream_key
 from firstclick.trials.assignment import Unit, arm_of_draw, bucket_of
 from firstclick.trials.tally import Tally
 
 POLICY, BASELINE, MODEL = KINDS = ("policy", "baseline", "model")
 OWN, ALL = LEARN_FROM = ("own", "all")
+ASKED, WORSE = WHY = ("asked", "worse")  # why a trial was stopped
 WAITING = "waiting"
 
 
@@ -31,6 +32,8 @@ class Trial:
         self.id = int.from_bytes(body.key[:4], "little")
         self.tally = Tally(body.shares, body.stretch)
         self.stopped: TrialStopped | None = None
+        # Slates that processes say they have recommended, by arm.
+        self.recommended = [0] * len(body.arms)
         # Pages that are reported, and not counted before their time has passed: else clicks, which come
         # early, would be counted before pages without a click. Deadline in ms, and what to count.
         self._waiting: list[tuple[int, int, int, int, int]] = []
@@ -74,6 +77,13 @@ class Trial:
             _, period, arm, bucket, clicked = heapq.heappop(self._waiting)
             self.tally.add(arm, None if bucket < 0 else bucket, bool(clicked), period)
 
+    def add_recommended(self, said: Recommended) -> None:
+        """What a process says it has recommended since the trial began."""
+        if said.since >= self.started:
+            for arm, slates in said.slates.items():
+                if 0 <= arm < len(self.recommended):
+                    self.recommended[arm] += slates
+
     def correct(self, page: Assigned) -> None:
         """A page that was counted without a click was clicked later."""
         if page.trial == self.id and page.arm < self.tally.n_arms:
@@ -85,6 +95,7 @@ class Trial:
             "seq": self.seq,
             "started": self.started,
             "body": msgspec.to_builtins(self.body),
+            "recommended": self.recommended,
             "stopped": None if self.stopped is None else msgspec.to_builtins(self.stopped),
         }
 
@@ -97,6 +108,7 @@ class Trial:
     def restored(cls, page: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Trial":
         """The trial of a snapshot; LookupError, TypeError or ValueError if it does not fit."""
         trial = cls(int(page["seq"]), float(page["started"]), msgspec.convert(page["body"], TrialStarted))
+        trial.recommended = [int(slates) for slates in page["recommended"]]
         if page["stopped"] is not None:
             trial.stopped = msgspec.convert(page["stopped"], TrialStopped)
         trial.tally = Tally.restored({name: array for name, array in arrays.items() if name != WAITING})

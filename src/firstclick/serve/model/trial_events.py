@@ -2,13 +2,14 @@
 
 import secrets
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import TrialArm, TrialShares, TrialStarted, TrialStopped
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.trial import BASELINE, KINDS, LEARN_FROM, MODEL, POLICY, Trial
+from firstclick.serve.model.trial import ALL, BASELINE, KINDS, LEARN_FROM, MODEL, POLICY, WORSE, Trial
 from firstclick.trials.assignment import check_arms
-from firstclick.trials.report import TrialReport, report
+from firstclick.trials.report import Report, report
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 from firstclick.wire.errors import Conflict, Malformed, Unknown, refusing
@@ -92,6 +93,42 @@ def trial_stopped(model: Model, trial: Trial, show: str, why: str = "asked") -> 
     return TrialStopped(trial.id, show, why)
 
 
+@dataclass(frozen=True)
+class TrialReport:
+    """A trial and what it says. `waiting` are pages that are reported and not counted before their time has
+    passed; `unreported` is the share of the recommended slates of which nobody said what became of them."""
+
+    model: str
+    running: bool
+    started: float  # seconds since the epoch
+    shown_since: str | None  # who decides the slates since it was stopped: policy or baseline
+    stopped_because: str | None  # asked, or worse
+    learn_from: str
+    stop_if_worse: bool
+    waiting: int
+    unreported: float | None
+    answer: Report
+
+    def text(self) -> str:
+        """For the terminal."""
+        head = f"Trial of {self.model}, since {_day(self.started)}: "
+        if self.running:
+            head += "running"
+        else:
+            why = "the policy was worse" if self.stopped_because == WORSE else "somebody asked for it"
+            head += f"stopped, because {why}; the {self.shown_since} decides all slates since"
+        lines = [head]
+        if self.waiting:
+            lines.append(f"{self.waiting:,} pages are reported and wait until their time has passed.")
+        if self.unreported is not None:
+            lines.append(f"Nobody said what became of {self.unreported:.0%} of the slates.")
+        return "\n".join(lines) + "\n\n" + self.answer.text()
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 def trial_report(model: Model) -> TrialReport:
     """What the trial of the model says now; Unknown if there was none."""
     with model.lock:
@@ -100,4 +137,34 @@ def trial_report(model: Model) -> TrialReport:
             raise Unknown(
                 f"there was no trial on model {model.name!r}; POST /v1/models/{model.name}/trial starts one"
             )
-        raise InvalidInput(str(report))
+        return TrialReport(
+            model.name,
+            trial.runs,
+            trial.started,
+            None if trial.stopped is None else trial.stopped.show,
+            None if trial.stopped is None else trial.stopped.why,
+            trial.body.learn_from,
+            trial.body.stop_if_worse,
+            trial.n_waiting,
+            model.unreported(),
+            answer_of(trial),
+        )
+
+
+def answer_of(trial: Trial) -> Report:
+    """The clicks of the arms, compared with the baseline, or with the policy where there is no baseline."""
+    names = [arm.name for arm in trial.arms]
+    kinds = [arm.kind for arm in trial.arms]
+    recommended = trial.recommended if any(trial.recommended) else None
+    return report(
+        trial.tally,
+        names,
+        against=kinds.index(BASELINE if BASELINE in kinds else POLICY),
+        recommended=recommended,
+        learn_from_all=trial.body.learn_from == ALL,
+    )
+
+
+def policy_is_worse(trial: Trial) -> bool:
+    """Whether the policy is worse than the baseline, for sure."""
+    return any(one.arm == POLICY and one.verdict.kind == "worse" for one in answer_of(trial).comparisons)
