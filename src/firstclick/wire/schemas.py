@@ -250,7 +250,7 @@ class NewTrial(Body):
     """Arms and their shares, which add up to 1: `policy` and `baseline` of this model, `model:NAME`, another
     model with the same items, `policy:SPEC`, another policy, for which a fork of this model is made."""
 
-    arms: Shares = {"policy": 0.9, "baseline": 0.1}
+    arms: Shares | None = None  # 90 % policy, 10 % baseline
     learn_from: Annotated[
         Literal["own", "all"], Meta(description="own: from its own slates and the baseline's; all: from all")
     ] = "own"
