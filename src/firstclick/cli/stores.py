@@ -330,7 +330,8 @@ def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
         "drawn_from": "BIGINT", "build": "SMALLINT", "k": "SMALLINT", "candidates": "VARCHAR[]",
         "candidates_list": "VARCHAR", "exclude": "VARCHAR[]", "exclude_list": "VARCHAR", "pinned": "VARCHAR",
         "at_most": "VARCHAR", "explored": "BOOLEAN", "explore": "DOUBLE", "explore_propensities": "DOUBLE[]",
-        "not_evaluable": "VARCHAR", "change": "VARCHAR", "origin": "VARCHAR",
+        "not_evaluable": "VARCHAR", "change": "VARCHAR", "origin": "VARCHAR", "timed_out": "DOUBLE",
+        "corrects": "BIGINT",
     }  # fmt: skip
     write_parquet(out, columns, map(_flat, events))
 
@@ -338,7 +339,7 @@ def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
 def _flat(told: dict[str, Any]) -> dict[str, Any]:
     if "origin" in told:
         told = told | {"origin": json_module.dumps(told["origin"], ensure_ascii=False)}
-    if told["kind"] == "feedback":
+    if told["kind"] in ("feedback", "correction"):
         flat = told | {"items": [str(item) for item in told["items"]]}
         for word in ("candidates", "exclude"):
             if isinstance(told.get(word), str):
