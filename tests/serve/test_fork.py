@@ -60,6 +60,7 @@ def pairs() -> list[Any]:
     them for each thing that an origin may have and its fork not, or the other way round."""
     quick = {
         *(("cascade-lin-ts", policy) for policy in ABLE if not is_research(OURS[policy])),
+        ("cascade-lin-ts", "pbm-ucb"),
         ("cascade-mixed", "cascade-lin-ucb"),
         ("context-lin-ts:context=2", "c3-ucb"),
         ("context-lin-ts:context=2", "cascade-ts"),
@@ -132,6 +133,12 @@ def test_a_catalog_of_columns(service: Service) -> None:
     service.put_items("shop2", [Item("more", features={"price": 9, "brand": "Acme"})])
     assert drawn_again(service.store, "shop2").equal == 2
     assert service.audit("shop2").equal
+
+
+def test_a_policy_that_sees_the_same_gets_the_same_bytes(service: Service) -> None:
+    Shop(service, "cascade-lin-ts", table=FEATURES * np.pi).live()
+    service.fork("shop", "cascade-lin-ts:sigma=2", "shop2")
+    assert log_of(service.store, 2)[1:] == log_of(service.store, 1)[1:]
 
 
 def test_a_fork_of_a_fork_knows_whose_each_slate_is(service: Service) -> None:
