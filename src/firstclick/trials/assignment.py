@@ -45,7 +45,7 @@ def _text(unit: Unit) -> bytes:
         # log2(10) = 3.33 bits a digit; Python takes long to write a huge number.
         if unit.bit_length() > 3.3 * LONGEST_UNIT:
             raise InvalidInput(
-                f"must have at most {LONGEST_UNIT} characters, got {quoted(unit)}; send an id or a hash of it",
+                f"must have 1 to {LONGEST_UNIT} characters, got {quoted(unit)}; send an id or a hash of it",
                 "unit",
             )
         unit = str(unit)
@@ -59,7 +59,7 @@ def _text(unit: Unit) -> bytes:
         raise InvalidInput(f"must be text in UTF-8, got {quoted(unit)}", "unit") from None
 
 
-def check_arms(names: Sequence[str], shares: Sequence[float]) -> None:
+def check_arms(names: Sequence[object], shares: Sequence[object]) -> None:
     """Names are distinct, shares at least 0 and 1 in all; InvalidInput says what is wrong.
 
     >>> check_arms(["policy", "baseline"], [0.9, 0.1])
@@ -73,29 +73,32 @@ def check_arms(names: Sequence[str], shares: Sequence[float]) -> None:
             )
         if name != name.strip():
             raise InvalidInput(f"must have names without spaces around them, got {quoted(name)}", "arms")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InvalidInput(f"must have different names, got {quoted(twice[0])} twice", "arms")
+        if names.count(name) > 1:
+            raise InvalidInput(f"must have different names, got {quoted(name)} twice", "arms")
     if len(shares) != len(names):
         raise InvalidInput(f"must be one for each of {len(names)} arms, got {len(shares)}", "shares")
     quotas(shares)
 
 
-def quotas(shares: Sequence[float]) -> list[int]:
+def quotas(shares: Sequence[object]) -> list[int]:
     """How many buckets each arm gets: its share of 10,000, remainders to the largest fractions.
 
     >>> quotas([1 / 3, 1 / 3, 1 / 3])
     [3334, 3333, 3333]
     """
+    plain: list[float] = []
     for share in shares:
         if isinstance(share, bool) or not isinstance(share, int | float) or not math.isfinite(share):
             raise InvalidInput(f"must be numbers from 0 to 1, got {quoted(share)}", "shares")
         if share < 0 or 0 < share < 1 / N_BUCKETS:
             raise InvalidInput(f"must be 0 or at least {1 / N_BUCKETS:g}, got {quoted(share)}", "shares")
-    total = math.fsum(shares)
+        plain.append(float(share))
+    total = math.fsum(plain)
     if abs(total - 1) > _ROUNDING:
-        raise InvalidInput(f"must add up to 1, got {total:.10g} ({', '.join(map(str, shares))})", "shares")
-    exact = [share * N_BUCKETS for share in shares]
+        raise InvalidInput(
+            f"must add up to 1, got {total:.10g} ({' + '.join(f'{share:.10g}' for share in plain)})", "shares"
+        )
+    exact = [share * N_BUCKETS for share in plain]
     # 0.3 * 10,000 is a little below 3,000: what is that near to a whole number is that number.
     given = [math.floor(one + 1e-6) for one in exact]
     largest = sorted(range(len(exact)), key=lambda arm: (given[arm] - exact[arm], arm))

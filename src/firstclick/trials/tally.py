@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from firstclick.errors import InvalidInput
 from firstclick.trials.assignment import MOST_ARMS, N_BUCKETS, owners, quotas
 from firstclick.validation.quoting import quoted
+from firstclick.validation.whole_number import whole_number
 
 MOST_PERIODS = 100
 DEFAULT_STRETCH = 10_000
@@ -69,7 +70,7 @@ def _no_counts() -> Counts:
 
 @dataclass
 class Period:
-    """A part of the trial with the same shares. `sums` are of pages with a unit, `single` of those without."""
+    """A part of the trial with the same shares. `sums` are of pages with a unit, `single` of the others."""
 
     shares: tuple[float, ...]
     owner: NDArray[np.uint8]
@@ -125,8 +126,7 @@ class Tally:
     def __init__(self, shares: Sequence[float], stretch: int = DEFAULT_STRETCH) -> None:
         if not 2 <= len(shares) <= MOST_ARMS:
             raise InvalidInput(f"must be 2 to {MOST_ARMS}, got {len(shares)}", "shares")
-        if isinstance(stretch, bool) or not isinstance(stretch, int) or stretch < 1:
-            raise InvalidInput(f"must be a whole number of at least 1, got {quoted(stretch)}", "stretch")
+        stretch = whole_number("stretch", stretch, at_least=1)
         self.n_arms = len(shares)
         self.periods = [Period(tuple(map(float, shares)), owners(shares))]
         none = [no_sums(self.n_arms) for _ in range(4)]
@@ -172,7 +172,7 @@ class Tally:
                 raise InvalidInput(f"must be 0 to {N_BUCKETS - 1}, got {quoted(bucket)}", "bucket")
             if arm != one.owner[bucket]:
                 raise InvalidInput(
-                    f"must be {one.owner[bucket]}, the owner of bucket {bucket} in period {at}, got {quoted(arm)}",
+                    f"must be {one.owner[bucket]}, the owner of bucket {bucket}, got {quoted(arm)}",
                     "arm",
                 )
             _count(one.pages, one.clicks, one.sums, arm, bucket, clicked)
@@ -182,7 +182,7 @@ class Tally:
 
     def correct(self, arm: int) -> None:
         """A page that was counted without a click got one later. It is shown apart and changes no interval:
-        who waits for late clicks in one arm and not in the other would find a difference that is none."""
+        a page enters the sequence once."""
         self.corrected[arm] += 1
 
     def change_shares(self, shares: Sequence[float]) -> None:
