@@ -295,7 +295,9 @@ def alarms(worlds, n_trials):
 
 def power(worlds, n_trials):
     """Pages that find an uplift of 10 % with a power of 80 and 90 %."""
-    print("| uplift 10 % | fixed size, 80 % | whenever you look, 80 % | fixed, 90 % | whenever, 90 % | mean |")
+    print(
+        "| uplift 10 % | fixed size, 80 % | whenever you look, 80 % | fixed, 90 % | whenever, 90 % | mean |"
+    )
     print("|---|---|---|---|---|---|")
     for name, world in worlds.items():
         checkpoints = np.unique(np.geomspace(1_000, world.pages, 120).astype(np.int64))
