@@ -343,7 +343,8 @@ class Service:
         self.recommended[name] += 1
         self.no_clicks.count(name, ranked.arm)
         exploring = self.exploring.get(name)
-        if plain and not ranked.explored and exploring is not None:  # else it was deleted just now
+        own = not ranked.explored and model.launch.is_own(ranked.chosen, ranked.arm)
+        if plain and own and exploring is not None:  # else it was deleted just now
             exploring.note(model, ranked.rows)
         slate = ServedSlate(
             ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,

@@ -19,7 +19,7 @@ from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.parameters import split_spec
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
-from firstclick.serve.demo import demo_catalog
+from firstclick.serve.demo import demo_catalog, start_beside_the_list
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
 from firstclick.serve.service import Service
@@ -62,7 +62,10 @@ def open_for(
         notes = list(store.notes)
         notes += [f"model {name!r} is not served: {why}" for name, why in service.models.broken.items()]
         if settings.demo:
+            is_new = settings.name not in service.names()
             catalog = _follow(service, settings, demo_catalog(), given, notes)
+            if is_new and settings.baseline is None:
+                notes += start_beside_the_list(service, settings.name, settings.max_loss)
         elif settings.catalog is not None:
             catalog = _follow(service, settings, _read(service, settings), given, notes)
         notes += _baseline(service, settings, given)

@@ -25,7 +25,7 @@ from firstclick.serve.log.events import (
     read_feedback,
     unpacked,
 )
-from firstclick.serve.model.trial import ALL, BASELINE, POLICY, Trial
+from firstclick.serve.model.trial import ALL, BASELINE, MODEL, POLICY, Trial
 from firstclick.trials.assignment import Unit
 
 # Names of arrays in a snapshot.
@@ -124,6 +124,13 @@ class Launch:
         """The arm of the running trial that a slate was assigned to."""
         trial = self.running
         return None if trial is None or assigned is None else trial.arms[assigned.arm]
+
+    def is_own(self, chosen: Chosen | None, arm: int) -> bool:
+        """Whether this model's policy has drawn a slate: not the list, and no other model for its arm."""
+        if chosen is not None and not chosen.by_policy:
+            return False
+        trial = self.running
+        return trial is None or trial.arms[arm].kind != MODEL
 
     def teaches(self, payload: bytes) -> bool:
         """Whether a slate teaches this model's policy: not if another arm's policy decided it, in a trial
