@@ -74,11 +74,11 @@ class Launch(NamedTuple):
     max_loss: float  # 1: no floor
     floor: NDArray[np.float64]
     sums: NDArray[np.float64]
+    # Show the policy's slate where its share is 1, and nowhere else: benchmarks/floor.py compares with this.
+    gate: bool = False
 
 
-def new_launch(
-    baseline: NDArray[np.int64], max_loss: float | None, confidence: float = CONFIDENCE
-) -> Launch:
+def new_launch(baseline: NDArray[np.int64], max_loss: float | None, confidence: float = CONFIDENCE) -> Launch:
     """A launch before its first step."""
     sums = np.zeros(WORST_STATED + 1)
     sums[WORST_SHOWN] = sums[WORST_STATED] = 1.0
@@ -131,6 +131,8 @@ def play(player, ground, tally, first, last, launch=None):  # type: ignore[no-un
         if launch is not None:
             chance = click_chance(world, view, slate, n, memo, bits)
             share = allowed_share(launch.floor, launch.max_loss, 0.0, 1.0)
+            if launch.gate and share < 1.0:
+                share = 0.0
             by_policy = uniform(key, _COIN) < share
             if not by_policy:
                 n = k

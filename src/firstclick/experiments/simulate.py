@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.features import check_features
 from firstclick.errors import InvalidInput
-from firstclick.experiments.baseline import baseline_rows, check_baseline, check_learns_from_baseline
+from firstclick.experiments.baseline import baseline_rows, check_list_or_share
 from firstclick.experiments.cells import Cell, Setting
 from firstclick.experiments.engines import engine_named
 from firstclick.experiments.loop import log_spaced
 from firstclick.experiments.results import Results, gather
 from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.kernels.compiling import findable
+from firstclick.online.baseline import check_learns_from_lists
 from firstclick.online.floor import CONFIDENCE, check_max_loss
 from firstclick.parameters import check_distinct
 from firstclick.policies.base import Policy
@@ -70,11 +71,12 @@ def simulate(
     baseline's. A click is then a page with at least one click.
 
     >>> results = simulate(
-    ...     ["cascade-ts"], "bernoulli:attractions=0.3/0.2/0.1/0.1/0.1", k=2, steps=3000, baseline=0.7, max_loss=0.1
+    ...     ["cascade-ts"], "bernoulli:attractions=0.3/0.2/0.1/0.1/0.1",
+    ...     k=2, steps=3000, baseline=0.7, max_loss=0.1,
     ... )
     >>> against = results["cascade-ts"].against
-    >>> bool(against.worst_stated[0, -1] >= 0.9), round(against.policy_pages[0, -1] / 3000, 1)
-    (True, 0.8)
+    >>> print(against.worst_stated[0, -1].round(2), against.policy_pages[0, -1])
+    0.97 2650.0
     """
     k = whole_number("k", k, at_least=1)
     steps = whole_number("steps", steps, at_least=1, at_most=MOST_STEPS)
@@ -95,10 +97,10 @@ def simulate(
         raise InvalidInput(f"must be plain values that JSON can hold, got {settings!r}", "settings") from None
     if baseline is None and max_loss is not None:
         raise InvalidInput("needs a baseline to fall no further than; give `baseline` too", "max_loss")
-    known = None if baseline is None else check_baseline(baseline)
+    known = None if baseline is None else check_list_or_share(baseline)
     max_loss = None if max_loss is None else check_max_loss(max_loss)
     for policy in chosen if known is not None else ():
-        check_learns_from_baseline(policy)
+        check_learns_from_lists(policy)
     scenario = _scenario(world, features, seed)
 
     def rows_of(cell: Cell, stage: Stage) -> NDArray[np.int64]:

@@ -46,7 +46,12 @@ def results_block(results: Results) -> TableBlock:
             "fell. “Policy”: pages that showed the policy's slate.",
             ("policy", "expected regret", "of best", "of baseline", "worst", "policy"),
             tuple(
-                (result.policy, final_with_error(result), percent(share_of_best(result)), *_against(result))
+                (
+                    result.policy,
+                    final_with_error(result),
+                    percent(share_of_best(result)),
+                    *_against(result, results.steps),
+                )
                 for result in order
             ),
             bold=frozenset(result.policy for result in lead),
@@ -74,13 +79,14 @@ def _badge(leaders: int) -> str:
     return "lowest" if leaders == 1 else "tied for lowest"
 
 
-def _against(result: PolicyResult) -> tuple[str, ...]:
+def _against(result: PolicyResult, steps: int) -> tuple[str, ...]:
     """How the policy did beside the baseline: clicks, worst time, and share of pages."""
     against = result.against
     assert against is not None
-    ratio = float(against.shown[:, -1].sum() / against.baseline[:, -1].sum())
-    pages = float(against.policy_pages[:, -1].sum() / against.share.shape[0])
-    return percent(ratio), percent(float(against.worst_stated[:, -1].min())), percent(pages)
+    usual = float(against.baseline[:, -1].sum())
+    ratio = float(against.shown[:, -1].sum()) / usual if usual > 0 else float("nan")
+    worst, pages = against.worst_stated[:, -1].min(), against.policy_pages[:, -1].mean() / steps
+    return percent(ratio), percent(float(worst)), percent(float(pages))
 
 
 def results_table(results: Results, *, default: str = "") -> Table:
