@@ -13,6 +13,7 @@ click probability of every slate.
 
 import argparse
 import json
+import time
 from collections import defaultdict
 from multiprocessing import Pool
 from pathlib import Path
@@ -70,19 +71,16 @@ def played(task):
         launch = new_launch(lists[share], None if form == "none" else max_loss)._replace(gate=form == "gate")
         tally = Tally(np.zeros(3), np.zeros(stage.world.n_items, np.int64), steps)
         loop, done, sums = compiled(play, type(policy)), 0, []
+        began = time.process_time()
         for mark in marks_of(steps).tolist():
             loop(player, ground, tally, done, mark, launch)
             done = mark
             sums.append([float(f"{value:.9g}") for value in launch.sums])
         lines.append({
             "world": name, "run": run, "steps": steps, "seed": seed, "max_loss": max_loss, "baseline": share,
-            "form": form, "sums": sums,
+            "form": form, "sums": sums, "seconds": round(time.process_time() - began, 2),
         })  # fmt: skip
     return lines
-
-
-def key_of(line):
-    return tuple(line[name] for name in ("world", "run", "steps", "seed", "max_loss", "baseline", "form"))
 
 
 def read(file, given):
