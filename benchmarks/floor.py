@@ -125,62 +125,89 @@ def play_missing(given, names):
     return read(file, given)
 
 
+class Cell:
+    """The runs of one world, list and form, side by side with those without a floor."""
+
+    def __init__(self, found, name, share, form, given):
+        marks = marks_of(given.steps).tolist()
+        first, before = marks.index(FIRST), marks.index(given.steps - LAST)
+        usual, free = found[name, share, "floor"], found[name, given.baseline[0], "none"]
+        runs = usual if form == "floor" else free if form == "none" else found[name, share, form]
+        # Without a floor one list stands for all. The users are the same, and so is what a list gets.
+        runs = {run: Against(*sums.T) for run, sums in runs.items() if run in usual}
+        base = np.array([Against(*usual[run].T).baseline for run in runs])
+        shown = np.array([against.shown for against in runs.values()])
+        self.runs = len(runs)
+        if not runs:
+            return
+        bound = 1 - given.max_loss - SLACK
+        self.worst = min(against.worst_stated[-1] for against in runs.values())
+        self.broken = sum(against.worst_stated[-1] < bound for against in runs.values())
+        self.broken_shown = int(np.count_nonzero((shown / base)[:, first:].min(axis=1) < bound))
+        self.first = shown[:, first].sum() / base[:, first].sum()
+        self.last = (shown[:, -1] - shown[:, before]).sum() / (base[:, -1] - base[:, before]).sum()
+        self.all = shown[:, -1].sum() / base[:, -1].sum()
+        self.policy = np.mean([against.policy_pages[-1] for against in runs.values()]) / given.steps
+        both = [run for run in runs if run in free]
+        alone = sum(Against(*free[run].T).shown[-1] for run in both)
+        self.of_none = sum(runs[run].shown[-1] for run in both) / alone if both else np.nan
+
+
 def table(found, names, given):
-    """One line for each world, baseline and form."""
-    marks = marks_of(given.steps).tolist()
-    first, before, last = (marks.index(mark) for mark in (FIRST, given.steps - LAST, given.steps))
-    place = {name: number for number, name in enumerate(Against._fields)}
-    bound = 1 - given.max_loss - SLACK
+    """A line for each world, list and form; then one for each world, as Markdown."""
     print(
-        f"\n{given.steps:,} pages, max_loss {given.max_loss}, seed {given.seed}. Clicks are expected ones, of "
-        "what was shown, over those of the baseline on the same pages.\n"
-        "broken: runs in which the promise did not hold at some time, as stated (before the coin fell).\n"
-        f"worst, as stated: the smallest ratio at any time of any run; shown: over slates shown, from page {FIRST}\n"
+        f"\n{given.steps:,} pages, max_loss {given.max_loss}, seed {given.seed}. Clicks: expected, of what "
+        "was shown, over those of the list.\n"
+        "broken: runs in which the promise did not hold at some time, as stated, before the coin fell.\n"
+        f"by coin: runs in which the slates shown fell below it, at some mark from page {FIRST} on.\n"
+        "worst: the smallest ratio at any time of any run, as stated. of none: all clicks over no floor's.\n"
     )
     print(
-        f"{'world':18}{'list':>5} {'form':6}{'runs':>5}{'broken':>8}{'worst':>8}{'shown':>8}"
-        f"{f'first {FIRST}':>10}{f'last {LAST}':>10}{'all':>8}{'of none':>9}{'policy':>8}"
+        f"{'world':18}{'list':>5} {'form':6}{'runs':>5}{'broken':>8}{'by coin':>8}{'worst':>7}"
+        f"{f'first {FIRST}':>10}{f'last {LAST}':>10}{'all':>7}{'of none':>8}{'policy':>8}"
     )
     for name in names:
         for share in given.baseline:
             for form in given.form:
-                runs = found[name, share if form != "none" else given.baseline[0], form]
-                free = found[name, given.baseline[0], "none"]
-                usual = found[name, share, "floor"]
-                if form == "none":  # Against this list: the same users.
-                    runs = {
-                        run: with_baseline(sums, usual[run], place)
-                        for run, sums in runs.items()
-                        if run in usual
-                    }
-                if not runs:
-                    continue
-                sums = np.array(list(runs.values()))
-                shown, base = sums[:, :, place["shown"]], sums[:, :, place["baseline"]]
-                both = [run for run in runs if run in free]
-                mine = np.mean([runs[run][last][place["shown"]] for run in both]) if both else np.nan
-                its = np.mean([free[run][last][place["shown"]] for run in both]) if both else np.nan
-                worst = sums[:, -1, place["worst_stated"]]
-                told = (
-                    ("", "")
-                    if form == "none"
-                    else (f"{np.count_nonzero(worst < bound)}", f"{worst.min():.3f}")
-                )
-                print(
-                    f"{name:18}{share:>5g} {form:6}{len(runs):>5}{told[0]:>8}{told[1]:>8}"
-                    f"{(shown / base)[:, first:].min():>8.3f}"
-                    f"{shown[:, first].sum() / base[:, first].sum():>10.3f}"
-                    f"{(shown[:, last] - shown[:, before]).sum() / (base[:, last] - base[:, before]).sum():>10.3f}"
-                    f"{shown[:, last].sum() / base[:, last].sum():>8.3f}{mine / its:>9.3f}"
-                    f"{sums[:, -1, place['policy_pages']].mean() / given.steps:>8.1%}",
-                    flush=True,
-                )
+                cell = Cell(found, name, share, form, given)
+                if cell.runs:
+                    told = (
+                        f"{'':>8}{'':>8}{'':>7}" if form == "none"
+                        else f"{cell.broken:>8}{cell.broken_shown:>8}{cell.worst:>7.3f}"
+                    )  # fmt: skip
+                    print(
+                        f"{name:18}{share:>5g} {form:6}{cell.runs:>5}{told}{cell.first:>10.3f}"
+                        f"{cell.last:>10.3f}{cell.all:>7.3f}{cell.of_none:>8.3f}{cell.policy:>8.1%}"
+                    )
+    lists = " / ".join(f"{share:g}" for share in given.baseline)
+    print(
+        f"\n| lists {lists} | runs | broken | worst | first {FIRST} pages | without a floor | last {LAST:,} "
+        "| all clicks, of no floor | of the gate's |\n|---|---|---|---|---|---|---|---|---|"
+    )
+    for name in names:
+        cells = [Cell(found, name, share, "floor", given) for share in given.baseline]
+        free = [Cell(found, name, share, "none", given) for share in given.baseline]
+        gate = [of_gate(found, name, share) for share in given.baseline]
+        if not all(cell.runs for cell in (*cells, *free)):
+            continue
+
+        def row(values, digits=2):
+            return " / ".join("–" if np.isnan(value) else f"{value:.{digits}f}" for value in values)
+
+        print(
+            f"| {name} | {sum(cell.runs for cell in cells)} | {sum(cell.broken for cell in cells)} | "
+            f"{min(cell.worst for cell in cells):.3f} | {row(cell.first for cell in cells)} | "
+            f"{row(cell.first for cell in free)} | {row(cell.last for cell in cells)} | "
+            f"{row((cell.of_none for cell in cells), 3)} | {row(gate, 3)} |"
+        )
 
 
-def with_baseline(sums, usual, place):
-    changed = sums.copy()
-    changed[:, place["baseline"]] = usual[:, place["baseline"]]
-    return changed
+def of_gate(found, name, share):
+    """All clicks over those of the gate, in the runs of both."""
+    mine, its = found[name, share, "floor"], found[name, share, "gate"]
+    both = [run for run in mine if run in its]
+    clicks = [sum(Against(*runs[run].T).shown[-1] for run in both) for runs in (mine, its)]
+    return clicks[0] / clicks[1] if both else np.nan
 
 
 def figure(found, names, given):
@@ -190,7 +217,6 @@ def figure(found, names, given):
     from firstclick.report.figures import dress, look, save_figure
 
     marks, across = marks_of(given.steps), 5
-    place = {name: number for number, name in enumerate(Against._fields)}
     down = -(-len(names) // across)
     with look():
         drawn = Figure(figsize=(2.9 * across, 2.3 * down), layout="constrained")
@@ -203,9 +229,9 @@ def figure(found, names, given):
                 both = sorted(set(usual) & set(free))
                 if not both:
                     continue
-                base = np.mean([usual[run][:, place["baseline"]] for run in both], axis=0)
+                base = np.mean([Against(*usual[run].T).baseline for run in both], axis=0)
                 for runs, dash in ((usual, "-"), (free, ":")):
-                    shown = np.mean([runs[run][:, place["shown"]] for run in both], axis=0)
+                    shown = np.mean([Against(*runs[run].T).shown for run in both], axis=0)
                     label = f"list of {share:.0%}, floor" if dash == "-" else f"list of {share:.0%}, no floor"
                     axes.plot(marks, shown / base, dash, color=color, label=label, linewidth=1.4)
             axes.axhline(1 - given.max_loss, color="#767676", linewidth=0.8, linestyle="--")
@@ -215,8 +241,9 @@ def figure(found, names, given):
             dress(axes, ticks=(4, 4))
         handles, labels = drawn.axes[0].get_legend_handles_labels()
         drawn.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-        drawn.suptitle("Expected clicks so far, over those of the list; dashed: what the floor promises")
-        drawn.supxlabel("pages")
+        drawn.suptitle(
+            "Expected clicks so far over those of the list, by number of pages; dashed: the promise"
+        )
         save_figure(drawn, given.figure)
 
 
