@@ -143,9 +143,7 @@ def test_slates_that_nobody_can_explain_are_null_and_a_note_says_why(
     lines, notes = log("--last", "3")
     assert lines[-1]["without_exploring"] is None
     assert lines[-2]["without_exploring"] is not None
-    assert notes == (
-        "note: 1 of 3 slates are not explained: 1 the log does not say what it was drawn from\n"
-    )
+    assert notes == ("note: 1 of 3 slates are not explained: 1 the log does not say what it was drawn from\n")
     archive(service.store, service.store.models()[0], head - 3, tmp_path / "old", token_days=0)
     lines, notes = log()
     late = [line["without_exploring"] is None for line in lines if line["kind"] == "feedback"]
@@ -172,7 +170,7 @@ def test_a_policy_without_a_best_slate_has_no_answer(place: str, log: Log) -> No
         slate = service.recommend("shop", explain=True)
         assert slate.without_exploring is None
         service.feedback("shop", slate, 0)
-    (created, line), notes = log()
+    (_, line), notes = log()
     assert line["without_exploring"] is None
     assert NO_BEST_SLATE in notes
 

@@ -256,7 +256,9 @@ def log(
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if explain and kind not in (None, "feedback"):
-        raise InvalidInput(f"--explain is of feedback; leave --kind out, or say --kind feedback, got {kind!r}")
+        raise InvalidInput(
+            f"--explain is of feedback; leave --kind out, or say --kind feedback, got {kind!r}"
+        )
     if out is not None:
         if out.suffix not in (".jsonl", ".parquet"):
             raise InvalidInput(f"--out {out} must end in .jsonl or .parquet")
