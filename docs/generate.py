@@ -175,7 +175,9 @@ def why_not(cls: type[Policy], capability: str) -> str:
     """The comment over the line in which the class, or one it derives from, declares that it cannot."""
     declaring = next(base for base in cls.__mro__ if capability in vars(base))
     if declaring is Policy:
-        # The one capability that nobody has unless it says so.
+        # The capabilities that nobody has unless it says so.
+        if capability == "corrects":
+            return "What one slate has taught is not taken back: its `unlearn` is not written."
         assert capability == "takes_features", f"{cls.__name__}: {capability}"
         assert not cls.needs_features, f"{cls.__name__} declares no reason for takes_features = False"
         return "It looks at no features."

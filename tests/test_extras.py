@@ -100,6 +100,7 @@ COMMANDS = {
     "firstclick log shop --store shop.db": f"this command needs msgspec: {SERVE}",
     "firstclick export shop --store shop.db --out new": f"this command needs msgspec: {SERVE}",
     "firstclick import shop.model": f"this command needs msgspec: {SERVE}",
+    "firstclick fork shop --policy random --as new --store shop.db": f"this command needs msgspec: {SERVE}",
     "firstclick relearn shop --name new --store shop.db": f"this command needs msgspec: {SERVE}",
     "firstclick run films.toml --out new": f"the report needs matplotlib: {REPORT}",
     "firstclick compare --out new": f"the guide needs matplotlib: {REPORT}",

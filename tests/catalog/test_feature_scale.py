@@ -63,3 +63,24 @@ def test_a_row_of_another_length_is_refused_with_the_names():
     scale = FeatureScale(("price", "size"), 1.0, 2.0)
     with pytest.raises(InvalidInput, match=r"^an item has 2 features here \(price, size\), got 3$"):
         scale.apply([[1.0, 2.0, 3.0]])
+
+
+@given(matrices, st.sampled_from(["15 digits", "single precision"]), st.booleans())
+def test_features_of_few_digits_come_back_as_they_were_written(rows, kind, first):
+    rows = np.where(np.abs(rows) > 1e30, 1.0, np.where(np.abs(rows) < 1e-8, 0.0, rows))
+    rows = rows.astype(np.float32).astype(float) if kind == "single precision" else _short(rows)
+    names = [f"f{j}" for j in range(rows.shape[1])]
+    scale = FeatureScale.fitted(names, rows)._replace(constant_first=first)
+    assert scale.undo(scale.apply(rows)).tolist() == rows.tolist()
+
+
+def _short(rows):
+    return np.array([[float(f"{number:.14e}") for number in row] for row in rows])
+
+
+def test_other_features_come_back_but_for_rounding():
+    rows = np.random.default_rng(1).normal(size=(500, 3))
+    scale = FeatureScale.fitted(["a", "b", "c"], rows)
+    again = scale.undo(scale.apply(rows))
+    np.testing.assert_allclose(again, rows, rtol=3e-16)
+    assert scale.apply(again).tolist() == scale.apply(rows).tolist(), "and are the same to a policy"

@@ -144,6 +144,9 @@ def test_everything_that_a_client_can_do(kind: str, tmp_path: Path) -> None:
         assert shop.models() == [told]
         assert shop.audit()["equal"] is True
         assert len(shop.export()) > 500
+        forked = shop.fork("cascade-lin-ts:sigma=2", "shop2")
+        assert (forked["name"], forked["seq"], forked["slates"]) == ("shop2", 5, 2)
+        assert [one["name"] for one in shop.models()] == ["shop", "shop2"]
         shop.export_to(tmp_path / "shop.model")
         assert (tmp_path / "shop.model").read_bytes() == shop.export()
         with pytest.raises(Conflict, match="there is a model 'shop' already"):

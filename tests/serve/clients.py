@@ -73,11 +73,12 @@ class Crowd:
         twice: bool = True,  # those who send again also repeat and contradict themselves
         changes: bool = True,
         rollbacks: float = 0.1,  # share of the changes
+        late: float = 0.0,  # seconds that some take to report a slate, if they ever do
         seed: int = 0,
     ) -> None:
         self._ports = ports
         self._ledger = ledger
-        self._twice, self._rollbacks = twice, rollbacks
+        self._twice, self._rollbacks, self._late = twice, rollbacks, late
         self._seed = seed
         self._stop = threading.Event()
         self.codes: set[int] = set()
@@ -102,7 +103,10 @@ class Crowd:
         draw, caller = random.Random(f"{self._seed} {number}"), self._caller(number)
         again = bool(number % 2)
         pocket: list[tuple[str, str, int | None]] = []
+        drawer: list[tuple[float, tuple[str, str, int | None]]] = []
         while not self._stop.is_set():
+            while drawer and drawer[0][0] < time.monotonic():
+                pocket.append(drawer.pop(0)[1])
             (model,) = draw.choices([*MODELS], [*MODELS.values()])
             reply = caller.post(f"/v1/models/{model}/recommend", draw.choice(REQUESTS))
             if reply is None or reply.code != 200:
@@ -111,6 +115,12 @@ class Crowd:
             n = len(reply.body["items"])
             click = draw.randrange(n + 1)
             pocket.append((model, reply.body["token"], click if click < n else None))
+            self._ledger.show(model, reply.body["token"])
+            if self._late and draw.random() < 0.4:
+                drawer.append((time.monotonic() + self._late, pocket.pop()))
+                if draw.random() < 0.5:
+                    drawer.pop()
+                continue
             if len(pocket) > 1 and draw.random() < 0.2:
                 pocket.reverse()  # Late, and out of order.
             if len(pocket) < 3 and draw.random() < 0.3:

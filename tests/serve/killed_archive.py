@@ -1,4 +1,4 @@
-"""Processes that archive or import a model and are killed at named steps; run as a script by `kills`.
+"""Processes that archive, import or fork a model and are killed at named steps; run as a script by `kills`.
 
 It imports and compiles once and forks for each kill, because that takes longer than all the rest.
 """
@@ -13,9 +13,10 @@ from typing import NamedTuple
 from made_log import Log
 
 from firstclick.serve.log.events import NewEvent
-from firstclick.serve.model import export
+from firstclick.serve.model import loading
 from firstclick.serve.model.archive import archive
 from firstclick.serve.model.export import export_model, import_model
+from firstclick.serve.model.fork import fork
 from firstclick.serve.store import crash_points, open_store
 from firstclick.serve.store import store as store_module
 from firstclick.serve.store.postgresql import PostgresStore  # noqa: F401, imported once for all forks
@@ -32,12 +33,13 @@ class Kill(NamedTuple):
     times: int
     file: str
     importing: bool = False
+    forking: bool = False
 
 
 def in_small_pieces() -> None:
     """Many pieces of a log that is short."""
     store_module.SWEPT_AT_ONCE = 40
-    export.LOADED_AT_ONCE = 40
+    loading.LOADED_AT_ONCE = 40
     Store.chunk_events = 50
 
 
@@ -71,7 +73,9 @@ def work_until_killed(kill: Kill) -> None:
     in_small_pieces()
     crash_points.kill_at(kill.step, kill.times)
     with open_store(kill.url) as store:
-        if kill.importing:
+        if kill.forking:
+            fork(store, store, store.models()[0], "copy", "cascade-ts", seed=1)
+        elif kill.importing:
             import_model(store, "copy", Path(kill.file).read_bytes())
         else:
             archive(store, store.models()[0], BEFORE, Path(kill.file), token_days=7.0)

@@ -12,23 +12,31 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from firstclick.errors import FirstclickError
+from firstclick.serve.log.drawn import with_time_out
 from firstclick.serve.log.events import (
     BODY_OF,
     ROW_SIZE,
+    Correction,
     Event,
     ItemsChanged,
     ItemsWithdrawn,
     Kind,
     full_payload,
+    read_feedback,
+    time_out_of,
     unpacked,
 )
-from firstclick.serve.log.token import HEAD, MAC_SIZE, TAIL
+from firstclick.serve.log.token import HEAD, MAC_SIZE, TAIL, nonce_of_correction
 from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.replay import recover
 from firstclick.serve.model.slates import LOST, audit_slates
 from firstclick.serve.store.store import Store, StoredModel
 
-ACKNOWLEDGED = ("accepted", "duplicate")
+ACKNOWLEDGED = ("accepted", "duplicate", "corrected")
+
+
+# What is no change of a catalog, and no rollback.
+UNASKED = (Kind.CREATED, Kind.FEEDBACK, Kind.CORRECTION, Kind.RECOMMENDED)
 
 
 class Answer(NamedTuple):
@@ -91,6 +99,11 @@ class Ledger:
         """To be called before it is sent."""
         with self._lock:
             self.slates.setdefault(token, Slate(model, token)).clicks.add(click)
+
+    def show(self, model: str, token: str) -> None:
+        """A slate that a client was given, whether or not it will report it."""
+        with self._lock:
+            self.slates.setdefault(token, Slate(model, token))
 
     def hear(self, token: str, click: int | None, status: str, seq: int | None) -> None:
         with self._lock:
@@ -173,27 +186,59 @@ def _judge_log(stored: StoredModel, events: list[Event], ledger: Ledger) -> Verd
             lost += 1
             wrong.append(f"{stored.name}: feedback acknowledged as event {told[0].seq} is not in the log")
             continue
-        if sum(answer.status == "accepted" for answer in told) > 1:
+        if sum(answer.status in ("accepted", "corrected") for answer in told) > 1:
             wrong.append(f"{stored.name}: one slate was accepted twice: {told}")
         for answer in told:
             event = at.get(answer.seq or 0)
-            if event is None or event[2:4] != (slate.nonce, slate.payload(answer.click)):
+            if event is None or not _says(event, slate, answer.click):
                 wrong.append(f"{stored.name}: event {answer.seq} is not what was acknowledged as such")
     unacked = 0
     for event in events:
         if event.kind == Kind.FEEDBACK:
             sent = slates.get(event.nonce)
-            if sent is None or event.payload not in map(sent.payload, sent.clicks):
+            if time_out_of(event.payload) is not None:
+                # Who was to be given a slate may not have got it.
+                if sent is not None and not _says(event, sent, None):
+                    wrong.append(f"{stored.name}: event {event.seq} gives up another slate than was shown")
+            elif sent is None or event.payload not in map(sent.payload, sent.clicks):
                 wrong.append(f"{stored.name}: event {event.seq} is feedback that nobody sent")
             elif not any(answer.status in ACKNOWLEDGED for answer in sent.answers):
                 unacked += 1
-    wrong += _judge_changes(stored, events, ledger)
+    wrong += _judge_changes(stored, events, ledger) + _judge_corrections(stored, events, slates)
     return Verdict(wrong, len(events), acked, lost, doubled, unacked)
+
+
+def _says(event: Event, slate: Slate, click: int | None) -> bool:
+    """Whether this event tells this click of this slate."""
+    if event.kind == Kind.CORRECTION:
+        said = unpacked(event, Correction).feedback
+        return event.nonce == nonce_of_correction(slate.nonce) and said == slate.payload(click)
+    if event.nonce != slate.nonce:
+        return False
+    given_up = time_out_of(event.payload)
+    if given_up is None:
+        return event.payload == slate.payload(click)
+    fields = with_time_out(slate.fields, given_up)
+    return click is None and event.payload == full_payload([], slate.issued_ms, slate.rows, fields=fields)
+
+
+def _judge_corrections(stored: StoredModel, events: list[Event], slates: dict[bytes, Slate]) -> list[str]:
+    wrong = []
+    by_nonce = {nonce_of_correction(nonce): slate for nonce, slate in slates.items()}
+    at = {event.seq: event for event in events}
+    for event in events:
+        if event.kind == Kind.CORRECTION:
+            slate, corrected = by_nonce.get(event.nonce), at.get(unpacked(event, Correction).seq)
+            if slate is None or not any(_says(event, slate, click) for click in slate.clicks - {None}):
+                wrong.append(f"{stored.name}: event {event.seq} is a correction that nobody sent")
+            elif corrected is None or not _says(corrected, slate, None):
+                wrong.append(f"{stored.name}: event {event.seq} corrects what is no slate without a click")
+    return wrong
 
 
 def _judge_changes(stored: StoredModel, events: list[Event], ledger: Ledger) -> list[str]:
     wrong = []
-    logged = {event.seq: _said(event) for event in events if event.kind not in (Kind.CREATED, Kind.FEEDBACK)}
+    logged = {event.seq: _said(event) for event in events if event.kind not in UNASKED}
     sent = Counter(change.said for change in ledger.changes_sent if change.model == stored.name)
     for said, n in Counter(logged.values()).items():
         if n > sent[said]:
@@ -243,6 +288,10 @@ def _judge_models(
     slates = [event for event in events if event.kind == Kind.FEEDBACK]
     if model.click_stats.slates != len(slates):
         wrong.append(f"{stored.name}: {model.click_stats.slates} slates learned, {len(slates)} in the log")
+    clicks = sum(bool(read_feedback(event.payload).clicks) for event in slates)
+    clicks += sum(event.kind == Kind.CORRECTION for event in events)
+    if model.click_stats.clicks != clicks:
+        wrong.append(f"{stored.name}: {model.click_stats.clicks} clicks learned, {clicks} in the log")
     drawn = audit_slates(store, stored)
     # A slate that was shown before its store was set back may come back after that.
     lost = drawn.not_evaluable.get(LOST, 0) if ledger.set_back else 0

@@ -94,7 +94,7 @@ def test_archiving_goes_on_later(store: Store, stored: StoredModel, log: Log, tm
     with pytest.raises(Conflict, match="events 2 to 223 of model 'made' are archived, and the whole log"):
         export_model(store, stored)
     with pytest.raises(Conflict, match="--archive FILE"):
-        fork(store, store, stored, "again").stored
+        fork(store, store, stored, "again")
 
 
 def test_a_changed_or_foreign_archive_is_noticed(

@@ -1,4 +1,4 @@
-"""kill -9 at every step of an archive or an import: nothing is lost, and nothing by halves is seen."""
+"""kill -9 at every step of an archive, an import or a fork: nothing is lost, or seen by halves."""
 
 import itertools
 from collections.abc import Iterator
@@ -8,10 +8,11 @@ import pytest
 from killed_archive import BEFORE, Kill, exported, fill, in_small_pieces, kills
 from stores import KINDS, log_of
 
-from firstclick.serve.model import export
+from firstclick.serve.model import loading
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.export import import_model
+from firstclick.serve.model.fork import fork
 from firstclick.serve.model.replay import recover
 from firstclick.serve.store import open_store
 from firstclick.serve.store import store as store_module
@@ -38,7 +39,7 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (store_module, "SWEPT_AT_ONCE"),
-        (export, "LOADED_AT_ONCE"),
+        (loading, "LOADED_AT_ONCE"),
         (Store, "chunk_events"),
     ):
         monkeypatch.setattr(module, name, getattr(module, name))
@@ -104,3 +105,33 @@ def test_an_import_that_is_killed_leaves_nothing_that_is_seen(
                     pass
             assert log_of(store, number, upto=10**6) == []
             assert recover(store, import_model(store, "copy", file.read_bytes())).digest() == wanted
+
+
+def test_a_fork_that_is_killed_leaves_nothing_that_is_seen(
+    urls: Iterator[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = [
+        Kill(next(urls), step, times, "", forking=True)
+        for step, times in (("after load", 1), ("after load", 4), ("after publish", 1))
+    ]
+    (before,) = {fill(kill.url) for kill in asked}
+    kills(asked)
+    digests = set()
+    for kill in asked:
+        with open_store(kill.url) as store:
+            assert store.check() == []
+            made = store.models()[0]
+            assert recover(store, made).digest() == before
+            if kill.step == "after load":
+                assert [stored.name for stored in store.models()] == ["made"]
+                with monkeypatch.context() as later:
+                    later.setattr(store_module, "ABANDONED_AFTER", -1.0)
+                    while store.sweep():
+                        pass
+                ((left,),) = store._database.rows(f"SELECT count(*) FROM {store.prefix}event")
+                assert left == made.head
+                fork(store, store, made, "copy", "cascade-ts", seed=1)
+            made, forked = store.models()
+            assert (forked.name, forked.head) == ("copy", made.head)
+            digests.add(recover(store, forked).digest())
+    assert len(digests) == 1

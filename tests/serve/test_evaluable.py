@@ -22,7 +22,7 @@ from firstclick.serve.model import slates as slates_module
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import fork
-from firstclick.serve.model.slates import ARCHIVED, COPIED, LOST, SlateAudit, audit_slates
+from firstclick.serve.model.slates import ARCHIVED, LOST, SlateAudit, audit_slates
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store
@@ -130,7 +130,7 @@ def test_slates_made_ahead_are_drawn_from_when_they_were_made(service: Service) 
     assert drawn_again(service.store).equal == 28
 
 
-def test_an_imported_model_says_the_same_and_a_relearned_one_does_not_answer_for_another(
+def test_an_imported_model_says_the_same_and_those_of_a_relearned_one_are_its_origins(
     service: Service, tmp_path: Path
 ) -> None:
     service.put_list("shop", "half", IDS[: N // 2])
@@ -142,9 +142,10 @@ def test_an_imported_model_says_the_same_and_a_relearned_one_does_not_answer_for
     assert drawn_again(store, "copy")._replace(name="shop", seconds=0) == drawn_again(store)._replace(
         seconds=0
     )
-    fork(store, store, stored, "again").stored
+    fork(store, store, stored, "again")
     found = drawn_again(store, "again")
-    assert (found.equal, found.differing, found.not_evaluable) == (0, 0, {COPIED: n})
+    assert (found.equal, found.differing, found.not_evaluable) == (n, 0, {})
+    assert found.by_origin == {"shop (cascade-lin-ts)": n}
 
 
 def test_a_fault_is_told_and_another_build_is_none(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

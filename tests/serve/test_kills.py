@@ -32,22 +32,28 @@ def steps_to_die_at(n: int, draw: random.Random, *, checkpoints: bool) -> Iterat
         yield step, draw.randint(1, 25 if step in WRITING else 3)
 
 
-def killed(stage: Stage, n: int, *, seed: int, checkpoints: bool) -> tuple[Verdict, Counter[str]]:
-    """A store from its birth through n kills; the oracle's verdict, and at which steps servers died."""
+def killed(
+    stage: Stage, n: int, *, seed: int, checkpoints: bool, wait: float = 0.0
+) -> tuple[Verdict, Counter[str]]:
+    """A store from its birth through n kills; the oracle's verdict, and at which steps servers died.
+
+    With a `wait`, slates that nobody reports by then have no click, and clients are late at times.
+    """
     draw, ledger, died = random.Random(seed), Ledger(), Counter[str]()
     for step, times in BIRTH:
-        stage.die(step, times)
+        stage.die(step, times, wait=wait)
         died[step] += 1
-    with Crowd([stage.port], ledger, seed=seed) as crowd:
+    with Crowd([stage.port], ledger, seed=seed, late=2 * wait) as crowd:
         for number, (step, times) in enumerate(
             steps_to_die_at(n - len(BIRTH), draw, checkpoints=checkpoints)
         ):
             if number % 10 == 9:
-                stage.die_some_time(draw.uniform(0.05, 0.3))
+                stage.die_some_time(draw.uniform(0.05, 0.3) + 3 * wait, wait=wait)
                 died["anywhere"] += 1
-            stage.die(step, times)
+            # A slate is forgotten with the server that gave it: these live for a while.
+            stage.die(step, times * (4 if wait else 1), wait=wait)
             died[step] += 1
-        last = stage.start()
+        last = stage.start(wait=wait)
         stage.audit(ledger)
     stage.audit(ledger)
     assert stage.stop(last) == 0, stage.said()
@@ -84,6 +90,27 @@ def test_servers_on_sqlite(zygote: Zygote, tmp_path: Path, n: int, seed: int) ->
         verdict, died = killed(stage, n, seed=seed, checkpoints=True)
     check(verdict, died, checkpoints=True)
     check_refits(stage.url)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_slates_that_time_out_and_late_clicks(
+    zygote: Zygote, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    on_sqlite = kind == "sqlite"
+    url = str(tmp_path / "shop.db")
+    if not on_sqlite:
+        server: Server = request.getfixturevalue("postgresql")
+        url = server.new_database()
+    with Stage(zygote, url, tmp_path) as stage:
+        verdict, died = killed(stage, 32, seed=3, checkpoints=on_sqlite, wait=0.1)
+    check(verdict, died, checkpoints=on_sqlite)
+    with open_store(url) as store:
+        models = [recover(store, stored) for stored in store.models()]
+    # Otherwise nothing was at stake.
+    assert sum(model.reports.timed_out for model in models) > 50
+    assert sum(model.reports.corrected for model in models) > 10
+    assert all(model.reports.recommended > 0 for model in models)
 
 
 @pytest.mark.long

@@ -22,7 +22,7 @@ import mutants
 from made_log import K, made_items
 
 from firstclick.registry import DEFAULT_POLICY
-from firstclick.serve import maintenance
+from firstclick.serve import maintenance, no_clicks
 from firstclick.serve.config import Settings
 from firstclick.serve.http import connection as protocol
 from firstclick.serve.http import server
@@ -30,6 +30,7 @@ from firstclick.serve.service import Service
 from firstclick.serve.startup import open_for
 from firstclick.serve.store import crash_points as steps
 from firstclick.serve.store import sqlite_file
+from firstclick.validation import duration
 
 MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts", "cafe": DEFAULT_POLICY}
 
@@ -48,17 +49,18 @@ class Life(NamedTuple):
     busy_seconds: float = 2.0
     patience: float = 30.0  # seconds for a request to arrive
     probe_seconds: float = 5.0  # without a write, after which one is tried
+    wait: float = 0.0  # seconds after which a slate that nobody reported had no click; 0: never
     settings: Mapping[str, Any] = MappingProxyType({})
 
 
-def make_models(service: Service) -> None:
+def make_models(service: Service, wait: float = 0.0) -> None:
     """Those that are not there yet. Features are learned as they are, so that a log can be read off."""
     for name, policy in MODELS.items():
         if name not in service.names():
             items = made_items()
             if name == "bar":
                 items = [item._replace(features=None) for item in items]
-            service.create(name, policy=policy, k=K, items=items, seed=5, scale=False)
+            service.create(name, policy=policy, k=K, items=items, seed=5, scale=False, no_click_after=wait)
 
 
 def live(life: Life, listening: socket.socket) -> int:
@@ -70,6 +72,8 @@ def live(life: Life, listening: socket.socket) -> int:
     # What a server does now and then happens all the time here.
     maintenance.SELDOM = 0.05
     maintenance.PROBE_SECONDS = life.probe_seconds
+    if life.wait:
+        duration.SHORTEST_WAIT, no_clicks.PAUSE, no_clicks.COUNT_SECONDS = 0, 0.02, 0.1
     sqlite_file.CHECKPOINT_PAGES = life.checkpoint_pages
     sqlite_file.BUSY_SECONDS = life.busy_seconds
     protocol.GuardedConnection.arrive_within = life.patience
@@ -82,7 +86,7 @@ def live(life: Life, listening: socket.socket) -> int:
         | dict(life.settings)
     )
     service = open_for(settings).service
-    make_models(service)
+    make_models(service, life.wait)
     try:
         return server.Server(service, settings).run()
     finally:
@@ -100,6 +104,7 @@ def _warm_up() -> None:
             for name in MODELS:
                 for click in (None, 0):
                     service.feedback(name, service.recommend(name).token, click)
+                service.model(name).warm_up_corrections()
                 service.withdraw_items(name, ["i1"])
                 service.roll_back(name, 2)
                 service.maintenance.snapshot(service.model(name))

@@ -95,7 +95,8 @@ class FeatureScale(NamedTuple):
         # What nobody could have sent, and nobody learned from, may be too large to be told.
         with np.errstate(all="ignore"):
             given = scaled * self.divisor
-            for guess in (given.astype(np.float32).astype(np.float64), _short(given)):
+            # Single precision last: such numbers are so rare that none fits by chance.
+            for guess in (_short(given), given.astype(np.float32).astype(np.float64)):
                 given = np.where(guess / self.divisor == scaled, guess, given)
         return given
 

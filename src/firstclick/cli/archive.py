@@ -26,7 +26,7 @@ def archive(
 
     What the model knew then is kept in the store, and folding begins there. Before anything is removed the
     file is written, read back and folded, and the two are compared bit for bit. Later it is needed for an
-    audit from the first event, for export and relearn: name it by --archive there.
+    audit from the first event, for export, fork and relearn: name it by --archive there.
 
     PostgreSQL: beside running servers. SQLite: stop the server first.
 

@@ -37,9 +37,11 @@ def fork(
 
     \b
     A policy can learn from a log unless
-    - it learns from slates that it has shuffled itself: batch-rank, bubble-rank, recur-rank, top-rank;
-    - it needs features, and the items have none;
-    - it wants a context with each slate, and those of the log have none, or another number of them.
+    - it learns from slates that it has shuffled itself:
+      batch-rank, bubble-rank, recur-rank, top-rank;
+    - it needs features, and the items have none, or none that it can work with;
+    - it wants numbers of context, and the slates have none, or not as many.
+
     What it does not take, such as a context, it does not look at. The error names the policies that can.
 
     PostgreSQL: beside running servers. SQLite: stop the server first, or ask it: POST /v1/models/MODEL/fork.

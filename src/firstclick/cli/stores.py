@@ -145,7 +145,7 @@ def audit(
 def _slates_in_words(audit: "SlateAudit") -> str:
     told = f"{audit.equal:,} slates drawn again equal, {audit.differing:,} differ"
     if audit.by_origin:
-        told += " (" + ", ".join(f"{n:,} as {model} drew them" for model, n in audit.by_origin.items()) + ")"
+        told += "".join(f", {n:,} of them of {model}" for model, n in audit.by_origin.items())
     if audit.other_build:
         told += f", {audit.other_build:,} differ and were made by another build"
     reasons = "; ".join(f"{n:,} {reason}" for reason, n in audit.not_evaluable.items())

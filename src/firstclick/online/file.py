@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import inf, isclose, isfinite
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,7 @@ class PendingSlate(NamedTuple):
     context: NDArray[np.float64]
     features: NDArray[np.float64]  # one row a position; none where they are those of the catalog
     chosen: Chosen | None = None  # of a ranker with a baseline
+    made: float | None = None  # when, in seconds since the epoch; None of files of older versions
 
 
 class Saved(NamedTuple):
@@ -58,6 +60,8 @@ class Saved(NamedTuple):
     explore: float = 0.0  # the share of slates that are drawn uniformly
     baseline: Baseline | None = None
     out: float = 0.0  # what slates that wait may have used of the floor's room
+    # Slates that were learned as no click, because they had waited too long: a click may still come.
+    expired: Mapping[str, NDArray[np.int64]] = MappingProxyType({})
 
 
 def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -96,6 +100,8 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "values": list(catalog.values.items()),
         "pending": [[id, slate.rows.tolist(), bool(len(slate.features))] for id, slate in slates.items()],
         "chosen": [slate.chosen for slate in slates.values()],
+        "made": [slate.made for slate in slates.values()],
+        "expired": [[id, rows.tolist()] for id, rows in saved.expired.items()],
         "baseline": None,
     }
     floor = {}
@@ -134,7 +140,8 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     if age > FORMATS.index(SIXTH_FORMAT):
         page = page | {"explore": 0.0}
     if age > FORMATS.index(FORMAT):
-        page = page | {"chosen": [None] * len(page["pending"]), "baseline": None}
+        unknown = [None] * len(page["pending"])
+        page = page | {"chosen": unknown, "made": unknown, "expired": [], "baseline": None}
     if age > FORMATS.index(FIFTH_FORMAT):
         page = page | {"unavailable": [], "encoder": None, "values": []}
         arrays = arrays | {"withdrawn": arrays["hidden"]}
@@ -179,8 +186,11 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     )
     pending = _pending(engine, page["pending"], arrays["pending.contexts"], arrays["pending.features"])
     pending = {
-        id: slate._replace(chosen=None if chosen is None else Chosen(Choice(chosen[0]), *chosen[1:]))
-        for (id, slate), chosen in zip(pending.items(), page["chosen"], strict=True)
+        id: slate._replace(
+            chosen=None if chosen is None else Chosen(Choice(chosen[0]), *chosen[1:]),
+            made=None if made is None else float(made),
+        )
+        for (id, slate), chosen, made in zip(pending.items(), page["chosen"], page["made"], strict=True)
     }
     key = np.uint64(_key(page["key"]))
     baseline, out = None, 0.0
@@ -202,6 +212,7 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
         explore=check_share(page["explore"], policy),
         baseline=baseline,
         out=float(out),
+        expired={str(id): _rows(engine, shown) for id, shown in page["expired"]},
     )
 
 
@@ -247,7 +258,7 @@ def _pending(
 ) -> dict[str, PendingSlate]:
     """The slates that wait; ValueError when the parts do not fit, because kernels do not look whether a row
     exists."""
-    policy, n_rows = engine.policy, len(engine.catalog.items)
+    policy = engine.policy
     if contexts.shape != (len(entries), policy.n_context) or features.shape[1:] != engine.features.shape[1:]:
         raise ValueError("pending")
     if not (np.isfinite(contexts).all() and np.isfinite(features).all()):
@@ -255,9 +266,7 @@ def _pending(
     pending = {}
     start = 0
     for (slate, shown, has_features), context in zip(entries, contexts, strict=True):
-        rows = np.array(shown, np.int64)
-        if rows.ndim != 1 or len(rows) > engine.k or not ((rows >= 0) & (rows < n_rows)).all():
-            raise ValueError("pending")
+        rows = _rows(engine, shown)
         size = len(rows) if has_features else 0
         if start + size > len(features):
             raise ValueError("pending")
@@ -271,6 +280,15 @@ def _pending(
     if start != len(features):
         raise ValueError("pending")
     return pending
+
+
+def _rows(engine: PolicyEngine, shown: Sequence[Any]) -> NDArray[np.int64]:
+    """The rows of a slate, or ValueError."""
+    rows = np.array(shown, np.int64)
+    n_rows = len(engine.catalog.items)
+    if rows.ndim != 1 or len(rows) > engine.k or not ((rows >= 0) & (rows < n_rows)).all():
+        raise ValueError("pending")
+    return rows
 
 
 def _numbers(policy: Policy, stored: list[Any], k: int, features: NDArray[np.float64]) -> PlainParameters:

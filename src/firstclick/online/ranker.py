@@ -3,9 +3,11 @@
 import os
 import secrets
 import threading
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from numbers import Real
 from typing import Any, SupportsIndex
 
@@ -38,6 +40,7 @@ from firstclick.online.warm_start import learn_log
 from firstclick.policies.base import Policy, State
 from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.streams import stream, stream_key
+from firstclick.validation.duration import seconds_in
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import seed_number, whole_number
 
@@ -145,6 +148,7 @@ class Ranker:
         self._warm_starts, self.requests = saved.warm_starts, saved.requests
         self._explorer = Explorer.of(self._key, saved.explore)
         self._baseline, self._out = saved.baseline, saved.out
+        self._expired = {**saved.expired}
         self._lock = threading.RLock()
         self._begin_run()
 
@@ -269,7 +273,7 @@ class Ranker:
             why = reasons(rows.tolist(), asked.rows.pinned.values(), chosen, uniformly)
             slate = Slate(slate_id, self._items(rows), asked.skipped_pins, explored, why, chosen)
             self.requests += 1
-            self.pending[slate.id] = PendingSlate(rows, asked.kernel.context, own, chosen)
+            self.pending[slate.id] = PendingSlate(rows, asked.kernel.context, own, chosen, time.time())
             if chosen is not None and listed is not None:
                 self._out += listed.floor.taken(chosen.share)
             if len(self.pending) > self.max_pending:
@@ -303,20 +307,25 @@ class Ranker:
 
         A slate is learned once: a second time is a `DuplicateFeedback`. A slate that had to make room for
         others is a `ForgottenSlate`, one that this ranker has not shown an `UnknownSlate`. What is refused
-        changes nothing.
+        changes nothing. A click on a slate that was learned as no click by `expire` takes its place, if the
+        policy can take back what it has learned (`policy.corrects`).
         """
         slate_id = slate.id if isinstance(slate, Slate) else slate
         if not isinstance(slate_id, str):
             raise InvalidInput(f"learn takes a slate that recommend gave, or its id, got {quoted(slate)}")
         with self._lock:
             waiting = self.pending.get(slate_id)
-            if waiting is None:
+            shown = self._expired.get(slate_id) if waiting is None else waiting.rows
+            if shown is None:
                 raise self._not_waiting(slate_id)
-            rows, context, features, chosen = waiting
-            if isinstance(slate, Slate) and slate.items != self._items(rows):
+            if isinstance(slate, Slate) and slate.items != self._items(shown):
                 raise UnknownSlate(
-                    f"slate {slate_id!r} is not of this ranker, which showed {self._items(rows)}"
+                    f"slate {slate_id!r} is not of this ranker, which showed {self._items(shown)}"
                 )
+            if waiting is None:
+                self._correct(slate_id, click, clicks, examined)
+                return
+            rows, context, features, chosen, _ = waiting
             wants_all = self.policy.wants_all_clicks
             clicked, seen = click_bits(len(rows), click, clicks, examined, wants_all=wants_all)
             del self.pending[slate_id]
@@ -325,6 +334,57 @@ class Ranker:
             if chosen is not None and self._baseline is not None:
                 any_click = bool(clicked.any())
                 self._baseline.floor.observe(chosen.share, by_policy=chosen.by_policy, clicked=any_click)
+
+    def expire(self, older_than: float | timedelta | str) -> int:
+        """Learn that slates had no click which have waited for longer than this: seconds, a timedelta, or a
+        text such as 30m. How many there were.
+
+        Call it now and then if your pages report clicks alone: learning from these alone makes every item
+        look attractive. Slates of a file of an older version have no age, and wait on.
+
+        >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, seed=1)
+        >>> slate = ranker.recommend()
+        >>> ranker.expire(older_than="30m")
+        0
+        >>> ranker.expire(older_than=0)
+        1
+        >>> ranker.learn(slate, click=1)  # a late click takes the place of none
+        """
+        seconds = seconds_in(older_than, "older_than")
+        if seconds < 0:
+            raise InvalidInput(f"must not be negative, got {quoted(older_than)}", "older_than")
+        with self._lock:
+            before = time.time() - seconds
+            late = {
+                id: slate
+                for id, slate in self.pending.items()
+                if slate.made is not None and slate.made <= before
+            }
+            for slate_id, slate in late.items():
+                self.learn(slate_id, click=None)
+                # What a request's own features taught was weighed by what was known then.
+                if self.policy.corrects and not len(slate.features):
+                    self._expired[slate_id] = slate.rows
+            for oldest in list(self._expired)[: -self.max_pending]:
+                del self._expired[oldest]
+            return len(late)
+
+    def _correct(
+        self,
+        slate_id: str,
+        click: Click,
+        clicks: Iterable[SupportsIndex] | None,
+        examined: SupportsIndex | None,
+    ) -> None:
+        """Learn a click in the place of none."""
+        rows = self._expired[slate_id]
+        wants_all = self.policy.wants_all_clicks
+        clicked, seen = click_bits(len(rows), click, clicks, examined, wants_all=wants_all)
+        if not clicked.any():
+            raise self._not_waiting(slate_id)
+        del self._expired[slate_id]
+        self._engine.unlearn_rows(rows)
+        self._engine.learn_rows(rows, clicked, seen)
 
     def _not_waiting(self, slate_id: str) -> InvalidInput:
         """The error for a slate that is not waiting."""
@@ -527,7 +587,10 @@ class Ranker:
         origins = self._origins | other._origins | {int(key)}
         most = max(self.max_pending, other.max_pending, len(pending))
         records = self._records_until_now() | other._records_until_now()
-        saved = Saved(engine, new_seed, key, origins, most, pending, records, explore=self.explore)
+        expired = {**self._expired, **other._expired}
+        saved = Saved(
+            engine, new_seed, key, origins, most, pending, records, explore=self.explore, expired=expired
+        )
         return Ranker._restored(saved)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -541,7 +604,7 @@ class Ranker:
             saved = Saved(
                 self._engine, self.seed, self._key, self._origins, self.max_pending, self.pending,
                 self._records_until_now(), warm_starts=self._warm_starts, requests=self.requests,
-                explore=self.explore, baseline=self._baseline, out=self._out,
+                explore=self.explore, baseline=self._baseline, out=self._out, expired=self._expired,
             )  # fmt: skip
             write_arrays(path, *to_file(saved))
 

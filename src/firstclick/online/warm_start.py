@@ -34,6 +34,7 @@ class _Step(NamedTuple):
     seq: int
     before: int  # the place of the step that it goes on from, -1 for none
     lesson: _Lesson | None
+    corrects: int = 0  # the step of which it takes the place: a late click that of no click
 
 
 def learn_log(engine: PolicyEngine, log: Iterable[Mapping[str, Any]]) -> int:
@@ -63,7 +64,10 @@ def _lessons(engine: PolicyEngine, log: Iterable[Mapping[str, Any]]) -> Iterator
         last = seq or 0
         kind = entry.get("kind", "feedback")
         try:
-            if kind == "feedback":
+            if kind == "correction" and seq is not None:
+                corrected = _whole(entry.get("corrects")) or 0
+                steps.append(_Step(seq, len(steps) - 1, _lesson(engine, entry), corrected))
+            elif kind == "feedback":
                 lesson = _lesson(engine, entry)
                 if lesson is not None and seq is not None:
                     steps.append(_Step(seq, len(steps) - 1, lesson))
@@ -91,9 +95,11 @@ def _whole(value: object) -> int | None:
 def _kept(steps: list[_Step]) -> list[_Lesson]:
     """What counts after the last step: a rollback knows what was known then, an earlier rollback included."""
     lessons = []
+    corrected = set()
     at = len(steps) - 1
     while at >= 0:
-        if (lesson := steps[at].lesson) is not None:
+        corrected.add(steps[at].corrects)
+        if (lesson := steps[at].lesson) is not None and steps[at].seq not in corrected:
             lessons.append(lesson)
         at = steps[at].before
     return lessons[::-1]

@@ -40,12 +40,8 @@ COUNT_SECONDS = 60.0
 class NoClicks:
     """A thread of its own, because it waits for commits: it must not keep replicas from being followed."""
 
-    def __init__(
-        self, service: "Service", *, pause: float = PAUSE, count_seconds: float = COUNT_SECONDS
-    ) -> None:
+    def __init__(self, service: "Service") -> None:
         self._service = service
-        self._pause = pause
-        self._count_seconds = count_seconds
         # Of each model: slates by arm, since when, and when the log was last told of some.
         self._counts: dict[str, dict[int, int]] = {}
         self._since: dict[str, float] = {}
@@ -85,7 +81,7 @@ class NoClicks:
             self._warned.discard(name)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._pause):
+        while not self._stop.wait(PAUSE):
             try:
                 self.look()
                 self._in_trouble = False
@@ -160,7 +156,7 @@ class NoClicks:
             return
         # Others share the room for losses with this process: they must soon know of it.
         soon = model.open.excess > 0 and model.name not in self._told
-        if soon or now - since >= self._count_seconds:
+        if soon or now - since >= COUNT_SECONDS:
             self._append_counts(model, now)
 
     def _append_counts(self, model: Model, now: float) -> None:

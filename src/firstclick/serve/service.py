@@ -78,7 +78,7 @@ from firstclick.serve.model.trial_events import (
     trial_stopped,
 )
 from firstclick.serve.model_set import ModelSet
-from firstclick.serve.no_clicks import COUNT_SECONDS, NoClicks
+from firstclick.serve.no_clicks import NoClicks
 from firstclick.serve.request_table import RequestTable, other_request
 from firstclick.serve.store import open_store
 from firstclick.serve.store.numbering import ModelGone
@@ -111,7 +111,6 @@ class Service:
         snapshot_events: int = 10_000,
         snapshot_seconds: float = 60.0,
         poll_seconds: float = 0.2,
-        count_seconds: float = COUNT_SECONDS,
         progress: Progress = silent,
     ) -> None:
         self.store = store
@@ -135,7 +134,7 @@ class Service:
         for stored in store.models():
             self.models.take_up(stored, progress)
         self.writer = Writer(store, self._fold, max_batch=max_batch, max_queue=max_queue)
-        self.no_clicks = NoClicks(self, count_seconds=count_seconds)
+        self.no_clicks = NoClicks(self)
         self.maintenance = Maintenance(
             self,
             poll_seconds=poll_seconds,

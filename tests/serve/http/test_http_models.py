@@ -186,6 +186,30 @@ def test_audit_export_import_and_rollback(site: Site) -> None:
     assert site.ask("POST", f"{SHOP}/rollback", {"seq": 99}).status_code == 422
 
 
+def test_a_model_is_forked_while_it_is_served(site: Site) -> None:
+    answer_some(site, 5)
+    out = site.ask("POST", f"{SHOP}/recommend", {}).json()["token"]
+    forked = site.ask("POST", f"{SHOP}/fork", {"policy": "cascade-ts", "name": "shop2"})
+    assert forked.status_code == 201
+    told = forked.json()
+    assert (told["name"], told["policy"], told["slates"], told["seq"]) == ("shop2", "cascade-ts", 5, 6)
+    assert told["notes"] == ["events up to 6 are those of shop (cascade-lin-ts)"]
+    assert site.ask("POST", "/v1/models/shop2/feedback", {"token": out, "click": 0}).status_code == 404
+    assert site.ask("POST", f"{SHOP}/feedback", {"token": out, "click": 0}).status_code == 201
+    assert site.ask("GET", "/v1/models/shop2/audit").json()["equal"] is True
+    for body, code, sentence in (
+        ({"policy": "cascade-ts", "name": "shop2"}, 409, "there is a model 'shop2' already"),
+        ({"policy": "bubble-rank", "name": "new"}, 422, "learns from slates that it has shuffled itself"),
+        ({"policy": "cascade-tts", "name": "new"}, 422, "cascade-tts"),
+        ({"policy": "cascade-ts"}, 422, "name"),
+    ):
+        refused = site.ask("POST", f"{SHOP}/fork", body)
+        assert refused.status_code == code
+        assert sentence in refused.json()["error"]["message"]
+    refused = site.ask("POST", "/v1/models/shoe/fork", {"policy": "cascade-ts", "name": "new"})
+    assert refused.status_code == 404
+
+
 def test_an_audit_tells_when_what_is_served_is_not_what_the_log_says(site: Site) -> None:
     answer_some(site, 2)
     site.service.model("shop").engine.state.moment[0] += 1e-12

@@ -46,6 +46,7 @@ LOWEST = {
     "GET /v1/models/{model}/audit": Role.ADMIN,
     "GET /v1/models/{model}/export": Role.ADMIN,
     "POST /v1/models/{model}/import": Role.ADMIN,
+    "POST /v1/models/{model}/fork": Role.ADMIN,
     "POST /v1/models/{model}/rollback": Role.ADMIN,
     "GET /v1/keys": Role.ADMIN,
     "POST /v1/keys": Role.ADMIN,

@@ -222,7 +222,8 @@ def unlearn_mixed(state, catalog, slate, examined):  # type: ignore[no-untyped-d
         anew = anew or state.examined[slate[position]] == 0.0
     if anew and len(seen.place_of) > 0:
         # A row that was never examined is found by the search, and must not be here too.
-        seen.place_of[:] = -1
+        for row in range(len(seen.place_of)):
+            seen.place_of[row] = -1
         seen.clock[SIZE], seen.clock[REFIT] = 0, -1
     note_seen(seen, state, catalog.features, slate, examined)
 

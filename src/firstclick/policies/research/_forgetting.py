@@ -14,12 +14,13 @@ from firstclick.policies._counts import CountPolicy
 class ForgettingCountPolicy(CountPolicy):
     """A policy that counts what is recent, for tastes that may change."""
 
-    corrects: ClassVar[bool] = False
     family = "changes"
     made_for: ClassVar[tuple[str, ...]] = ("switch", "drift")
     # What counts is how old a slate is, and that says the order in which they came.
     mergeable: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
+    # What is left of a slate depends on how many came since.
+    corrects: ClassVar[bool] = False
     by_horizon: ClassVar[str] = ""  # the parameter that a `horizon` decides
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ version of the same one."""
 import secrets
 import struct
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -66,8 +67,8 @@ def fork(
     seed: int | None = None,
     progress: Progress = silent,
 ) -> Forked:
-    """A new model with the items and slates of another, learned by this policy; by its own, in the version
-    that is installed, if none is named.
+    """A new model with the items and slates of another, learned by this policy. If none is named, by its own
+    in the version that is installed; then the key stays the same too.
 
     `log` is the store, or the store and the files in which the model's events were archived. Others write
     meanwhile, and nobody sees the new model before it is whole. Malformed if the policy cannot learn from
@@ -117,11 +118,13 @@ class Fork:
         seed: int | None = None,
     ) -> None:
         """Of a model that begins with `origin`, is called `name`, and has so many events."""
-        self._origin, self._name = origin, name
+        self._origin, self._name, self._again = origin, name, policy is None
         self._place = len(origin.origins)
         self.n_left_out = 0
         self.model: Model | None = None
         with refusing:
+            self._encoder = Encoder.from_json(origin.encoder) if origin.encoder else None
+            self._before = FeatureScale.from_json(origin.feature_scale) if origin.feature_scale else None
             if policy is None:
                 chosen = policy_class(origin.policy)(**origin.settings)
             else:
@@ -135,28 +138,30 @@ class Fork:
             self.policy = chosen
             wanted_all = getattr(policy_classes().get(origin.policy), "wants_all_clicks", False)
             self._first_alone = chosen.wants_all_clicks and not wanted_all
-            self._encoder = Encoder.from_json(origin.encoder) if origin.encoder else None
-            self._before = FeatureScale.from_json(origin.feature_scale) if origin.feature_scale else None
             self._after = self._scale(chosen)
-            drawn = secrets.randbits(32) if seed is None else model_seed(seed)
             items = self._items(origin.items, lambda: origin.values)
             self.created = msgspec.structs.replace(
                 origin,
                 policy=chosen.name,
                 settings=chosen.settings,
                 version=chosen.version,
-                seed=drawn,
-                key=int(new_key("model", drawn, chosen, origin.k)),
                 n_features=items.n_features,
                 items=msgspec.structs.replace(items, earlier={}),
                 feature_scale=None if self._after is None else self._after.as_json(),
-                build=this_build(type(chosen)),
                 copied=head,
                 origins=[
                     *origin.origins,
                     origin_of(origin, name, id, head, same_features=self._before == self._after),
                 ],
             )
+            if policy is not None:
+                drawn = secrets.randbits(32) if seed is None else model_seed(seed)
+                self.created = msgspec.structs.replace(
+                    self.created,
+                    seed=drawn,
+                    key=int(new_key("model", drawn, chosen, origin.k)),
+                    build=this_build(type(chosen)),
+                )
 
     def _why_not(self, policy: Policy, n_context: int | None) -> str:
         """Why a policy cannot learn from this log; empty if it can."""
@@ -181,11 +186,16 @@ class Fork:
 
     def _able(self, n_context: int | None) -> list[str]:
         """The policies of the first tier that can learn from this log."""
-        return [
-            name
-            for name, known in policy_classes().items()
-            if not is_research(known) and not self._why_not(known().with_context(n_context or 0), n_context)
-        ]
+        origin, able = self._origin, []
+        for name, known in policy_classes().items():
+            policy = known().with_context(n_context or 0)
+            if is_research(known) or self._why_not(policy, n_context):
+                continue
+            with suppress(FirstclickError):
+                if known.unit_features:
+                    policy.numbers(origin.k, self._given(origin.first_features(), lambda: origin.values))
+                able.append(name)
+        return able
 
     def _scale(self, policy: Policy) -> FeatureScale | None:
         """The scale in which the policy sees features: that of a new model with the same items."""
@@ -237,6 +247,10 @@ class Fork:
     def _same(self, event: Event) -> Event:
         return event
 
+    def _build(self, event: Event) -> Event:
+        # Of processes that drew slates of the origin.
+        return event if self._again else self._left_out(event)
+
     def _left_out(self, event: Event) -> Event:
         return left_out(event, self._place)
 
@@ -266,7 +280,7 @@ class Fork:
 
     def _feedback(self, event: Event) -> Event:
         policy = self.policy
-        if self._is_own(policy):
+        if self._again:
             return event
         try:
             said = before = read_feedback(event.payload)
@@ -336,7 +350,7 @@ COPIES: dict[int, Callable[[Fork, Event], Event]] = {
     Kind.SETTINGS: Fork._same,
     Kind.BASELINE: Fork._same,
     Kind.CORRECTION: Fork._same,
-    Kind.BUILD: Fork._left_out,  # of processes that drew slates of the origin
+    Kind.BUILD: Fork._build,
     Kind.RECOMMENDED: Fork._left_out,  # by those processes
     Kind.TRIAL_STARTED: Fork._left_out,  # A trial is of the model that it was started on.
     Kind.TRIAL_SHARES: Fork._left_out,
