@@ -90,7 +90,9 @@ def main() -> None:
         end = page.locator("#trial").bounding_box()
         assert end is not None
         clip = {"x": 0.0, "y": 0.0, "width": 1280.0, "height": end["y"] + end["height"] + 16}
-        picture = page.screenshot(full_page=True) if wanted.phone else page.screenshot(full_page=True, clip=clip)
+        picture = (
+            page.screenshot(full_page=True) if wanted.phone else page.screenshot(full_page=True, clip=clip)
+        )
         browser.close()
     wanted.file.write_bytes(picture)
     in_few_colours(wanted.file)

@@ -95,6 +95,7 @@ class Ranked(NamedTuple):
     without_exploring: tuple[bool, ...] | None = None  # whether the policy would show each row anyway
     chosen: Chosen | None = None  # of a model with a baseline
     arm: int = 0  # of a trial
+    by_arm: bool = False  # drawn by another model, for that arm
 
 
 class InForce(NamedTuple):
