@@ -153,7 +153,7 @@ def main() -> None:
             file = HERE / "trial.png" if wanted.picture else wanted.folder / f"{state}.png"
             with made(STATES[state]) as service, Server(service, Settings(port=0)) as server:
                 take(page, server.address, file, card=wanted.picture, whole=wanted.whole)
-            print(file)
+            print(file)  # noqa: T201
         browser.close()
 
 

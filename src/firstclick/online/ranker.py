@@ -596,7 +596,7 @@ class Ranker:
         pending = {id: slate._replace(chosen=None) for id, slate in pending.items()}
         listed = None
         if self._baseline is not None:
-            rows, floor = engine.catalog.rows_of(self.baseline), Floor(self._baseline.floor.max_loss)
+            rows, floor = engine.catalog.rows_of([*self.baseline]), Floor(self._baseline.floor.max_loss)
             listed = Baseline(key, self.baseline, rows, floor)
         saved = Saved(
             engine, new_seed, key, origins, most, pending, records, explore=self.explore, baseline=listed,
