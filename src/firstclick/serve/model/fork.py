@@ -249,8 +249,8 @@ class Fork:
     def _same(self, event: Event) -> Event:
         return event
 
-    def _build(self, event: Event) -> Event:
-        # Of processes that drew slates of the origin.
+    def _of_processes(self, event: Event) -> Event:
+        """What processes say that drew slates of the origin."""
         return event if self._again else self._left_out(event)
 
     def _left_out(self, event: Event) -> Event:
@@ -358,8 +358,8 @@ COPIES: dict[int, Callable[[Fork, Event], Event]] = {
     Kind.SETTINGS: Fork._same,
     Kind.BASELINE: Fork._same,
     Kind.CORRECTION: Fork._correction,
-    Kind.BUILD: Fork._build,
-    Kind.RECOMMENDED: Fork._left_out,  # by those processes
+    Kind.BUILD: Fork._of_processes,
+    Kind.RECOMMENDED: Fork._of_processes,
     Kind.TRIAL_STARTED: Fork._left_out,  # A trial is of the model that it was started on.
     Kind.TRIAL_SHARES: Fork._left_out,
     Kind.TRIAL_STOPPED: Fork._left_out,
