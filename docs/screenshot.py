@@ -87,10 +87,12 @@ def main() -> None:
         # For a second an item that is new in the best slate is lit.
         page.wait_for_selector("#best-items:not(:has(.new))")
         # Down to the end of a row of panels: nothing is cut through.
-        end = page.locator("#best").bounding_box()
+        end = page.locator("#trial").bounding_box()
         assert end is not None
         clip = {"x": 0.0, "y": 0.0, "width": 1280.0, "height": end["y"] + end["height"] + 16}
-        picture = page.screenshot(full_page=True) if wanted.phone else page.screenshot(clip=clip)
+        picture = (
+            page.screenshot(full_page=True) if wanted.phone else page.screenshot(full_page=True, clip=clip)
+        )
         browser.close()
     wanted.file.write_bytes(picture)
     in_few_colours(wanted.file)

@@ -89,8 +89,7 @@ def made(made: Made) -> Iterator[Service]:
         for batch in range(0, made.pages, AT_ONCE):
             clock.behind = (made.pages - batch) / AT_ONCE * SECONDS
             slates = [
-                service.recommend("cafe", unit=int(unit))
-                for unit in draw.exponential(RETURNING, AT_ONCE)
+                service.recommend("cafe", unit=int(unit)) for unit in draw.exponential(RETURNING, AT_ONCE)
             ]
             rates = [LIST_RATE if slate.reasons[0] in LISTED else made.rate for slate in slates]
             clicks = np.where(draw.random(len(slates)) < rates, draw.integers(0, K, len(slates)), -1)
@@ -154,7 +153,7 @@ def main() -> None:
             file = HERE / "trial.png" if wanted.picture else wanted.folder / f"{state}.png"
             with made(STATES[state]) as service, Server(service, Settings(port=0)) as server:
                 take(page, server.address, file, card=wanted.picture, whole=wanted.whole)
-            print(file)
+            print(file)  # noqa: T201
         browser.close()
 
 

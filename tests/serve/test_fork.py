@@ -32,7 +32,8 @@ from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import COPIES, fork
 from firstclick.serve.model.replay import recover
-from firstclick.serve.model.slates import ARCHIVED, COPIED, NOT_HERE, SlateAudit, audit_slates
+from firstclick.serve.model.slates import SlateAudit, audit_slates
+from firstclick.serve.model.sources import ARCHIVED, COPIED, NOT_HERE
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import Conflict, Malformed, Unknown

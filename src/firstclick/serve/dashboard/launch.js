@@ -65,20 +65,20 @@ function answered(node, { arm, against, verdict, by_units: byUnits, units, singl
   say(words.children[1], first);
   say(words.children[2], rest && rest[0].toUpperCase() + rest.slice(1));
   const all = byUnits ? units : singles;
+  const width = Math.floor(figure.parentElement.getBoundingClientRect().width);
+  const pages = `${width < 420 ? "" : "all "}${counted(all.pages, "page")}`;
   const rows = [
-    { label: `all ${counted(all.pages, "page")}`, ...all },
+    { label: pages, ...all },
     { label: `last full ${count(last.size)}`, ...last },
   ].filter(({ ratio }) => ratio !== null);
   show(figure, rows.length > 0);
-  if (rows.length === 0) return;
+  if (rows.length === 0 || width === 0) return;
   const svg = figure.firstElementChild;
-  const width = figure.getBoundingClientRect().width;
-  if (width === 0) return;
   const height = intervalsHeight(rows);
   attribute(svg, "height", String(height));
-  attribute(svg, "width", String(Math.floor(width)));
+  attribute(svg, "width", String(width));
   attribute(svg, "aria-label", rows.map((row) => `${row.label}: ${relative(row.ratio)}`).join("; "));
-  draw(svg, intervals(rows, { against, margin, text: ({ ratio }) => relative(ratio) }, Math.floor(width), height));
+  draw(svg, intervals(rows, { against, margin, text: ({ ratio }) => relative(ratio) }, width, height));
 }
 
 /** A ratio of clicks as what it is more or less: "+38 % (25 to 57 %)". */
@@ -91,7 +91,7 @@ function relative({ value, low, high }) {
 function arms(counts) {
   const singles = counts.some((arm) => arm.pages_without_unit > 0);
   const late = counts.some((arm) => arm.corrected > 0);
-  const head = ["Arm", "Share", "Pages", "Clicks", "Clicks per page"];
+  const head = ["Arm", "Share", "Pages", "Clicks", "Rate"];
   if (singles) head.push("Pages without unit");
   if (late) head.push("Late clicks");
   keep(part("trial-head"), head, {
