@@ -7,8 +7,10 @@ import pytest
 
 from benchmarks.aa_trials import AA, PERIODS, World, trial
 from firstclick.streams import stream
+from firstclick.trials.assignment import N_BUCKETS
+from firstclick.trials.report import last_pages
 from firstclick.trials.sequence import estimate, reach
-from firstclick.trials.tally import Tally
+from firstclick.trials.tally import Tally, sums_of
 
 
 def in_plain_python(world, seed):
@@ -76,3 +78,25 @@ def test_an_uplift_of_ten_percent_is_found():
     world = World(users=50_000, activity="lognormal 1", concentration=10, pages=80_000, uplift=1.1)
     assert ever(world, 50)[0] > 0.8
     assert ever(replace(world, uplift=1.0), 50)[0] <= 0.1
+
+
+@pytest.mark.long
+def test_the_intervals_of_all_stretches_hold_at_once():
+    world, size, n_trials, wrong = World(), 2_000, 400, 0
+    owner, _ = world.arms()
+    stretch = Tally([0.5, 0.5], size).units
+    for seed in range(n_trials):
+        generator = stream(seed, "stretches")
+        activity, rates, buckets = world.drawn(generator)
+        users = np.searchsorted(activity, generator.random(world.pages) * activity[-1])
+        clicked = generator.random(world.pages) < rates[users]
+        outside = False
+        for done, at in enumerate(range(0, world.pages, size), 1):
+            here = buckets[users[at : at + size]]
+            pages = np.bincount(here, minlength=N_BUCKETS).astype(np.uint32)
+            clicks = np.bincount(here[clicked[at : at + size]], minlength=N_BUCKETS).astype(np.uint32)
+            stretch.done, stretch.last = done, sums_of(owner, pages, clicks, 2)
+            interval = last_pages(stretch, 1, 0, 0.05).difference
+            outside |= interval is not None and not interval.low <= 0 <= interval.high
+        wrong += outside
+    assert wrong / n_trials <= 0.06
