@@ -9,7 +9,7 @@ from benchmarks.aa_trials import AA, PERIODS, World, trial
 from firstclick.streams import stream
 from firstclick.trials.assignment import N_BUCKETS
 from firstclick.trials.report import last_pages
-from firstclick.trials.sequence import estimate, reach
+from firstclick.trials.sequence import estimate, estimate_of_sums, reach
 from firstclick.trials.tally import Tally, sums_of
 
 
@@ -37,6 +37,7 @@ def in_plain_python(world, seed):
     return first, score
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "world",
     [
@@ -58,10 +59,29 @@ def ever(world, n_trials):
 
 
 def test_few_trials_of_two_equal_arms_ever_alarm_though_users_return():
-    over_buckets, by_page, by_page_often = ever(World(users=1_000, pages=10_000, activity="lognormal 1"), 100)
-    assert over_buckets <= 0.05
-    assert by_page > 0.2
-    assert by_page_often > 0.6
+    """100 trials of 6,000 pages, looked at after every 300 pages."""
+    world, alarms, alarms_by_page = World(users=1_000, pages=6_000, activity="lognormal 1"), 0, 0
+    owner, _ = world.arms()
+    for seed in range(100):
+        generator = stream(seed, "few pages")
+        activity, rates, buckets = world.drawn(generator)
+        users = np.searchsorted(activity, generator.random(world.pages) * activity[-1])
+        here, clicked = buckets[users], generator.random(world.pages) < rates[users]
+        outside, outside_by_page = False, False
+        for n in range(300, world.pages + 1, 300):
+            pages = np.bincount(here[:n], minlength=N_BUCKETS).astype(np.uint32)
+            clicks = np.bincount(here[:n][clicked[:n]], minlength=N_BUCKETS).astype(np.uint32)
+            (p0, p1), (c0, c1), *_ = sums = sums_of(owner, pages, clicks, 2)
+            found = estimate_of_sums(sums, 1, 0)
+            by_page = c0 / p0 * (1 - c0 / p0) / p0 + c1 / p1 * (1 - c1 / p1) / p1
+            outside_by_page |= abs(c1 / p1 - c0 / p0) > 1.96 * by_page**0.5
+            if found is not None and found.enough:
+                interval = found.difference(reach(found, 0.05))
+                outside |= not interval.low <= 0 <= interval.high
+        alarms += outside
+        alarms_by_page += outside_by_page
+    assert alarms <= 5
+    assert alarms_by_page > 30
 
 
 @pytest.mark.long
