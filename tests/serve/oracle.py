@@ -5,6 +5,7 @@ code of its own process: a broken server does not judge itself.
 """
 
 import base64
+import struct
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,15 +13,18 @@ from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from firstclick.errors import FirstclickError
-from firstclick.serve.log.drawn import with_time_out
+from firstclick.serve.log.drawn import read_drawn, with_time_out
 from firstclick.serve.log.events import (
     BODY_OF,
     ROW_SIZE,
     Correction,
+    Created,
     Event,
     ItemsChanged,
     ItemsWithdrawn,
     Kind,
+    SettingsChanged,
+    TrialStarted,
     full_payload,
     read_feedback,
     time_out_of,
@@ -254,6 +258,53 @@ def _judge_changes(stored: StoredModel, events: list[Event], ledger: Ledger) -> 
         for change in ledger.changes_done
         if change.model == stored.name and logged.get(change.seq or 0) != change.said
     ]
+
+
+class Recount(NamedTuple):
+    """What a trial should have counted, by arm, and how many pages still wait."""
+
+    pages: list[int]
+    clicks: list[int]
+    corrected: list[int]
+    waiting: int = 0
+
+
+def recounted(events: Iterable[Event]) -> Recount:
+    """The pages of the last trial of a log, event by event, the slow and obvious way."""
+    trial, total, waiting, wait = 0, Recount([], [], []), list[tuple[float, int, bool]](), 0.0
+    for event in events:
+        body = None if event.kind == Kind.FEEDBACK else unpacked(event, BODY_OF[event.kind])
+        if isinstance(body, Created | SettingsChanged) and body.no_click_after is not None:
+            wait = body.no_click_after
+        elif isinstance(body, TrialStarted):
+            trial = int.from_bytes(body.key[:4], "little")
+            total, waiting = Recount(*([0] * len(body.arms) for _ in range(3))), []
+        elif isinstance(body, Correction):
+            page = _page(body.feedback, trial)
+            if page is not None:
+                total.corrected[page[1]] += 1
+        elif body is None and (found := _page(event.payload, trial)) is not None:
+            waiting.append((round(found[0] * 1000) + round(wait * 1000), *found[1:]))
+        # A page is counted when its time has passed, by the clock of the log.
+        now = round(event.received * 1000)
+        for due, arm, clicked in waiting:
+            if due <= now:
+                total.pages[arm] += 1
+                total.clicks[arm] += clicked
+        waiting = [page for page in waiting if page[0] > now]
+    return total._replace(waiting=len(waiting))
+
+
+def _page(payload: bytes, trial: int) -> tuple[float, int, bool] | None:
+    """When the page was shown, its arm, and whether it was clicked, if it is one of this trial."""
+    try:
+        said = read_feedback(payload)
+        drawn = read_drawn(said.fields)
+    except (ValueError, struct.error):
+        return None
+    if drawn is None or drawn.assigned is None or drawn.assigned.trial != trial:
+        return None
+    return said.issued, drawn.assigned.arm, bool(said.clicks)
 
 
 def _said(event: Event) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ from firstclick.serve.log.drawn import (
     MOST_BYTES,
     TOO_MANY_CANDIDATES,
     TOO_MANY_FEATURES,
+    Assigned,
     Drawn,
     pack_rows,
     read_drawn,
@@ -45,6 +46,15 @@ everything = st.builds(
     ),
     not_evaluable=st.just(""),
     chosen=st.none() | st.builds(Chosen, st.sampled_from(Choice), st.floats(0, 1), st.integers(0, 255)),
+    assigned=st.none()
+    | st.builds(
+        Assigned,
+        st.integers(0, 2**32 - 1),
+        st.integers(0, 99),
+        st.integers(0, 7),
+        st.none() | st.integers(0, 9999),
+    ),
+    arm_fields=st.none() | st.binary(max_size=300),
 )
 
 
