@@ -55,18 +55,28 @@ def wait_for_slates(page: Page) -> None:
         page.wait_for_timeout(100)
 
 
+def chromium() -> str:
+    """The file of the browser."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = os.environ.get("FIRSTCLICK_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        raise SystemExit("there is no chromium here; install it, or name its file by FIRSTCLICK_CHROMIUM")
+    return path
+
+
+def in_few_colours(file: Path) -> None:
+    """A page has few colours: with a palette of them the file is a third as large and looks the same."""
+    Image.open(file).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take a picture of the demo's dashboard.")
     parser.add_argument("file", nargs="?", type=Path, default=HERE / "dashboard.png")
     parser.add_argument("--dark", action="store_true", help="in dark colours")
     parser.add_argument("--phone", action="store_true", help="as wide as a phone, and whole")
     wanted = parser.parse_args()
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = os.environ.get("FIRSTCLICK_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        raise SystemExit("there is no chromium here; install it, or name its file by FIRSTCLICK_CHROMIUM")
     with demo() as address, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         page = browser.new_page(
             viewport={"width": 360 if wanted.phone else 1280, "height": 860},
             color_scheme="dark" if wanted.dark else "light",
@@ -77,16 +87,15 @@ def main() -> None:
         # For a second an item that is new in the best slate is lit.
         page.wait_for_selector("#best-items:not(:has(.new))")
         # Down to the end of a row of panels: nothing is cut through.
-        end = page.locator("#best").bounding_box()
+        end = page.locator("#trial").bounding_box()
         assert end is not None
         clip = {"x": 0.0, "y": 0.0, "width": 1280.0, "height": end["y"] + end["height"] + 16}
-        picture = page.screenshot(full_page=True) if wanted.phone else page.screenshot(clip=clip)
+        picture = (
+            page.screenshot(full_page=True) if wanted.phone else page.screenshot(full_page=True, clip=clip)
+        )
         browser.close()
     wanted.file.write_bytes(picture)
-    # A page has few colours: with a palette of them the file is a third as large and looks the same.
-    Image.open(wanted.file).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(
-        wanted.file, optimize=True
-    )
+    in_few_colours(wanted.file)
 
 
 if __name__ == "__main__":

@@ -369,7 +369,7 @@ def test_a_refusal_knows_the_field_that_it_is_about(kind: str) -> None:
 def test_every_kind_of_error_has_its_class() -> None:
     expected = [
         Conflict, errors.Unknown, errors.Expired, errors.Malformed, errors.TooLarge, Overloaded, Unavailable,
-        errors.Forbidden, errors.NotServed, errors.Unauthorised,
+        errors.Forbidden, errors.NotServed, errors.Unauthorised, errors.Late,
     ]  # fmt: skip
     assert {kind.status: kind for kind in expected} == KIND_OF
 

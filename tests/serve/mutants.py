@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from firstclick.kernels.mixed import STAGE
+from firstclick.online.engine import PolicyEngine
 from firstclick.serve.log.events import Event, Kind, NewEvent
 from firstclick.serve.log.history import Mark
 from firstclick.serve.log.snapshot import read_snapshot
@@ -21,6 +22,7 @@ from firstclick.serve.model import feedback as feedback_module
 from firstclick.serve.model import model as model_module
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.model import Model
+from firstclick.serve.model.open_slates import OpenSlate, OpenSlates
 from firstclick.serve.service import Service
 from firstclick.serve.store import migrations
 from firstclick.serve.store.numbering import Batch
@@ -185,6 +187,25 @@ def conflict_told_as_duplicate() -> None:
     feedback_module.says_the_same = lambda payload, other: True
 
 
+def given_up_with_a_new_nonce() -> None:
+    due = OpenSlates.due
+
+    def mutant(self: OpenSlates, issued_before_ms: float, most: int) -> list[OpenSlate]:
+        late = due(self, issued_before_ms, most)
+        self.answered(*(slate.nonce for slate in late))
+        return [slate._replace(nonce=new_nonce(slate.issued_ms)) for slate in late]
+
+    OpenSlates.due = mutant  # type: ignore[method-assign]
+
+
+def corrected_without_taking_back() -> None:
+    PolicyEngine.unlearn_rows = lambda self, rows: None  # type: ignore[method-assign]
+
+
+def corrected_as_often_as_asked() -> None:
+    feedback_module.nonce_of_correction = lambda nonce: new_nonce(int(time.time() * 1000))
+
+
 def poll_not_inclusive() -> None:
     def mutant(self: Store, model: int, last: Mark, upto: int) -> tuple[list[Event], Mark]:
         return self._chunk(model, last.seq, upto)[0], last
@@ -318,6 +339,9 @@ ALL: dict[str, Callable[[], None]] = {
         snapshot_believed_unseen,
         two_halves_of_a_request,
         conflict_told_as_duplicate,
+        given_up_with_a_new_nonce,
+        corrected_without_taking_back,
+        corrected_as_often_as_asked,
         poll_not_inclusive,
         poll_sees_only_the_head,
         append_does_not_compare,

@@ -33,7 +33,8 @@ from firstclick.serve.log.events import (
 from firstclick.serve.log.token import HEAD, MAC_SIZE, TAIL, nonce_of_correction
 from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.replay import recover
-from firstclick.serve.model.slates import LOST, audit_slates
+from firstclick.serve.model.slates import audit_slates
+from firstclick.serve.model.sources import LOST
 from firstclick.serve.store.store import Store, StoredModel
 
 ACKNOWLEDGED = ("accepted", "duplicate", "corrected")

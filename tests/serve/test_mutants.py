@@ -22,12 +22,14 @@ class Trial(NamedTuple):
     damage: bool = False  # to the newest snapshot of each model, between two lives
     twice: bool = True  # whether clients repeat and contradict themselves
     rollbacks: float = 0.0
+    wait: float = 0.0  # seconds after which a slate that nobody reported had no click
 
 
 BEFORE_COMMIT = Trial(deaths=(("after insert", 8), ("before begin", 6), ("after insert", 5)), twice=False)
 FAILING = Trial(faults=("appending_fails",), twice=False)
 SAVED = Trial(deaths=(("after snapshot", 2),))
 ROLLED_BACK = Trial(rollbacks=0.5)
+LATE = Trial(wait=0.1)
 
 # The mutant, what is done to it, and what the oracle must say of it.
 CASES = [
@@ -43,6 +45,9 @@ CASES = [
     ("snapshot_believed_unseen", SAVED._replace(damage=True), "server's own audit at"),
     ("rollback_leaves_new_items_on_show", ROLLED_BACK, "is not what the log comes to"),
     ("rollback_deletes_events", ROLLED_BACK, "is not in the log"),
+    ("given_up_with_a_new_nonce", LATE, "were drawn again equal"),
+    ("corrected_without_taking_back", LATE, "is not what the log comes to"),
+    ("corrected_as_often_as_asked", LATE, "is a correction that nobody sent"),
 ]
 TRIALS = list(dict.fromkeys(trial for _, trial, _ in CASES))
 # One that loses and one that counts twice. All others are found out by `make test-long`.
@@ -73,12 +78,12 @@ def damage_newest_snapshots(path: str) -> None:
 def verdict(zygote: Zygote, folder: Path, trial: Trial, mutant: Iterable[str] = ()) -> Verdict:
     """A server, made so by `mutant`, tried."""
     ledger = Ledger()
-    life: dict[str, Any] = {"broken": [*trial.faults, *mutant]}
+    life: dict[str, Any] = {"broken": [*trial.faults, *mutant], "wait": trial.wait}
     with Stage(zygote, str(folder / "shop.db"), folder) as stage:
-        pid = stage.start(broken=list(mutant))
+        pid = stage.start(broken=list(mutant), wait=trial.wait)
         stage.wait_until(200)
         stage.stop(pid)
-        with Crowd([stage.port], ledger, twice=trial.twice, rollbacks=trial.rollbacks):
+        with Crowd([stage.port], ledger, twice=trial.twice, rollbacks=trial.rollbacks, late=2 * trial.wait):
             for step, times in trial.deaths:
                 stage.die(step, times, **life)
             if trial.damage:

@@ -7,6 +7,7 @@ import pytest
 from firstclick import policy_classes
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.ranking import rank
+from firstclick.policies._counts import CountPolicy
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.registry import make_policy
@@ -86,6 +87,9 @@ def test_which_checks_each_policy_skips_is_known(capsys: pytest.CaptureFixture[s
     assert skipped.pop("takes_the_features_of_a_request") == without_features - {"cascade-mixed"} | {
         "recur-rank"
     }
+    counting = {name for name, cls in policy_classes().items() if issubclass(cls, CountPolicy)}
+    takes_back = counting - {"cascade-ducb", "cascade-glr-ucb", "cascade-swucb"} | {"cascade-mixed"}
+    assert skipped.pop("a_late_click_takes_the_place_of_none") == set(policy_classes()) - takes_back
     assert skipped == SKIPPED
 
 
@@ -104,6 +108,11 @@ class ForgetsOrder(CascadeLinTS):
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         state.moment[0] = 0.5 * state.moment[0] + clicks[0]
         state.time[0] += 1
+
+
+class TakesBackTooLittle(CascadeTS):
+    def unlearn(self, state: Any, catalog: Any, slate: Any, examined: int) -> None:
+        super().unlearn(state, catalog, slate, examined - 1)
 
 
 class LearnsUnexamined(CascadeTS):
@@ -211,6 +220,7 @@ BROKEN = {
     "counts_one_unit_of_time_a_slate": TakesNoTime,
     "merged_shards_equal_the_whole_log": CountsThePriorTwice,
     "order_of_feedback_does_not_matter": ForgetsOrder,
+    "a_late_click_takes_the_place_of_none": TakesBackTooLittle,
     "stays_finite_in_extremes": GrowsWithoutEnd,
     "relabelling_items_only_permutes_slates": BreaksTiesByRow,
     "keeps_what_it_knows_when_items_are_added": ForgetsWhenItGrows,

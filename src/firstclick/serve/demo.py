@@ -23,6 +23,13 @@ SEED = 2
 AT_ONCE = 3
 PAUSE = 0.1
 
+# What the café recommends so far, by hand: one of the six things that its visitors would like best.
+FAVOURITES = ("cappuccino", "almond-croissant", "carrot-cake", "apple-juice", "cheese-toastie", "flat-white")
+# Visitors return: the small numbers come again and again.
+VISITORS = 600
+# The trial's second figure is about so many pages: half a minute.
+LAST_PAGES = 1000
+
 # How often a slate of SLATE items is clicked: one drawn by chance, and the best one.
 SLATE = 6
 BY_CHANCE = 0.12
@@ -41,6 +48,25 @@ HALVINGS = 50
 def demo_catalog() -> CatalogFile:
     """The café's 60 items, from a file like those that people bring themselves."""
     return read_catalog(Path(__file__).with_name("cafe.csv"))
+
+
+def demo_list() -> list[ItemId]:
+    """The café's list, best first: its favourites, and then the menu as it is printed."""
+    menu = [item.id for item in demo_catalog().items]
+    return [*FAVOURITES, *(item for item in menu if item not in FAVOURITES)]
+
+
+def start_beside_the_list(service: "Service", model: str, max_loss: float) -> list[str]:
+    """Let the policy of a new café start beside the list, and compare both; what to know of it."""
+    try:
+        service.set_baseline(model, demo_list(), max_loss)
+        service.start_trial(model, last_pages=LAST_PAGES)
+    except Refused as refusal:
+        return [f"the café's own list is not compared with: {refusal}"]
+    return [
+        "the café's own list is the baseline: one of its slates in five is clicked. Who visits, and what "
+        "they click, is made up; a trial shows the list to every tenth visitor"
+    ]
 
 
 class DemoUsers:
@@ -86,6 +112,7 @@ class DemoTraffic(threading.Thread):
         super().__init__(name="firstclick-demo", daemon=True)
         self._service, self._model = service, model
         self._users = DemoUsers(SEED)
+        self._units = stream(SEED, "crowd", "units")
         self._closing = threading.Event()
 
     def close(self) -> None:
@@ -97,7 +124,8 @@ class DemoTraffic(threading.Thread):
         due = time.monotonic()
         while not self._closing.wait(max(0.0, due - time.monotonic())):
             due = max(due + PAUSE, time.monotonic())
-            slates = [self._service.recommend(self._model) for _ in range(AT_ONCE)]
+            units = self._units.exponential(VISITORS, AT_ONCE).astype(int).tolist()
+            slates = [self._service.recommend(self._model, unit=f"visitor {unit}") for unit in units]
             answers = [(slate.token, self._users.click(slate.items)) for slate in slates]
             try:
                 self._service.feedback_batch(self._model, answers)

@@ -42,10 +42,10 @@ class NoClicks:
 
     def __init__(self, service: "Service") -> None:
         self._service = service
-        # Of each model: slates by arm, since when, and when the log was last told of some.
+        # Of each model: slates by arm, since when, and whether the log was told of some.
         self._counts: dict[str, dict[int, int]] = {}
-        self._since: dict[str, float] = {}
-        self._told: dict[str, float] = {}
+        self._since: dict[str, tuple[float, float]] = {}  # by the clock, and by one that nobody sets
+        self._told: set[str] = set()
         self._counting = threading.Lock()
         self._warned: set[str] = set()
         self._warm: WeakSet[Model] = WeakSet()
@@ -70,15 +70,16 @@ class NoClicks:
             counts = self._counts.get(name)
             if counts is None:
                 counts = self._counts[name] = {}
-                self._since.setdefault(name, time.time())
+                self._since.setdefault(name, (time.time(), time.monotonic()))
             counts[arm] = counts.get(arm, 0) + 1
 
     def forget(self, name: str) -> None:
         """The model is not served any more."""
         with self._counting:
-            for kept in (self._counts, self._since, self._told):
-                kept.pop(name, None)
-            self._warned.discard(name)
+            for counted in (self._counts, self._since):
+                counted.pop(name, None)
+            for names in (self._told, self._warned):
+                names.discard(name)
 
     def _run(self) -> None:
         while not self._stop.wait(PAUSE):
@@ -156,15 +157,15 @@ class NoClicks:
             return
         # Others share the room for losses with this process: they must soon know of it.
         soon = model.open.excess > 0 and model.name not in self._told
-        if soon or now - since >= COUNT_SECONDS:
+        if soon or time.monotonic() - since[1] + now - time.time() >= COUNT_SECONDS:
             self._append_counts(model, now)
 
     def _append_counts(self, model: Model, now: float) -> None:
         with self._counting:
-            counts, since = self._counts.pop(model.name, None), self._since.pop(model.name, now)
+            counts, since = self._counts.pop(model.name, None), self._since.pop(model.name, (now, 0.0))
         if not counts:
             return
-        body = Recommended(self._service.process, since, counts)
+        body = Recommended(self._service.process, since[0], counts)
         event = NewEvent(KIND_OF[Recommended], new_nonce(int(now * 1000)), packed(body), now)
         try:
             self._service.append(model, event)
@@ -175,7 +176,7 @@ class NoClicks:
                     there[arm] = there.get(arm, 0) + n
                 self._since[model.name] = since
             raise
-        self._told[model.name] = now
+        self._told.add(model.name)
 
     def _warn(self, model: Model) -> None:
         """Once for each model: what is wrong with what is reported."""

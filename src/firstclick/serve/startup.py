@@ -19,7 +19,7 @@ from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.parameters import split_spec
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
-from firstclick.serve.demo import demo_catalog
+from firstclick.serve.demo import demo_catalog, start_beside_the_list
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
 from firstclick.serve.service import Service
@@ -62,7 +62,10 @@ def open_for(
         notes = list(store.notes)
         notes += [f"model {name!r} is not served: {why}" for name, why in service.models.broken.items()]
         if settings.demo:
+            is_new = settings.name not in service.names()
             catalog = _follow(service, settings, demo_catalog(), given, notes)
+            if is_new and settings.baseline is None:
+                notes += start_beside_the_list(service, settings.name, settings.max_loss)
         elif settings.catalog is not None:
             catalog = _follow(service, settings, _read(service, settings), given, notes)
         notes += _baseline(service, settings, given)
@@ -109,10 +112,14 @@ def _baseline(service: Service, settings: Settings, given: Collection[str]) -> l
         service.set_baseline(settings.name, baseline.items, settings.max_loss, file_mark=launch.file_mark)
         baseline = launch.baseline
         assert baseline is not None
-    return [
-        f"the baseline has {len(baseline.items)} items, the first is {baseline.items[0]!r}",
-        str(baseline.floor.report()),
-    ]
+    told = f"the baseline has {len(baseline.items)} items, the first is {baseline.items[0]!r}"
+    if (loss := baseline.floor.max_loss) < 1:
+        told += (
+            f"; the policy decides {baseline.floor.share():.0%} of slates now, and more as clicks show that "
+            f"it is better: expected clicks stay at least {1 - loss:.3g} of the baseline's, if its click "
+            "rate is constant and pages are reported (docs/launch.md)"
+        )
+    return [told]
 
 
 def _no_click_after(service: Service, settings: Settings, given: Collection[str]) -> list[str]:

@@ -95,7 +95,7 @@ def arm_slate(
             )
             return None
         rows = np.array(model.catalog.rows_of(theirs.items), np.int64)
-        fields = model.fields_of_arm(decision, theirs.fields)
+        fields = model.fields_of_arm(decision, theirs, rows)
     assert decision.assigned is not None
     return theirs._replace(
         rows=rows,

@@ -101,7 +101,7 @@ def quotas(shares: Sequence[object]) -> list[int]:
     exact = [share * N_BUCKETS for share in plain]
     # 0.3 * 10,000 is a little below 3,000: what is that near to a whole number is that number.
     given = [math.floor(one + 1e-6) for one in exact]
-    largest = sorted(range(len(exact)), key=lambda arm: (given[arm] - exact[arm], arm))
+    largest = sorted(range(len(exact)), key=lambda arm: (round(given[arm] - exact[arm], 6), arm))
     for arm in largest[: N_BUCKETS - sum(given)]:
         given[arm] += 1
     return given

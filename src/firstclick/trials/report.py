@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from scipy.special import stdtrit
@@ -15,11 +15,11 @@ from firstclick.trials.sequence import (
     MIN_BUCKETS,
     Estimate,
     Interval,
+    RatioInterval,
     decided_by_units,
     estimate,
     estimate_of_sums,
     level_of_each,
-    multiplier,
     reach,
 )
 from firstclick.trials.tally import PAGES, Stretch, Tally
@@ -27,6 +27,10 @@ from firstclick.validation.quoting import quoted
 
 # A difference that needs more than so many times the pages so far is out of sight.
 FAR = 1000.0
+
+# Columns of the text.
+WIDTH = 100
+MARKS = {True: "ok", False: "ALARM", None: "not yet"}
 
 Kind = Literal["better", "worse", "no difference", "not yet"]
 
@@ -64,7 +68,7 @@ class LastPages:
     rate: float | None
     rate_against: float | None
     difference: Interval | None
-    ratio: Interval | None
+    ratio: RatioInterval | None
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Difference:
     rate: float | None
     rate_against: float | None
     difference: Interval | None
-    ratio: Interval | None
+    ratio: RatioInterval | None
 
 
 @dataclass(frozen=True)
@@ -217,29 +221,44 @@ def last_pages(stretch: Stretch, arm: int, against: int, alpha: float) -> LastPa
     return LastPages(stretch.size, stretch.done, under_way, found.rate, found.rate_against, difference, ratio)
 
 
+def kind_of(found: Estimate, alpha: float, margin: float) -> Kind:
+    """What an interval says: all of it on one side, all of it within the margin, or neither."""
+    errors = reach(found, alpha)
+    difference, ratio = found.difference(errors), found.ratio(errors)
+    if difference.low > 0:
+        return "better"
+    if difference.high < 0:
+        return "worse"
+    within = ratio.high is not None and max(1 - ratio.low, ratio.high - 1) <= margin
+    return "no difference" if within else "not yet"
+
+
 def verdict(found: Estimate | None, arm: str, against: str, alpha: float, margin: float) -> Verdict:
     """In words."""
     if found is None or not found.enough:
         return Verdict("not yet", *_too_early(found, arm, against))
-    errors = reach(found, alpha)
-    difference, ratio = found.difference(errors), found.ratio(errors)
-    assert difference.low is not None
-    assert difference.high is not None
-    assert ratio.low is not None
-    if difference.low > 0:
-        least = _by(ratio.low - 1)
-        span = f"at least {least}" if ratio.high is None else f"{least} to {_by(ratio.high - 1)}"
-        return Verdict("better", f"Better: {arm} gets {span} more clicks per page than {against}.")
-    if difference.high < 0:
-        assert ratio.high is not None
-        span = f"{_by(1 - ratio.high)} to {_by(1 - ratio.low)}"
-        return Verdict("worse", f"Worse: {arm} gets {span} fewer clicks per page than {against}.")
-    upwards = "upwards" if ratio.high is None else f"to {_by(ratio.high - 1)} more"
-    inside = f"anything from {_by(1 - ratio.low)} fewer clicks per page than {against} {upwards} is possible"
-    if ratio.high is not None and max(1 - ratio.low, ratio.high - 1) <= margin:
-        most = _by(max(1 - ratio.low, ratio.high - 1))
-        return Verdict("no difference", f"No difference larger than {most}: for {arm}, {inside}.")
-    return Verdict("not yet", *_not_yet(found, arm, inside, alpha, margin))
+    kind = kind_of(found, alpha, margin)
+    ratio = found.ratio(reach(found, alpha))
+    low, high = ratio.low, ratio.high
+    if kind == "better":
+        span = f"at least {_by(low - 1)}" if high is None else f"{_by(low - 1)} to {_by(high - 1)}"
+        return Verdict(kind, f"Better: {arm} gets {span} more clicks per page than {against}.")
+    if kind == "worse" and high is not None:
+        span = f"{_by(1 - high)} to {_by(1 - low)}"
+        return Verdict(kind, f"Worse: {arm} gets {span} fewer clicks per page than {against}.")
+    upwards = "upwards" if high is None else f"to {_by(high - 1)} more"
+    inside = f"anything from {_by(1 - low)} fewer clicks per page than {against} {upwards} is possible"
+    if kind == "no difference" and high is not None:
+        most = _by(max(1 - low, high - 1))
+        return Verdict(kind, f"No difference larger than {most}: for {arm}, {inside}.")
+    start = f"Not yet: for {arm}, {inside}."
+    factor = more_needed(found, alpha, margin)
+    if factor is None:
+        return Verdict(kind, f"{start} The present difference is too small to say how many pages it takes.")
+    more = _round_up(found.pages * (factor - 1))
+    return Verdict(
+        kind, f"{start} If the difference stays as it is, about {whole(more)} more pages decide it.", more
+    )
 
 
 def _too_early(found: Estimate | None, arm: str, against: str) -> tuple[str, int | None]:
@@ -253,33 +272,26 @@ def _too_early(found: Estimate | None, arm: str, against: str) -> tuple[str, int
     )
 
 
-def _not_yet(found: Estimate, arm: str, inside: str, alpha: float, margin: float) -> tuple[str, int | None]:
-    start = f"Not yet: for {arm}, {inside}."
-    factor = more_needed(found, alpha, margin)
-    if factor is None:
-        return f"{start} The present difference is too near to a limit to say how many pages it takes.", None
-    more = _round_up(found.pages * (factor - 1))
-    return f"{start} If the difference stays as it is, about {whole(more)} more pages decide it.", more
-
-
 def more_needed(found: Estimate, alpha: float, margin: float) -> float | None:
-    """How many times the pages so far decide it, if rates stay as they are and variances fall with the pages:
-    the interval excludes 0, or all of it lies within the margin. None: out of sight."""
-    apart = abs(found.rate - found.rate_against)
-    targets = [apart, margin * found.rate_against - apart]
-    width = [target for target in targets if target > 0]
-    if not width:
-        return None
+    """How many times the pages so far decide it, if rates stay as they are and variances fall with the pages.
+    None: out of sight."""
 
-    def wide(factor: float) -> float:
-        return multiplier(found.time * factor, alpha) * found.error / math.sqrt(factor)
+    def decides(factor: float) -> bool:
+        later = replace(
+            found,
+            variance=found.variance / factor,
+            variance_against=found.variance_against / factor,
+            covariance=found.covariance / factor,
+            harmonic_pages=found.harmonic_pages * factor,
+        )
+        return kind_of(later, alpha, margin) != "not yet"
 
-    if wide(FAR) > max(width):
+    if not decides(FAR):
         return None
     low, high = 1.0, FAR
-    for _ in range(60):
+    for _ in range(40):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if wide(middle) > max(width) else (low, middle)
+        low, high = (low, middle) if decides(middle) else (middle, high)
     return high
 
 
@@ -302,7 +314,7 @@ def _assumptions(tally: Tally, learn_from_all: bool, confidence: float) -> list[
         "A click is a page with at least one click. Only reported pages count.",
         "The difference is the average over the pages so far, learning included. It is no forecast.",
         "Users do not influence one another, and each keeps one unit. Users of a bucket count together.",
-        f"Intervals hold with {percent(confidence)} confidence whenever you look. They are computed over "
+        f"Intervals hold with {100 * confidence:g}% confidence whenever you look. They are computed over "
         "buckets, by the central limit theorem.",
     ]
     if any(sum(one.single[PAGES]) for one in tally.periods):
@@ -338,22 +350,25 @@ def _text(found: Report) -> list[str]:
     ]
     lines = _table([head, *rows])
     for one in found.comparisons:
-        lines += ["", *textwrap.wrap(one.verdict.sentence, 100), ""]
+        lines += ["", *textwrap.wrap(one.verdict.sentence, WIDTH), ""]
         lines += _compared_text(one, found.confidence)
-    lines += ["", "Checks"]
-    lines += [
-        f"  {'ok' if one.fine else '?' if one.fine is None else 'ALARM'}: {one.sentence}"
-        for one in found.checks
-    ]
+    notes = [f"{MARKS[one.fine]}: {one.sentence}" for one in found.checks]
     if corrected := [f"{one.name} {whole(one.corrected)}" for one in found.arms if one.corrected]:
-        lines += [f"  Clicks that came too late and are not in the rates: {', '.join(corrected)}."]
-    lines += ["", "Assumed"]
-    return lines + [f"  {one}" for one in found.assumptions]
+        notes.append(f"Clicks that came too late and are not in the rates: {', '.join(corrected)}.")
+    return [*lines, "", "Checks", *_list(notes), "", "Assumed", *_list(found.assumptions)]
+
+
+def _list(sentences: list[str]) -> list[str]:
+    return [
+        line
+        for one in sentences
+        for line in textwrap.wrap(one, WIDTH, initial_indent="- ", subsequent_indent="  ")
+    ]
 
 
 def _compared_text(one: Comparison, confidence: float) -> list[str]:
     every = one.decisive
-    rows = [[f"{percent(confidence)} intervals", one.arm, one.against, "difference in points", "ratio"]]
+    rows = [[f"{100 * confidence:g}% intervals", one.arm, one.against, "difference in points", "ratio"]]
     rows.append([f"{whole(every.pages)} pages", *_cells(every)])
     if one.by_units and one.singles.pages:
         rows.append([f"{whole(one.singles.pages)} without unit", *_cells(one.singles)])
@@ -376,14 +391,14 @@ def _rate(rate: float | None) -> str:
 def _points(one: Difference | LastPages, interval: Interval | None) -> str:
     if one.rate is None or one.rate_against is None:
         return MISSING
-    if interval is None or interval.low is None or interval.high is None:
+    if interval is None:
         return f"{100 * (one.rate - one.rate_against):+.2f} (not yet)".replace("-", "−")
     value, low, high = (100 * part for part in (one.rate - one.rate_against, interval.low, interval.high))
     return f"{value:+.2f} ({low:+.2f} to {high:+.2f})".replace("-", "−")
 
 
-def _times(interval: Interval | None) -> str:
-    if interval is None or interval.value is None or interval.low is None:
+def _times(interval: RatioInterval | None) -> str:
+    if interval is None or interval.value is None:
         return MISSING
     high = "no limit" if interval.high is None else f"{interval.high:.2f}"
     return f"{interval.value:.2f} ({interval.low:.2f} to {high})"

@@ -60,10 +60,19 @@ def rate_variance(pages: float, clicks: float, pp: float, cp: float, cc: float) 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its bounds. A bound of None is not known."""
+    """A difference with its bounds."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RatioInterval:
+    """A ratio with its bounds. None: without limit, because the rate below the line may be 0."""
 
     value: float | None
-    low: float | None
+    low: float
     high: float | None
 
 
@@ -103,7 +112,7 @@ class Estimate:
         value = self.rate - self.rate_against
         return Interval(value, value - errors * self.error, value + errors * self.error)
 
-    def ratio(self, errors: float) -> Interval:
+    def ratio(self, errors: float) -> RatioInterval:
         """rate / rate_against by Fieller's method: q is inside if 0 is inside the interval of
         rate - q rate_against. So it excludes 1 if and only if the difference excludes 0."""
         # Inside are all q with a q^2 - 2 b q + c <= 0.
@@ -111,7 +120,7 @@ class Estimate:
         b = self.rate * self.rate_against - errors**2 * self.covariance
         c = self.rate**2 - errors**2 * self.variance
         root = math.sqrt(max(b * b - a * c, 0.0))
-        return Interval(
+        return RatioInterval(
             self.rate / self.rate_against if self.rate_against > 0 else None,
             c / (b + root) if c > 0 and b + root > 0 else 0.0,
             (b + root) / a if a > 0 else None,
@@ -141,8 +150,7 @@ def is_worse(tally: Tally, arm: int, against: int = 0, confidence: float = 0.95)
     found = estimate(tally, arm, against, units=decided_by_units(tally))
     if found is None or not found.enough:
         return False
-    high = found.difference(reach(found, level_of_each(confidence, tally.n_arms))).high
-    return high is not None and high < 0
+    return found.difference(reach(found, level_of_each(confidence, tally.n_arms))).high < 0
 
 
 def estimate(tally: Tally, arm: int, against: int, units: bool = True) -> Estimate | None:

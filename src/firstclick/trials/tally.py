@@ -191,7 +191,7 @@ class Tally:
             raise InvalidInput(f"must be one for each of {self.n_arms} arms, got {len(shares)}", "shares")
         if len(self.periods) >= MOST_PERIODS:
             raise InvalidInput(
-                f"must not change more than {MOST_PERIODS - 1} times in one trial; start a new trial",
+                f"must change at most {MOST_PERIODS - 1} times in one trial; start a new trial",
                 "shares",
             )
         if quotas(shares) == quotas(self.shares):

@@ -147,7 +147,7 @@ def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(
     expect(page).to_have_title("shop · firstclick")
     expect(page.locator("#headline")).to_have_text("50\u00a0%")
     expect(page.locator("#spoken")).to_have_text("50\u00a0% of slates got a click")
-    expect(page.locator("#against-start-words")).to_contain_text("1.0 times the clicks of the start")
+    expect(page.locator("#against-words")).to_contain_text("1.0 times the clicks of its own first 200 slates")
     expect(page.locator("#accepted")).to_have_text("500")
     expect(page.get_by_role("img", name=re.compile("500 slates, 250 with a click"))).to_be_visible()
     assert page.locator("#clickthrough-chart .curve").count() >= 1

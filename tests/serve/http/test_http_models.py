@@ -230,6 +230,7 @@ def test_the_view_is_what_the_dashboard_expects(site: Site) -> None:
     assert set(view) == {
         "model", "policy", "k", "seq", "now", "items", "since", "totals", "clickthrough", "start", "lately",
         "positions", "best", "recent", "estimates", "exploring", "feedback", "process", "replicas",
+        "outcomes", "deciders", "against_list", "trial",
     }  # fmt: skip
     assert view["totals"] == {"slates": 10, "clicks": 9}
     assert view["items"] == {"shown": 4, "withdrawn": 0, "unavailable": 0}

@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from firstclick import __version__
 from firstclick.catalog.ids import ItemId
+from firstclick.serve.dashboard.launch import AgainstList, Decider, against_list, deciders, reasons_of
 from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, ClickStats, Span
 from firstclick.serve.model.model import Model
+from firstclick.serve.model.trial_events import TrialReport, trial_report
 from firstclick.serve.service import Service
 
 MOST_BUCKETS = 240
@@ -53,10 +55,13 @@ class BestSlate(Struct):
 
 
 class Answered(Struct):
-    """A slate and its clicks, by position; `click` is the first."""
+    """A slate and its clicks, by position; `click` is the first. `reasons` says of each item why it was
+    shown: policy, explored, pinned, floor, holdout, baseline, or the arm of a trial that another model
+    decides; empty for a slate of an early version."""
 
     time: float
     items: list[str]
+    reasons: list[str]
     click: int | None
     clicks: list[int]
 
@@ -105,7 +110,12 @@ class Process(Struct):
 
 
 class View(Struct):
-    """A model at a glance; times are seconds since the epoch by the server's clock, `now`."""
+    """A model at a glance; times are seconds since the epoch by the server's clock, `now`.
+
+    `against_list` is null where there is no baseline: then `start`, its own first slates, is all there is to
+    compare with. `trial` is null if there never was one. `deciders` are those who decided the last
+    slates; there are none before the first slate, nor without a baseline or trial.
+    """
 
     model: str
     policy: str
@@ -118,6 +128,9 @@ class View(Struct):
     clickthrough: list[Span]
     start: Counted | None
     lately: Counted | None
+    against_list: AgainstList | None
+    trial: TrialReport | None
+    deciders: list[Decider]
     positions: list[int]
     best: BestSlate | None  # None where it depends on who asks, or on the other items of the slate
     recent: list[Answered]
@@ -155,6 +168,7 @@ class Views:
                 Answered(
                     received,
                     [names.get(items[row]) or str(items[row]) for row in feedback.rows],
+                    reasons_of(model, feedback),
                     feedback.click,
                     list(feedback.clicks),
                 )
@@ -162,6 +176,8 @@ class Views:
             ]
             positions = stats.positions[: model.k] + [0] * (model.k - len(stats.positions))
             totals, since = Totals(stats.slates, stats.clicks), stats.since
+            beside, deciding = against_list(model), deciders(model)
+            trial = None if model.launch.trial is None else trial_report(model)
         # It may be deleted meanwhile.
         exploring = service.exploring.get(name)
         share = None if exploring is None else exploring.share()
@@ -178,6 +194,9 @@ class Views:
             clickthrough=spans,
             start=start,
             lately=lately,
+            against_list=beside,
+            trial=trial,
+            deciders=deciding,
             positions=positions,
             best=_best(model, estimates),
             recent=answered,

@@ -2,6 +2,7 @@
 
 const Z = 1.959964; // a normal variable stays within this many deviations 95 % of the time
 const GAP = "\u00a0"; // keeps a number and its unit on one line
+const grouped = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 /** Share of slates with a click and Wilson's 95 % interval, which stays within 0 and 1 for few slates too. */
 export function wilson(clicks, slates) {
@@ -13,11 +14,11 @@ export function wilson(clicks, slates) {
   return { rate, low: rate === 0 ? 0 : middle - half, high: rate === 1 ? 1 : middle + half };
 }
 
-/** How many times the clicks of `start` come lately, with its 95 % interval; null if either has none. */
-export function timesAsMany(start, lately) {
-  if (!start || !lately || !(start.clicks > 0) || !(lately.clicks > 0)) return null;
-  const ratio = lately.clicks / lately.slates / (start.clicks / start.slates);
-  const spread = 1 / start.clicks - 1 / start.slates + 1 / lately.clicks - 1 / lately.slates;
+/** How many times the clicks of `other` come now, with its 95 % interval; null if either has none. */
+export function timesAsMany(other, now) {
+  if (!other || !now || !(other.clicks > 0) || !(now.clicks > 0)) return null;
+  const ratio = now.clicks / now.slates / (other.clicks / other.slates);
+  const spread = 1 / other.clicks - 1 / other.slates + 1 / now.clicks - 1 / now.slates;
   const factor = Math.exp(Z * Math.sqrt(Math.max(spread, 0)));
   return { ratio, low: ratio / factor, high: ratio * factor };
 }
@@ -92,20 +93,25 @@ export function timeSteps(span, most) {
   return steps;
 }
 
-/** 0.512 as "51 %": two digits that count, since more would only be noise. */
-export function percent(share) {
+/** 0.512 as "51 %": two digits that count, since more would only be noise, or `more` than that. */
+export function percent(share, more = 0) {
   if (share === null || !Number.isFinite(share)) return "–";
   const value = share * 100;
   const digits = Math.abs(value) >= 9.95 || value === 0 ? 0 : Math.abs(value) >= 0.995 ? 1 : 2;
-  return `${value.toFixed(digits).replace("-", "−")}${GAP}%`;
+  const text = Math.abs(value) < 999.5 ? value.toFixed(digits + more) : grouped.format(value);
+  return `${text.replace("-", "−")}${GAP}%`;
+}
+
+/** 0.38 as "+38 %", −0.004 as "−0.40 %"; 0 has no sign. */
+export function signed(share, unit = `${GAP}%`) {
+  const text = percent(share).replace(`${GAP}%`, unit);
+  return share > 0 ? `+${text}` : text;
 }
 
 /** Two shares as a range: "48 to 54 %". */
 export function percents(low, high) {
   return `${percent(low).replace(`${GAP}%`, "")} to ${percent(high)}`;
 }
-
-const grouped = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 /** 12345 as "12,345"; from ten million on "12.3 million". */
 export function count(value) {

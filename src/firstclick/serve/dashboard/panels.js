@@ -3,6 +3,7 @@
 import { clickthrough, clickthroughFrame, draw } from "/ui/charts.js";
 import { attribute, element, gauge, keep, named, part, place, say, setGauge, show, span } from "/ui/dom.js";
 import { best, estimates } from "/ui/items.js";
+import { floor, followTrial, trial } from "/ui/launch.js";
 import { ago, count, counted, duration, gather, percent, percents, roundSteps } from "/ui/numbers.js";
 import { timesAsMany, wilson } from "/ui/numbers.js";
 
@@ -11,7 +12,7 @@ export function showView(view) {
   const learned = view.totals.slates > 0;
   for (const section of document.querySelectorAll("[data-learned]")) show(section, learned);
   const panels = learned ? [learning, history, best, estimates, exploring, positions, recent] : [];
-  for (const panel of [...panels, feedback, process, replicas]) {
+  for (const panel of [...panels, trial, floor, feedback, process, replicas]) {
     try {
       panel(view);
     } catch (error) {
@@ -20,12 +21,11 @@ export function showView(view) {
   }
 }
 
-// --- The headline, and learning against the start ----------------------------------------------------
+// --- The headline, and what it compares with: the list, or its own start -----------------------------
 
 let spokenAt = -Infinity;
 
-function learning({ start, lately, totals }) {
-  const both = Boolean(start && lately);
+function learning({ start, lately, totals, against_list: list, trial: told }) {
   const now = lately ?? { label: `${counted(totals.slates, "slate")} so far`, ...totals };
   const { rate } = wilson(now.clicks, now.slates);
   say(part("headline"), percent(rate));
@@ -35,17 +35,61 @@ function learning({ start, lately, totals }) {
     say(part("spoken"), `${percent(rate)} of slates got a click`);
     spokenAt = performance.now();
   }
+  if (list) againstList(list, told);
+  else againstStart(start, lately, now);
+}
+
+function againstStart(start, lately, now) {
+  const both = Boolean(start && lately);
   compare(both ? [start, now] : [now]);
-  show(part("against-start-words"), both);
-  if (both) againstStart(start, now);
-  else say(part("against-start-note"), "How it compares with the start is shown after some more slates.");
+  show(part("against-words"), both);
+  if (!both) {
+    say(part("against-note"), "How it compares with its own start is shown after some more slates.");
+    return;
+  }
+  const own = `its own ${start.label}`;
+  const times = timesAsMany(start, now);
+  const range = times && `${times.low.toFixed(1)} to ${times.high.toFixed(1)} times`;
+  const clear = times !== null && (times.low > 1 || times.high < 1);
+  const sure = clear ? ` (95 % sure: ${range}).` : `, which may still be chance (${range}).`;
+  inTimes(times, times ? ` the clicks of ${own}${sure}` : ` to compare with ${own}.`);
+  const more = clear ? `${ofThousand(start, now)} than in ${own}. ` : "";
+  say(part("against-note"), `${more}Give the list that you showed before as a baseline to compare with that.`);
+}
+
+function againstList(list, told) {
+  const theirs = { label: `your list, ${counted(list.list_slates, "slate")}`, slates: list.list_slates, clicks: list.list_clicks };
+  const ours = { label: `the policy, ${counted(list.policy_slates, "slate")}`, slates: list.policy_slates, clicks: list.policy_clicks };
+  compare([theirs, ours]);
+  show(part("against-words"), true);
+  const times = timesAsMany(theirs, ours);
+  // How sure that is, a trial says better: visitors return, and people look more than once.
+  const clear = times !== null && (times.low > 1 || times.high < 1);
+  const range = times && `${times.low.toFixed(1)} to ${times.high.toFixed(1)} times`;
+  const sure = !clear ? ", which may still be chance." : told ? "." : `, likely ${range}.`;
+  inTimes(times, times ? ` the clicks of your list, for each slate that the policy decided${sure}` : " to compare with your list.");
+  const more = clear ? `${ofThousand(theirs, ours)} than with your list. ` : "";
+  say(part("against-note"), `${more}${told && times ? "How sure that is, the trial says." : ""}`);
+}
+
+/** "2.1 times" in bold, and the rest. */
+function inTimes(times, rest) {
+  const words = part("against-words");
+  if (words.childElementCount === 0) words.append(element("strong"), span());
+  say(words.children[0], times ? `${times.ratio.toFixed(1)} times` : "Too few clicks");
+  say(words.children[1], rest);
+}
+
+function ofThousand(other, now) {
+  const more = Math.round(1000 * (now.clicks / now.slates - other.clicks / other.slates));
+  return `Of 1,000 slates, ${count(Math.abs(more))} ${more < 0 ? "fewer" : "more"} get a click`;
 }
 
 /** A bar with a whisker for each of one or two counts; the last is the present. */
 function compare(counts) {
   const highs = counts.map(({ clicks, slates }) => wilson(clicks, slates).high);
-  const top = roundSteps(Math.max(...highs), 4).pop();
-  keep(part("against-start-bars"), counts, {
+  const top = roundSteps(Math.min(Math.max(...highs), 1), 4).pop();
+  keep(part("against-bars"), counts, {
     key: (_, i) => counts.length - i,
     make(_, i) {
       const kind = i + 1 < counts.length ? "compared start" : "compared";
@@ -56,26 +100,9 @@ function compare(counts) {
       say(node.children[0], counts.length > 1 ? label : "likely range");
       say(node.children[1], counts.length > 1 ? percent(rate) : percents(low, high));
       setGauge(node.children[2], { mean: rate, low, high }, top);
-      attribute(node.children[2], "title", `${percents(low, high)} with 95 % confidence`);
+      attribute(node.children[2], "title", rate === null ? "" : `${percents(low, high)} with 95 % confidence`);
     },
   });
-}
-
-function againstStart(start, now) {
-  const times = timesAsMany(start, now);
-  const words = part("against-start-words");
-  if (words.childElementCount === 0) words.append(element("strong"), span());
-  const [first, rest] = words.children;
-  say(first, times ? `${times.ratio.toFixed(1)} times` : "Too few clicks");
-  const range = times && `${times.low.toFixed(1)} to ${times.high.toFixed(1)} times`;
-  const clear = times !== null && (times.low > 1 || times.high < 1);
-  if (clear) say(rest, ` the clicks of the start (95 % sure: ${range}).`);
-  else if (times) say(rest, ` the clicks of the start, which may still be chance (${range}).`);
-  else say(rest, " to compare with the start.");
-  const more = Math.round(1000 * (now.clicks / now.slates - start.clicks / start.slates));
-  const difference = `${count(Math.abs(more))} ${more < 0 ? "fewer" : "more"}`;
-  const note = `Of 1,000 slates, ${difference} get a click than at the start.`;
-  say(part("against-start-note"), clear ? note : "");
 }
 
 // --- Click-through over time -------------------------------------------------------------------------
@@ -105,11 +132,18 @@ function drawChart(view, points) {
   const { width, height } = svg.getBoundingClientRect();
   if (width === 0) return;
   attribute(svg, "aria-label", `Share of slates with a click over time. ${inWords(view, points)}`);
-  const shapes = clickthrough(points, view.start, view.now, width, height);
+  const shapes = clickthrough(points, levelOf(view), view.now, width, height);
   const pointed = pointedAt !== null && points.length > 0;
   show(part("reading"), pointed);
   if (pointed) shapes.push(...reading(view, points, width, height));
   draw(svg, shapes);
+}
+
+const ENOUGH = 50; // slates of the list from which on its level is worth a line
+
+function levelOf({ start, against_list: list }) {
+  if (!list) return start && { word: "start", ...start };
+  return list.list_slates < ENOUGH ? null : { word: "list", slates: list.list_slates, clicks: list.list_clicks };
 }
 
 /** Says the value nearest to where the reader points, and returns the shapes that mark it. */
@@ -155,6 +189,7 @@ export function followChart() {
   };
   for (const type of ["pointermove", "pointerdown", "pointerleave"]) svg.addEventListener(type, point);
   new ResizeObserver(again).observe(svg);
+  followTrial(() => drawn && trial(drawn));
   part("clickthrough-details").addEventListener("toggle", () => drawn && history(drawn));
 }
 
@@ -194,20 +229,32 @@ function positions(view) {
 
 const CELL = 76; // pixels that a name needs to be more than a stump
 
+// Why an item was shown, as a word beside the slate; another arm of a trial has its own name.
+const REASONS = {
+  policy: "policy", explored: "explored", pinned: "pinned", floor: "list, floor", holdout: "list, holdout",
+  baseline: "list",
+};
+const OF_LIST = ["floor", "holdout", "baseline"];
+
 function recent(view) {
+  const listed = view.recent.some(({ reasons }) => reasons.some((why) => OF_LIST.includes(why)));
+  const outlined = listed ? " What has a border only is from your list." : "";
   say(part("recent-words"), view.recent.length === 0 ? "No slate was answered lately." :
-    "What each of them saw, from the first position on; what is filled was clicked.");
+    `What each of them saw, from the first position on, and who decided it; what is filled was clicked.${outlined}`);
   keep(part("recent-list"), view.recent, {
-    make: () => element("li", "", span("when"), element("ol"), span("outcome", named("name"), span())),
-    update(node, { time, items, click, clicks }) {
-      const [when, slate, outcome] = node.children;
+    make: () => element("li", "", span("when"), span("why"), element("ol"), span("outcome", named("name"), span())),
+    update(node, { time, items, reasons, click, clicks }) {
+      const [when, why, slate, outcome] = node.children;
       say(when, ago(view.now, time));
+      say(why, [...new Set(reasons)].map((reason) => REASONS[reason] ?? reason).join(" + "));
       keep(slate, items, {
         make: () => element("li", "", named("name")),
         update(cell, name, i) {
           say(cell.firstElementChild, String(name).trim() ? name : "–");
-          attribute(cell, "title", String(name));
+          attribute(cell, "title", reasons[i] ? `${name} (${REASONS[reasons[i]] ?? reasons[i]})` : String(name));
           cell.classList.toggle("clicked", clicks.includes(i));
+          cell.classList.toggle("of-list", OF_LIST.includes(reasons[i]));
+          cell.classList.toggle("pinned", reasons[i] === "pinned");
         },
       });
       say(outcome.children[0], items[click] ?? "");
@@ -216,7 +263,7 @@ function recent(view) {
   });
   // Too narrow for names: the places are drawn without them, and the one clicked is named beside.
   const list = part("recent-list");
-  const room = list.clientWidth - 180; // without the columns beside
+  const room = list.clientWidth - 280; // without the columns beside
   list.classList.toggle("cramped", view.recent.some(({ items }) => room < items.length * CELL));
 }
 
@@ -249,7 +296,21 @@ function feedback(view) {
     update: (node, name) => say(node.firstElementChild, count(view.feedback[name])),
   });
   const none = names.filter((name) => !happened.includes(name)).map((name) => OUTCOMES[name][0]);
+  reporting(view.outcomes);
   say(part("outcomes-none"), none.length ? `None ${none.join(", ").replace(/, ([^,]*)$/, " or $1")}.` : "");
+}
+
+/** Slates of which nobody said what became of them. */
+function reporting({ timed_out: timedOut, unreported, warnings }) {
+  const said = [];
+  if (unreported !== null) said.push(`${percent(unreported)} of the slates recommended lately were never reported.`);
+  if (timedOut > 0) said.push(`${counted(timedOut, "slate")} in all counted as no click, because nobody reported them in time.`);
+  show(part("reporting"), said.length > 0);
+  say(part("reporting"), said.join(" "));
+  keep(part("warnings"), warnings, {
+    make: () => element("li", "warning"),
+    update: (node, sentence) => say(node, sentence[0].toUpperCase() + sentence.slice(1)),
+  });
 }
 
 const DURABLE = {

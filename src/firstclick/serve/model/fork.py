@@ -55,6 +55,7 @@ class Forked(NamedTuple):
     stored: StoredModel
     policy: str
     left_out: int  # slates that came without what the policy wants to know of the user
+    late_clicks: int  # on slates that had counted as no click: left out, if the policy cannot correct that
 
 
 def fork(
@@ -87,7 +88,8 @@ def fork(
                 progress(events[-1].seq, stored.head)
             assert made.model is not None
             made.check_rows(lambda: changes_in(log, stored, 1))
-            return Forked(publish(store, number, name, made.model), made.policy.label, made.n_left_out)
+            published = publish(store, number, name, made.model)
+            return Forked(published, made.policy.label, made.n_left_out, made.n_late_clicks)
 
     return unless_archived_meanwhile(log, stored, copied)
 
@@ -120,7 +122,7 @@ class Fork:
         """Of a model that begins with `origin`, is called `name`, and has so many events."""
         self._origin, self._name, self._again = origin, name, policy is None
         self._place = len(origin.origins)
-        self.n_left_out = 0
+        self.n_left_out = self.n_late_clicks = 0
         self.model: Model | None = None
         with refusing:
             self._encoder = Encoder.from_json(origin.encoder) if origin.encoder else None
@@ -305,6 +307,12 @@ class Fork:
             return event
         return event._replace(payload=with_other_words(event.payload, said, self._place))
 
+    def _correction(self, event: Event) -> Event:
+        if self._again or self.policy.corrects:
+            return event
+        self.n_late_clicks += 1
+        return self._left_out(event)
+
     def fold(self, name: str, events: list[Event], memory: Memory) -> list[Event]:
         """Have the model called `name` learn from the next events of the fork, which are given back."""
         try:
@@ -349,7 +357,7 @@ COPIES: dict[int, Callable[[Fork, Event], Event]] = {
     Kind.LIST_REMOVED: Fork._same,
     Kind.SETTINGS: Fork._same,
     Kind.BASELINE: Fork._same,
-    Kind.CORRECTION: Fork._same,
+    Kind.CORRECTION: Fork._correction,
     Kind.BUILD: Fork._build,
     Kind.RECOMMENDED: Fork._left_out,  # by those processes
     Kind.TRIAL_STARTED: Fork._left_out,  # A trial is of the model that it was started on.

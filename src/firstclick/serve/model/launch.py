@@ -2,6 +2,7 @@
 baseline with its floor, and the trial. Part of the fold."""
 
 import struct
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,9 +26,11 @@ from firstclick.serve.log.events import (
     read_feedback,
     unpacked,
 )
-from firstclick.serve.model.trial import ALL, ASKED, BASELINE, Trial
+from firstclick.serve.model.trial import ALL, ASKED, BASELINE, MODEL, POLICY, Trial
 from firstclick.trials.assignment import Unit
 
+# Slates of which it is remembered who decided them.
+LATELY = 200
 # Names of arrays in a snapshot.
 FLOOR = "launch.floor"
 TRIAL = "launch.trial."
@@ -53,6 +56,8 @@ class Launch:
         self.since = 1  # The event that the list came with: earlier slates say nothing of it.
         self.file_mark = ""
         self.trial: Trial | None = None
+        # Who decided the last slates, for people to look at: no part of what is folded.
+        self.lately: deque[str] = deque(maxlen=LATELY)
         # The trials, by id, whose arms learn from the slates of all.
         self._shared: list[int] = []
         if created.baseline is not None:
@@ -106,6 +111,7 @@ class Launch:
             rows = self._catalog.rows_of(body.items)
             self.baseline = Baseline(self._key, body.items, rows, Floor(body.max_loss))
             self.since = seq
+            self.lately.clear()
 
     def decide(
         self, number: int, unit: Unit | None = None, *, out: float = 0.0, replicas: int = 1
@@ -134,6 +140,17 @@ class Launch:
         trial = self.running
         return None if trial is None or assigned is None else trial.arms[assigned.arm]
 
+    def decider(self, drawn: Drawn) -> str:
+        """Who decided a slate: policy, floor, holdout or baseline, or the arm that another model decides."""
+        if drawn.chosen is not None and not drawn.chosen.by_policy:
+            return drawn.chosen.choice.word
+        trial, assigned = self.trial, drawn.assigned
+        if trial is not None and assigned is not None and assigned.trial == trial.id:
+            arm = trial.arms[assigned.arm] if assigned.arm < len(trial.arms) else None
+            if arm is not None and arm.kind == MODEL:
+                return arm.name
+        return POLICY
+
     def teaches(self, payload: bytes) -> bool:
         """Whether a slate teaches this model's policy: not if another model drew it, for an arm of a trial
         whose arms learn from their own slates. The same whenever it is asked: a slate of an earlier trial may
@@ -156,6 +173,8 @@ class Launch:
             if drawn is None or event.seq <= self._copied:
                 continue
             chosen = drawn.chosen
+            if chosen is not None or drawn.assigned is not None:
+                self.lately.append(self.decider(drawn))
             # A slate of an earlier list may be answered late.
             if self.baseline is not None and chosen is not None and drawn.seq >= self.since:
                 self.baseline.floor.observe(chosen.share, by_policy=chosen.by_policy, clicked=clicked)

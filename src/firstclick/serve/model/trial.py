@@ -28,8 +28,7 @@ class Trial:
         self.seq = seq
         self.started = started  # seconds since the epoch
         self.body = body
-        # Not the seq: in a store that was set back another trial may have it.
-        self.id = int.from_bytes(body.key[:4], "little")
+        self.id = body.id
         self.tally = Tally(body.shares, body.stretch)
         self.stopped: TrialStopped | None = None
         # Slates that processes say they have recommended, by arm.

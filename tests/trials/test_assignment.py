@@ -1,0 +1,148 @@
+"""Who sees which arm: stable buckets, exact shares, few moves."""
+
+import time
+
+import numpy as np
+import pytest
+
+from firstclick import InvalidInput
+from firstclick.trials.assignment import N_BUCKETS, arm_of_draw, bucket_of, check_arms, owners, quotas
+
+KEY = bytes(range(32))
+
+
+def test_a_unit_has_the_bucket_it_always_had():
+    # Written down once: a stored trial relies on them for ever.
+    units = ["user-7", "user-8", 7, "7", "ß€", "x" * 256, -3]
+    assert [bucket_of(unit, KEY) for unit in units] == GOLDEN
+    assert bucket_of("user-7", bytes(16)) != bucket_of("user-7", bytes(15) + b"\x01")
+
+
+GOLDEN = [8341, 1680, 8918, 8918, 7158, 1759, 5896]
+
+
+def test_buckets_are_uniform_and_depend_on_the_key():
+    here = np.array([bucket_of(unit, KEY) for unit in range(20_000)])
+    there = np.array([bucket_of(unit, KEY[::-1]) for unit in range(20_000)])
+    assert (here == there).mean() < 0.001
+    by_tenth = np.bincount(here // 1_000, minlength=10)
+    assert abs(by_tenth - 2_000).max() < 5 * 2_000**0.5
+
+
+@pytest.mark.parametrize(
+    ("unit", "told"),
+    [
+        ("", "unit must have 1 to 256 characters, got 0; send an id or a hash of it"),
+        ("x" * 257, "unit must have 1 to 256 characters, got 257; send an id or a hash of it"),
+        (True, "unit must be text or a whole number, got True"),
+        (1.5, "unit must be text or a whole number, got 1.5"),
+        (None, "unit must be text or a whole number, got None"),
+        ("\ud800", "unit must be text in UTF-8, got '\\ud800'"),
+    ],
+)
+def test_what_is_no_unit_is_refused_by_name(unit, told):
+    with pytest.raises(InvalidInput) as refused:
+        bucket_of(unit, KEY)
+    assert str(refused.value) == told
+
+
+def test_a_unit_of_ten_megabytes_is_refused_at_once():
+    text, number = "x" * 10_000_000, 1 << 80_000_000
+    started = time.perf_counter()
+    for unit, told in ((text, "got 10,000,000"), (number, "a whole number of about 24,08")):
+        with pytest.raises(InvalidInput, match=told):
+            bucket_of(unit, KEY)
+    assert time.perf_counter() - started < 0.5
+
+
+def test_a_key_of_another_length_is_refused():
+    with pytest.raises(InvalidInput, match="key must have 16 or 32 bytes, got 8"):
+        bucket_of("user-7", bytes(8))
+
+
+@pytest.mark.parametrize(
+    ("shares", "given"),
+    [
+        ([0.9, 0.1], [9_000, 1_000]),
+        ([0.3, 0.3, 0.4], [3_000, 3_000, 4_000]),
+        ([1 / 3, 1 / 3, 1 / 3], [3_334, 3_333, 3_333]),
+        ([1 / 7] * 7, [1_429, 1_429, 1_429, 1_429, 1_428, 1_428, 1_428]),
+        ([0.0, 1.0], [0, 10_000]),
+        ([0.00015, 0.99985], [2, 9_998]),
+    ],
+)
+def test_each_arm_gets_its_share_of_the_buckets(shares, given):
+    assert quotas(shares) == given
+    assert np.bincount(owners(shares), minlength=len(shares)).tolist() == given
+
+
+@pytest.mark.parametrize(
+    ("names", "shares", "told"),
+    [
+        (["a", "b"], [0.9, 0.2], "shares must add up to 1, got 1.1 (0.9 + 0.2)"),
+        (["a", "b"], [1.5, -0.5], "shares must be 0 or at least 0.0001, got -0.5"),
+        (["a", "b"], [0.99999, 0.00001], "shares must be 0 or at least 0.0001, got 1e-05"),
+        (["a", "b"], [0.5, float("nan")], "shares must be numbers from 0 to 1, got nan"),
+        (["a", "b"], [True, 0.0], "shares must be numbers from 0 to 1, got True"),
+        (["a", "b"], ["0.5", 0.5], "shares must be numbers from 0 to 1, got '0.5'"),
+        (["a", "b"], [1.0], "shares must be one for each of 2 arms, got 1"),
+        (["a", "a"], [0.5, 0.5], "arms must have different names, got 'a' twice"),
+        (["a", " b"], [0.5, 0.5], "arms must have names without spaces around them, got ' b'"),
+        (["a", ""], [0.5, 0.5], "arms must have names of 1 to 64 printable characters, got ''"),
+        (["a", "b\n"], [0.5, 0.5], "arms must have names of 1 to 64 printable characters, got 'b\\n'"),
+        (["a", 7], [0.5, 0.5], "arms must have names of 1 to 64 printable characters, got 7"),
+        (["a"], [1.0], "arms must be 2 to 8, got 1"),
+        ([str(n) for n in range(9)], [1 / 9] * 9, "arms must be 2 to 8, got 9"),
+    ],
+)
+def test_wrong_arms_and_shares_are_refused_by_name(names, shares, told):
+    with pytest.raises(InvalidInput) as refused:
+        check_arms(names, shares)
+    assert str(refused.value) == told
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_change_of_shares_moves_the_fewest_buckets_and_no_other(seed):
+    generator = np.random.default_rng(seed)
+    n_arms = int(generator.integers(2, 9))
+    owner = owners(_shares(generator, n_arms))
+    for _ in range(5):
+        shares = _shares(generator, n_arms)
+        held = np.bincount(owner, minlength=n_arms)
+        wanted = np.array(quotas(shares))
+        after = owners(shares, owner)
+        moved = after != owner
+        assert np.bincount(after, minlength=n_arms).tolist() == wanted.tolist()
+        # An arm that grows keeps all it has; whatever shrinks gives only what it must.
+        assert moved.sum() == np.maximum(held - wanted, 0).sum()
+        assert not moved[np.isin(owner, np.flatnonzero(wanted >= held))].any()
+        assert (owners(shares, owner) == after).all()
+        owner = after
+
+
+def _shares(generator, n_arms):
+    shares = generator.dirichlet(np.ones(n_arms))
+    shares[generator.random(n_arms) < 0.2] = 0
+    shares[0] += 0.01
+    shares[shares < 0.0001] = 0
+    return (shares / shares.sum()).tolist()
+
+
+def test_the_same_shares_move_nothing():
+    owner = owners([0.5, 0.5], owners([0.9, 0.1]))
+    assert (owners([0.5, 0.5], owner) == owner).all()
+
+
+def test_an_arm_may_go_to_zero_but_not_away():
+    owner = owners([0.5, 0.3, 0.2])
+    assert set(owners([0.7, 0.3, 0.0], owner)) == {0, 1}
+    with pytest.raises(InvalidInput, match="shares must keep all 3 arms"):
+        owners([0.7, 0.3], owner)
+
+
+def test_requests_without_a_unit_get_arms_by_share():
+    owner = owners([0.5, 0.5], owners([0.9, 0.1]))
+    draws = (np.arange(N_BUCKETS) + 0.5) / N_BUCKETS
+    assert sum(arm_of_draw(draw, owner) for draw in draws) == 5_000
+    assert arm_of_draw(0.0, owner) == owner[0]
+    assert arm_of_draw(float(np.nextafter(1.0, 0)), owner) == owner[-1]
