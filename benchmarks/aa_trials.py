@@ -56,6 +56,7 @@ class World:
     drift: float = 1.0
     uplift: float = 1.0
     rising: bool = False
+    frequent_click_less: bool = False
 
     def drawn(self, generator):
         """Cumulative activity, rate and bucket of each user."""
@@ -66,6 +67,8 @@ class World:
             activity = 1 + generator.pareto(float(parameter), self.users)
         a = self.rate * self.concentration
         rates = generator.beta(a, self.concentration - a, self.users)
+        if self.frequent_click_less:
+            rates[np.argsort(activity)] = np.sort(rates)[::-1]
         return np.cumsum(activity), rates, generator.integers(0, N_BUCKETS, self.users)
 
     def arms(self):
@@ -108,9 +111,10 @@ def _effective(sums):
 def play(
     rng, n, activity, rates, buckets, before, after, change, drift, uplift, rising, mean, share, checkpoints
 ):
-    """One trial. Returns the first pages at which excluded the truth: the interval over buckets, the one by
-    page, a 1.96 interval by page, the one of pooled periods by page; when an interval was there first; when
-    the check of shares alarmed; and the difference by its fixed-size error at the checkpoints."""
+    """One trial. Returns the numbers of pages after which, for the first time (0: never), the truth was
+    outside the interval over buckets [0], the same interval by page [1], and a 1.96 interval by page [2];
+    there was an interval over buckets [3]; the check of shares alarmed [4]. Then the difference by its
+    standard error at the checkpoints. By page, periods are pooled."""
     p, c = np.zeros(N_BUCKETS), np.zeros(N_BUCKETS)
     sums = np.zeros((2, 5))
     # Of the first period, once it is over: n times each bucket's part of the error, and of the pages.
@@ -119,7 +123,7 @@ def play(
     first_sums, first_n = np.zeros((2, 5)), 0.0
     crossed_c, crossed_p, crossed_part = np.zeros(2), np.zeros(2), np.zeros(2)
     factors, first_factors = np.zeros(2), np.zeros(2)
-    found = np.zeros(6, dtype=np.int64)
+    found = np.zeros(5, dtype=np.int64)
     scores = np.full(checkpoints.size, np.nan)
     at = 0
     for t in range(n):
@@ -174,6 +178,7 @@ def play(
         if change == 0:
             spread = sums[1, 2] * (1 - share) ** 2 + sums[0, 2] * share**2
             squares = sums[0, 2] + sums[1, 2]
+            spread = max(spread, share * (1 - share) * squares)
             if found[4] == 0 and min(share, 1 - share) * (t + 1) ** 2 / squares >= MIN_BUCKETS:
                 excess = abs(sums[1, 0] - share * (t + 1))
                 if excess > math.sqrt(spread) * _multiplier(spread, FALSE_ALARMS):
@@ -214,7 +219,7 @@ def play(
         effective = min(effective, _clicking_buckets(both))
         difference, true, v, inverse = difference / total, true / total, v / total**2, inverse / total**2
         if at < checkpoints.size and t + 1 == checkpoints[at]:
-            scores[at] = (difference - true * 0) / math.sqrt(v) if v > 0 else 0.0
+            scores[at] = difference / math.sqrt(v) if v > 0 else 0.0
             at += 1
         if effective < MIN_BUCKETS or v <= 0:
             continue
@@ -224,8 +229,6 @@ def play(
         square = difference**2 if uplift != 1.0 else (difference - true) ** 2
         if found[0] == 0 and square > SURE * v and square > _multiplier(v / inverse**2, ALPHA) ** 2 * v:
             found[0] = t + 1
-            if uplift != 1.0:
-                found[5] = 1 if difference > 0 else -1
     return found, scores
 
 
@@ -247,6 +250,7 @@ AA = {
     "20,000 users, 50 : 50": World(),
     "2,000 users, 50 : 50": World(users=2_000),
     "500 users, 50 : 50": World(users=500, activity="lognormal 1"),
+    "20,000 users, frequent ones click less": World(frequent_click_less=True),
     "20,000 users, 10 : 90": World(shares=(0.9, 0.9), pages=50_000),
     "2,000 users, 10 : 90": World(users=2_000, shares=(0.9, 0.9)),
     "5,000 users, Pareto 1.5, rate 5%": World(users=5_000, activity="pareto 1.5", rate=0.05),
@@ -256,8 +260,8 @@ AA = {
     ),
 }
 LEARNING = {
-    "rate rises from 0.5 to 1.5 times, 50 : 50": World(rising=True),
-    "rate rises from 0.5 to 1.5 times, 10 : 90": World(rising=True, shares=(0.9, 0.9)),
+    "rate rises from 0.5 to 1.5 times, 50 : 50": World(rising=True, concentration=20),
+    "rate rises from 0.5 to 1.5 times, 10 : 90": World(rising=True, concentration=20, shares=(0.9, 0.9)),
 }
 PERIODS = {
     "10 : 90, then 50 : 50": World(shares=(0.9, 0.5), change=10_000),

@@ -7,14 +7,16 @@ Needs playwright (a development tool of this repository) and Chromium; FIRSTCLIC
 """
 
 import argparse
+import logging
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import FloatRect, Page, sync_playwright
 from screenshot import ARGUMENTS, HERE, chromium, in_few_colours
 
 from firstclick.serve.config import Settings
@@ -24,7 +26,8 @@ from firstclick.serve.service import Service, open_service
 
 SEED = 1
 K = 6
-AT_ONCE = 200
+AT_ONCE = 40
+SECONDS = 60.0  # between two batches
 LIST_RATE = 0.2
 RETURNING = 1500  # the mean number of a unit: small ones come again and again
 LISTED = ("floor", "holdout", "baseline")
@@ -56,9 +59,25 @@ STATES = {
 FIVE = ("early", "undecided", "won", "lost", "stopped")
 
 
+class Clock:
+    """In a made-up log minutes pass between two batches: to all who ask, it is as long ago."""
+
+    def __init__(self) -> None:
+        self.behind = 0.0
+        self._now = time.time
+        time.time = self
+
+    def __call__(self) -> float:
+        return self._now() - self.behind
+
+
+clock = Clock()
+
+
 @contextmanager
 def made(made: Made) -> Iterator[Service]:
     """A café whose visitors click by chance: by the list's rate on its slates, else by another one."""
+    clock.behind = made.pages / AT_ONCE * SECONDS
     cafe, draw = demo_catalog(), np.random.default_rng(SEED)
     with tempfile.TemporaryDirectory() as folder, open_service(f"{folder}/cafe.db") as service:
         service.create(
@@ -67,10 +86,10 @@ def made(made: Made) -> Iterator[Service]:
         )  # fmt: skip
         if made.trial:
             service.start_trial("cafe", made.arms, stop_if_worse=made.stop_if_worse, last_pages=1_000)
-        for _ in range(0, made.pages, AT_ONCE):
+        for batch in range(0, made.pages, AT_ONCE):
+            clock.behind = (made.pages - batch) / AT_ONCE * SECONDS
             slates = [
-                service.recommend("cafe", unit=int(unit))
-                for unit in draw.exponential(RETURNING, min(AT_ONCE, made.pages))
+                service.recommend("cafe", unit=int(unit)) for unit in draw.exponential(RETURNING, AT_ONCE)
             ]
             rates = [LIST_RATE if slate.reasons[0] in LISTED else made.rate for slate in slates]
             clicks = np.where(draw.random(len(slates)) < rates, draw.integers(0, K, len(slates)), -1)
@@ -80,6 +99,7 @@ def made(made: Made) -> Iterator[Service]:
             ]
             service.feedback_batch("cafe", answers)
             service.stop_if_worse(service.model("cafe"))
+        clock.behind = 0.0
         if made.stop:
             service.stop_trial("cafe", show=made.stop)
         yield service
@@ -97,14 +117,14 @@ def take(page: Page, address: str, file: Path, *, card: bool = False, whole: boo
         bottom = max(end["y"] + end["height"] for end in found) + 12
         left = min(end["x"] for end in found) - 12
         right = max(end["x"] + end["width"] for end in found) + 12
-        clip = {"x": left, "y": top, "width": right - left, "height": bottom - top}
+        clip = FloatRect(x=left, y=top, width=right - left, height=bottom - top)
         picture = page.screenshot(full_page=True, clip=clip)
     else:
         picture = page.screenshot(full_page=True)
         if not whole:
             height = max(end["y"] + end["height"] for end in found) + 16
             width = page.viewport_size["width"] if page.viewport_size else 0
-            clip = {"x": 0, "y": 0, "width": width, "height": height}
+            clip = FloatRect(x=0.0, y=0.0, width=width, height=height)
             picture = page.screenshot(full_page=True, clip=clip)
     file.write_bytes(picture)
     in_few_colours(file)
@@ -119,6 +139,7 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="the whole page")
     parser.add_argument("--picture", action="store_true", help="only the picture of the documentation")
     wanted = parser.parse_args()
+    logging.getLogger("firstclick.serve").setLevel(logging.ERROR)  # It says that the clock jumps.
     if not wanted.picture:
         wanted.folder.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
@@ -132,7 +153,6 @@ def main() -> None:
             file = HERE / "trial.png" if wanted.picture else wanted.folder / f"{state}.png"
             with made(STATES[state]) as service, Server(service, Settings(port=0)) as server:
                 take(page, server.address, file, card=wanted.picture, whole=wanted.whole)
-            print(file)
         browser.close()
 
 

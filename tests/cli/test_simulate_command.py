@@ -378,7 +378,7 @@ def test_the_examples_of_the_help_work_when_pasted(run, folder, monkeypatch, com
     shorter = ["--steps", "30", "--runs", "2", "--jobs", "1"] if command in ("simulate", "demo") else []
     monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "POLICIES", ("random", "cascade-ts"))
     found = examples(run(command, "--help").out)
-    assert len(found) == (2 if command == "simulate" else 1)
+    assert len(found) == (3 if command == "simulate" else 1)
     for _, *arguments in found:
         seen = run(*arguments, *shorter)
         assert seen.code == 0, seen.err
@@ -408,3 +408,25 @@ def test_skipped_rows_and_impressions_are_noted(run, folder):
     seen = run("simulate", *file, *play, "--seed", 1, "--strict")
     assert (seen.code, seen.err) == (2, "error: clicks.csv line 92: empty item id in column item\n")
     assert run("simulate", "--world", "blb", "--strict").err == "error: --strict goes with --interactions\n"
+
+
+def test_a_baseline_and_a_floor(run, folder):
+    """A list from a file, beside a world whose items have names and numbers."""
+    (folder / "list.csv").write_text("item 5\n3\nitem 0\n")
+    seen = run(*WORLD, "--policy", "cascade-ts", "--seed", 4, "--baseline", "list.csv", "--max-loss", 0.2)
+    assert seen.code == 0
+    assert "of baseline" in seen.out
+    assert "at least 0.8 of the baseline's at all times in" in " ".join(seen.err.split())
+    page = json.loads(
+        run(*WORLD, "--policy", "cascade-ts", "--seed", 4, "--baseline", 0.5, "--json").out
+    )  # fmt: skip
+    against = page["results"][0]["against_baseline"]
+    assert against["policy_pages"][-1] == 40
+    assert page["settings"]["baseline"] == "0.5"
+
+
+def test_a_floor_needs_a_baseline_that_exists(run):
+    assert run(*WORLD, "--max-loss", 0.2).err == "error: --max-loss goes with --baseline\n"
+    assert "list.csv" in run(*WORLD, "--baseline", "list.csv").err
+    assert "--baseline must be a list" in run(*WORLD, "--baseline", "1.5").err
+    assert "--max-loss must be a share" in run(*WORLD, "--baseline", "0.5", "--max-loss", 2).err

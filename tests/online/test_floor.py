@@ -135,6 +135,13 @@ def test_max_loss_is_above_0_and_at_most_1(value):
         check_max_loss(value)
 
 
+def test_a_max_loss_of_1_is_no_floor():
+    floor = Floor(1)
+    for _ in range(100):
+        assert floor.share() == 1.0
+        floor.observe(1.0, True, False)
+
+
 def test_confidence_is_between_0_and_1():
     with pytest.raises(InvalidInput, match="above 0 and below 1, got 1"):
         Floor(0.05, confidence=1)

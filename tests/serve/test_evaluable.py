@@ -22,7 +22,8 @@ from firstclick.serve.model import slates as slates_module
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import fork
-from firstclick.serve.model.slates import ARCHIVED, LOST, SlateAudit, audit_slates
+from firstclick.serve.model.slates import SlateAudit, audit_slates
+from firstclick.serve.model.sources import ARCHIVED, LOST
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store

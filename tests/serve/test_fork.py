@@ -1,6 +1,7 @@
 """A fork is what a new model of its policy would be, had it been told the same; copied slates are still their
 origin's."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,23 @@ from firstclick import policy_classes
 from firstclick.catalog.item import Item
 from firstclick.registry import is_research, make_policy
 from firstclick.serve.log.copies import creation_of, seen_by
-from firstclick.serve.log.events import Created, Kind, NewEvent, packed, read_feedback, unpacked
+from firstclick.serve.log.events import (
+    Correction,
+    Created,
+    Event,
+    Kind,
+    NewEvent,
+    packed,
+    read_feedback,
+    unpacked,
+)
 from firstclick.serve.model import loading
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import COPIES, fork
 from firstclick.serve.model.replay import recover
-from firstclick.serve.model.slates import ARCHIVED, COPIED, NOT_HERE, SlateAudit, audit_slates
+from firstclick.serve.model.slates import SlateAudit, audit_slates
+from firstclick.serve.model.sources import ARCHIVED, COPIED, NOT_HERE
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import Conflict, Malformed, Unknown
@@ -167,6 +178,59 @@ def test_a_fork_of_a_fork_knows_whose_each_slate_is(service: Service) -> None:
         service.delete(name)
     service.import_model("copy", content)
     assert drawn_again(service.store, "copy")[1:5] == found[1:5]
+
+
+@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ts"])
+def test_a_shop_that_was_launched_with_a_list_a_floor_a_trial_and_time_outs(
+    service: Service, policy: str
+) -> None:
+    items = first_items()
+    model = service.create("shop", policy="cascade-mixed", k=K, items=items, seed=5, no_click_after=60.0)
+    service.set_baseline("shop", IDS[:5], 0.3)
+    service.start_trial("shop", {"policy": 0.5, "baseline": 0.3, "policy:cascade-ts": 0.2})
+    late = []
+    for step in range(60):
+        slate = service.recommend("shop", unit=f"user {step % 17}")
+        if step % 5:
+            service.feedback("shop", slate, (None, 0, 1)[step % 3])
+        else:
+            late.append(slate)
+    service.change_trial_shares("shop", {"policy": 0.8, "baseline": 0.1, "policy:cascade-ts": 0.1})
+    assert service.no_clicks._give_up(model, time.time() + 61) == len(late)
+    for slate in late[:4]:
+        service.feedback("shop", slate, 1)
+    service.no_clicks._append_counts(model, time.time())
+    assert model.reports.recommended == 60
+    wanted = drawn_again(service.store, "shop")
+    assert wanted.equal > 30
+    assert wanted.differing == 0
+
+    stored = stored_of(service.store, "shop")
+    forked = fork(service.store, service.store, stored, "shop2", policy)
+    found = drawn_again(service.store, "shop2")
+    assert found._replace(seconds=0, name="shop", by_origin={}) == wanted._replace(seconds=0)
+    again = recover(service.store, forked.stored)
+    assert (again.launch.trial, again.launch.baseline.items) == (None, tuple(IDS[:5]))  # type: ignore[union-attr]
+    assert again.launch.baseline.floor.report().pages == 0, "its own policy has shown none"  # type: ignore[union-attr]
+    assert (again.no_click_after, again.reports.recommended) == (60.0, 0)
+    corrects = policy == "cascade-ts"
+    assert (forked.late_clicks, again.reports.corrected) == ((0, 4) if corrects else (4, 0))
+    assert again.click_stats.skipped == 0
+    assert again.click_stats.slates == model.click_stats.slates == 60
+    # Slates of other arms teach it too.
+    events = log_of(service.store, stored.id)
+    if corrects:
+        assert again.engine.state.examined.sum() == _examined(events)
+
+
+def _examined(events: list[Event]) -> int:
+    """How many positions were examined in the end: up to the first click, or all."""
+    said = {event.seq: read_feedback(event.payload) for event in events if event.kind == Kind.FEEDBACK}
+    for event in events:
+        if event.kind == Kind.CORRECTION:
+            body = unpacked(event, Correction)
+            said[body.seq] = read_feedback(body.feedback)
+    return sum(len(one.rows) if one.click is None else one.click + 1 for one in said.values())
 
 
 def test_tokens_that_are_out_stay_with_the_old_model(service: Service) -> None:

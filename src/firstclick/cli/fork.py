@@ -89,6 +89,8 @@ def _fork(model: str, policy: str | None, name: str, store: str, archive: list[P
         told = stack.enter_context(progress_bar()).doing(f"learning {model}")
         made = forked(there, whole, old, name, policy, progress=told)
     passed = f"; {made.left_out:,} slates came without the context that it wants" if made.left_out else ""
+    if made.late_clicks:
+        passed += f"; {made.late_clicks:,} late clicks are left out: it cannot take back what it has learned"
     talk.print(
         f"{name}: a new model of {made.policy} with the {made.stored.head:,} events of {model}{passed}"
     )

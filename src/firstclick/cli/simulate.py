@@ -3,7 +3,7 @@
 import secrets
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typer import Option
 
+from firstclick.catalog.catalog import Catalog
+from firstclick.catalog.ids import ItemId
+from firstclick.catalog.list_file import read_list
 from firstclick.cli import interaction_file
 from firstclick.cli.experiments import Jobs
-from firstclick.cli.options import choice, count, given, processes, refuse
+from firstclick.cli.options import choice, count, given, number, processes, refuse
 from firstclick.cli.progress_bar import ProgressBar, progress_bar
 from firstclick.cli.report_folder import check_output, hand_over
 from firstclick.data import FeedbackScenario, feedback_matrix, read_features
@@ -62,6 +65,18 @@ def simulate(
             help="Policy NAME[:param=value,...], see `firstclick policies`; again for more; else the usual.",
         ),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        Option(
+            metavar="FILE|SHARE",
+            help="Compare with a list: a file with an id a line, or 0.5 for a made-up list that gets half of "
+            "the best slate's clicks.",
+        ),
+    ] = None,
+    max_loss: Annotated[
+        float | None,
+        number("With --baseline: show it too, so that at most this share of its clicks is lost, as 0.05."),
+    ] = None,
     k: Annotated[int, count("Items shown at a time.")] = 4,
     steps: Annotated[int, count("Steps of each run.")] = 100_000,
     runs: Annotated[int, count("Runs; errors are over them.")] = 10,
@@ -88,6 +103,11 @@ def simulate(
       firstclick simulate --interactions ratings.dat --value-column 2 --above 3 \\
         --items 256 --policy cascade-lin-ts --policy cascade-ucb1:radius=0.5 \\
         --out results
+
+    \b
+    Beside the list that is shown today, with a floor under the clicks:
+      firstclick simulate --world linear:n_items=60 --policy cascade-ts --steps 20000 \\
+        --baseline 0.6 --max-loss 0.05
 
     \b
     Worlds and their defaults:
@@ -118,6 +138,7 @@ def simulate(
         refuse({**columns, **cut}, "--interactions")
         refuse({} if features else text, "--interactions or --features")
     refuse({} if folder else given(overwrite=overwrite), "--out")
+    refuse({} if baseline else given(max_loss=max_loss), "--baseline")
     # Here already, because reading a large file takes a minute.
     interaction_file.check_above(above)
     for name, value in given(k=k, steps=steps, runs=runs, rank=rank, n_items=n_items).items():
@@ -138,7 +159,10 @@ def simulate(
             playground = _on_file(interactions, {**columns, **text}, chosen, cut, progress)
         results = play(
             playground.policies, playground.stage, playground.features, k=k, steps=steps, runs=runs,
-            seed=seed, jobs=processes(jobs), progress=progress, settings=playground.settings,
+            seed=seed, jobs=processes(jobs), progress=progress,
+            settings=playground.settings | given(baseline=baseline, max_loss=max_loss),
+            baseline=None if baseline is None else _list_or_share(baseline, playground.items),
+            max_loss=max_loss,
         )  # fmt: skip
     hand_over(
         results,
@@ -180,6 +204,7 @@ class _Playground:
     policies: list[Policy]
     settings: dict[str, Any]
     subtitle: str
+    items: Sequence[str]
 
 
 def _in_world(
@@ -194,6 +219,7 @@ def _in_world(
         policies=chosen or _usual_policies(has_features=features is not None),
         settings={"world": kind.label, "features": None if file is None else str(file)},
         subtitle=kind.label,
+        items=[f"item {item}" for item in range(world.n_items)],
     )
 
 
@@ -222,7 +248,16 @@ def _on_file(
             "one_split": scenario.one_split,
         },
         subtitle=f"{path.name}: {users:,} users, {scenario.n_items:,} of {items:,} items",
+        items=read.item_ids,
     )  # fmt: skip
+
+
+def _list_or_share(given: str, items: Sequence[str]) -> list[ItemId] | float:
+    """The ids in a file of this name, or a share of the best slate's clicks."""
+    try:
+        return float(given)
+    except ValueError:
+        return read_list(given, Catalog(items))
 
 
 def _usual_policies(*, has_features: bool) -> list[Policy]:

@@ -3,7 +3,7 @@
 import json as json_module
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -21,10 +21,11 @@ from firstclick.registry import policy_classes
 
 if TYPE_CHECKING:
     from firstclick.catalog.catalog import Catalog
-    from firstclick.serve.log.events import Created, Words
+    from firstclick.serve.log.events import Created, Event, Words
+    from firstclick.serve.model.explained import ExplainedSlates
     from firstclick.serve.model.replay import Log
     from firstclick.serve.model.slates import SlateAudit
-    from firstclick.serve.store.store import Store, StoredModel
+    from firstclick.serve.store.store import Base, Store, StoredModel
 
 StoreOption = Annotated[
     str,
@@ -221,6 +222,13 @@ def log(
         Option("--out", metavar="FILE", help="File to write, .jsonl or .parquet, instead of stdout."),
     ] = None,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace a file that is there.")] = False,
+    explain: Annotated[
+        bool,
+        Option(
+            "--explain",
+            help="Tell of each item shown, too, whether the policy would have shown it without exploring.",
+        ),
+    ] = False,
 ) -> None:
     """Print a model's events as JSON lines, or write them as JSON lines or Parquet.
 
@@ -229,18 +237,28 @@ def log(
     it is told as in its log. Works beside a running server. Of an archived log only what is in
     the store is told, unless its files are given by --archive.
 
+    With --explain each slate is looked at where it was drawn: the log is folded for that, from a snapshot on
+    if there is one. `without_exploring` is null where nobody knows; a note says why. About 50 bytes a
+    slate are held meanwhile: say --last or --after for a part of a long log.
+
     \b
     Examples:
       firstclick log shop --store shop.db --last 5
+      firstclick log shop --store shop.db --last 5 --explain
       firstclick log shop --store shop.db --kind feedback --out clicks.parquet
     """
     from firstclick.serve.log.copies import drawn_by, seen_by
     from firstclick.serve.log.events import Event, Kind, as_json
     from firstclick.serve.model.catalog_state import CatalogState
+    from firstclick.serve.model.explained import ExplainedSlates
     from firstclick.serve.model.replay import changes_in, created_in
 
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"--kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    if explain and kind not in (None, "feedback"):
+        raise InvalidInput(
+            f"--explain is of feedback; leave --kind out, or say --kind feedback, got {kind!r}"
+        )
     if out is not None:
         if out.suffix not in (".jsonl", ".parquet"):
             raise InvalidInput(f"--out {out} must end in .jsonl or .parquet")
@@ -255,8 +273,6 @@ def log(
         catalog = CatalogState.after(
             created, lambda: changes_in(whole, stored, begins), base.content if base else b""
         ).catalog
-        words = _words(created, catalog)
-        of_origins = [_words(origin.created, catalog) for origin in created.origins]
         feedback = wanted is None or wanted == Kind.FEEDBACK
         if last and wanted is None:
             after = max(after, stored.head - last)
@@ -278,18 +294,32 @@ def log(
             place = drawn_by(created, event.seq) if event.seq > 1 else None
             return event if place is None else seen_by(event, place, created), place
 
+        arms = _arms((as_drawn(event)[0] for event in changes_in(whole, stored, begins)), base)
+        words = _words(created, catalog, arms)
+        of_origins = [_words(origin.created, catalog, arms) for origin in created.origins]
         chosen: Iterator[tuple[Event, int | None]] = (
             pair for pair in map(as_drawn, events) if wanted is None or pair[0].kind == wanted
         )
         if last:
-            chosen = iter(deque(chosen, maxlen=last))
+            those = deque(chosen, maxlen=last)
+            if those:
+                after = max(after, those[0][0].seq - 1)
+            chosen = iter(those)
+        explained = None
+        if explain:
+            with progress_bar() as progress:
+                explained = ExplainedSlates(whole, stored, after, progress.doing(f"explaining {model}"))
+            _tell_unexplained(explained)
 
         def in_words(event: Event, place: int | None) -> dict[str, Any]:
+            told = as_json(event, words if place is None else of_origins[place])
+            if explained is not None and event.kind == Kind.FEEDBACK:
+                told["without_exploring"] = explained.of(event.seq)
             if place is None:
-                return as_json(event, words)
+                return told
             origin = created.origins[place]
             whose = {"model": origin.model, "policy": origin.created.policy, "seq": event.seq}
-            return as_json(event, of_origins[place]) | {"origin": whose}
+            return told | {"origin": whose}
 
         told = (in_words(*pair) for pair in chosen)
         if out is not None and out.suffix == ".parquet":
@@ -304,7 +334,28 @@ def log(
             talk.print(f"{out} is written")
 
 
-def _words(created: "Created", catalog: "Catalog") -> "Words":
+def _arms(changes: Iterable["Event"], base: "Base | None") -> dict[int, list[str]]:
+    """The names of the arms of each trial, by its id: of those that began in these events, and of the last
+    one before."""
+    import msgspec
+
+    from firstclick.serve.log.events import Kind, TrialStarted, unpacked
+    from firstclick.serve.log.snapshot import read_snapshot
+
+    started = [unpacked(event, TrialStarted) for event in changes if event.kind == Kind.TRIAL_STARTED]
+    if base is not None and (before := read_snapshot(base.content)[0].get("launch", {}).get("trial")):
+        started.append(msgspec.convert(before["body"], TrialStarted))
+    return {trial.id: [arm.name for arm in trial.arms] for trial in started}
+
+
+def _tell_unexplained(explained: "ExplainedSlates") -> None:
+    if explained.reasons:
+        n = explained.reasons.total()
+        why = "; ".join(f"{count:,} {reason}" for reason, count in sorted(explained.reasons.items()))
+        talk.print(f"note: {n:,} of {n + len(explained):,} slates are not explained: {why}")
+
+
+def _words(created: "Created", catalog: "Catalog", arms: Mapping[int, Sequence[str]]) -> "Words":
     """What it takes to tell the events of a model with this creation."""
     from firstclick.catalog.feature_scale import FeatureScale
     from firstclick.serve.log.events import Words
@@ -316,11 +367,13 @@ def _words(created: "Created", catalog: "Catalog") -> "Words":
         catalog.encoder.inputs if catalog.encoder else (),
         FeatureScale.from_json(created.feature_scale) if created.feature_scale else None,
         getattr(policy, "wants_all_clicks", False),
+        arms,
     )
 
 
 def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
-    """One row an event; what is not feedback has its words in the column `change`, as JSON."""
+    """One row an event; what is no feedback and no correction of some has its words in the column `change`,
+    as JSON."""
     from firstclick.files.parquet import write_parquet
 
     columns = {
@@ -330,8 +383,10 @@ def _write_parquet(events: Iterator[dict[str, Any]], out: Path) -> None:
         "drawn_from": "BIGINT", "build": "SMALLINT", "k": "SMALLINT", "candidates": "VARCHAR[]",
         "candidates_list": "VARCHAR", "exclude": "VARCHAR[]", "exclude_list": "VARCHAR", "pinned": "VARCHAR",
         "at_most": "VARCHAR", "explored": "BOOLEAN", "explore": "DOUBLE", "explore_propensities": "DOUBLE[]",
-        "not_evaluable": "VARCHAR", "change": "VARCHAR", "origin": "VARCHAR", "timed_out": "DOUBLE",
-        "corrects": "BIGINT",
+        "choice": "VARCHAR", "policy_share": "DOUBLE", "reasons": "VARCHAR[]",
+        "without_exploring": "BOOLEAN[]", "trial": "BIGINT", "period": "INTEGER", "arm": "SMALLINT",
+        "arm_name": "VARCHAR", "bucket": "SMALLINT", "timed_out": "DOUBLE", "corrects": "BIGINT",
+        "not_evaluable": "VARCHAR", "unreadable": "VARCHAR", "change": "VARCHAR", "origin": "VARCHAR",
     }  # fmt: skip
     write_parquet(out, columns, map(_flat, events))
 

@@ -14,9 +14,11 @@ from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays, Request
 from firstclick.kernels.attraction import WorldArrays, attracts, view_of
 from firstclick.kernels.caps import recommend_within_caps
-from firstclick.kernels.clicks import answer, examined_positions, expected_reward, new_memo
-from firstclick.kernels.compiling import compiled, learn
-from firstclick.kernels.hashing import fill_normal, mix, user_of
+from firstclick.kernels.clicks import answer, click_chance, examined_positions, expected_reward, new_memo
+from firstclick.kernels.compiling import compiled, kernel, learn
+from firstclick.kernels.floor import allowed_share, blank_floor, observe_page
+from firstclick.kernels.hashing import fill_normal, mix, uniform, user_of
+from firstclick.online.floor import CONFIDENCE
 from firstclick.policies.base import Policy
 from firstclick.streams import stream_key
 from firstclick.worlds.base import Stage, World
@@ -27,6 +29,12 @@ FIRST_BLOCK = 64
 
 # What `play` sums up over steps.
 REWARD, REGRET, EXPECTED_REGRET = 0, 1, 2
+
+# What it sums up besides where there is a baseline: the fields of `Against`.
+SHOWN, STATED, BASELINE, SHARE, POLICY_PAGES, WORST_SHOWN, WORST_STATED = range(7)
+
+# A step's key has other uses: the floor's coin is far from them.
+_COIN = np.uint64(11 << 56)
 
 
 class Player(NamedTuple):
@@ -59,8 +67,43 @@ class Tally(NamedTuple):
     count_from: int
 
 
-def play(player, ground, tally, first, last):  # type: ignore[no-untyped-def]
-    """Play steps first..last-1, and add them to the tally."""
+class Launch(NamedTuple):
+    """A baseline for `play`, and the floor under the policy that takes its place."""
+
+    baseline: NDArray[np.int64]  # rows of the catalog
+    max_loss: float  # 1: no floor
+    floor: NDArray[np.float64]
+    sums: NDArray[np.float64]
+    # Show the policy's slate where its share is 1, and nowhere else: benchmarks/floor.py compares with this.
+    gate: bool = False
+
+
+def new_launch(baseline: NDArray[np.int64], max_loss: float | None, confidence: float = CONFIDENCE) -> Launch:
+    """A launch before its first step."""
+    sums = np.zeros(WORST_STATED + 1)
+    sums[WORST_SHOWN] = sums[WORST_STATED] = 1.0
+    return Launch(baseline, 1.0 if max_loss is None else max_loss, blank_floor(confidence), sums)
+
+
+@kernel
+def _count_page(launch, share, by_policy, clicked, chance, usual):  # type: ignore[no-untyped-def]
+    """Add a page to the floor and to the sums; `chance` and `usual` are the click probabilities of the
+    policy's slate and of the baseline."""
+    observe_page(launch.floor, share, by_policy, clicked)
+    sums = launch.sums
+    sums[SHOWN] += chance if by_policy else usual
+    sums[STATED] += share * chance + (1.0 - share) * usual
+    sums[BASELINE] += usual
+    sums[SHARE] += share
+    sums[POLICY_PAGES] += by_policy
+    if sums[BASELINE] > 0.0:
+        sums[WORST_SHOWN] = min(sums[WORST_SHOWN], sums[SHOWN] / sums[BASELINE])
+        sums[WORST_STATED] = min(sums[WORST_STATED], sums[STATED] / sums[BASELINE])
+
+
+def play(player, ground, tally, first, last, launch=None):  # type: ignore[no-untyped-def]
+    """Play steps first..last-1, and add them to the tally. With a `launch`, steps show the policy's slate or
+    the baseline as the floor has it; the policy learns from both."""
     numbers, state, catalog, request, contexts, click_model, policy_key, noise = player
     world, optimal, memo, world_key = ground
     totals, shown, count_from = tally
@@ -71,6 +114,10 @@ def play(player, ground, tally, first, last):  # type: ignore[no-untyped-def]
     best = np.empty(len(optimal))
     for view in range(len(optimal)):
         best[view] = expected_reward(world, view, optimal[view], k, memo, bits)
+    if launch is not None:
+        usual = np.empty(len(optimal))
+        for view in range(len(optimal)):
+            usual[view] = click_chance(world, view, launch.baseline, k, memo, bits)
     for step in range(first, last):
         key = mix(policy_key, np.uint64(step))
         fill_normal(key, noise)
@@ -81,9 +128,21 @@ def play(player, ground, tally, first, last):  # type: ignore[no-untyped-def]
             request.candidates, request.hidden, contexts[user], request.features, request.groups, request.caps
         )
         n = recommend_within_caps(numbers, state, catalog, asked, key, noise, slate)
+        if launch is not None:
+            chance = click_chance(world, view, slate, n, memo, bits)
+            share = allowed_share(launch.floor, launch.max_loss, 0.0, 1.0)
+            if launch.gate and share < 1.0:
+                share = 0.0
+            by_policy = uniform(key, _COIN) < share
+            if not by_policy:
+                n = k
+                for position in range(k):
+                    slate[position] = launch.baseline[position]
         reward, told = answer(world, user_key, user, view, slate, n, clicks)
         examined = examined_positions(click_model, clicks, n, told)
         learn(numbers, state, catalog, asked, slate[:n], examined, clicks[:n])
+        if launch is not None:
+            _count_page(launch, share, by_policy, clicks[:n].any(), chance, usual[view])
         won, _ = answer(world, user_key, user, view, optimal[view], k, clicks)
         totals[REWARD] += reward
         totals[REGRET] += won - reward
@@ -123,6 +182,20 @@ def log_spaced(steps: int, points: int = 100) -> NDArray[np.int64]:
     return np.unique(np.rint(np.geomspace(1, steps, min(points, steps))).astype(np.int64))
 
 
+class Against(NamedTuple):
+    """A run with a baseline, up to each recorded step. `shown`, `stated` and `baseline` are expected clicks:
+    pages with at least one click."""
+
+    shown: NDArray[np.float64]  # of the slates shown
+    stated: NDArray[np.float64]  # before the floor's coin fell: what the floor makes its promise about
+    baseline: NDArray[np.float64]  # of the baseline alone, on the same pages
+    share: NDArray[np.float64]  # the sum of the policy's shares
+    policy_pages: NDArray[np.float64]
+    # The smallest ratio so far, over all steps, of `shown` and of `stated` to `baseline`; at most 1.
+    worst_shown: NDArray[np.float64]
+    worst_stated: NDArray[np.float64]
+
+
 class Speed(NamedTuple):
     """Seconds of a step, and of a step of the same algorithm in plain NumPy where it was timed."""
 
@@ -144,6 +217,7 @@ class Record:
     views: int  # how many best slates there are
     notes: tuple[str, ...]
     speed: Speed | None = None  # None: it was not played just now
+    against: Against | None = None  # None: there was no baseline
 
 
 # Times another implementation of a policy on a stage, for slates of k; None if there is none.
@@ -163,6 +237,8 @@ class Task:
     recorded: NDArray[np.int64]  # steps, up to the last one
     seed: int
     beside: Beside | None = None
+    baseline: NDArray[np.int64] | None = None  # rows
+    max_loss: float | None = None  # None: no floor
 
     def play(self, report: Callable[[int], Any]) -> tuple[int, Record]:
         """Play from the first step to the last; the task's number and what it gave.
@@ -174,15 +250,17 @@ class Task:
         tally = Tally(np.zeros(3), np.zeros(world.n_items, np.int64), steps - max(steps // 10, 1))
         loop = compiled(play, type(policy))
         # Compiles, or loads from the cache: not part of the time of a step.
-        loop(player, ground, tally, 0, 0)
+        launch = None if self.baseline is None else new_launch(self.baseline, self.max_loss)
+        loop(player, ground, tally, 0, 0, launch)
         report(0)
         curve = np.empty((len(self.recorded), 3))
+        against = np.empty((len(self.recorded), len(Against._fields)))
         seconds, done, block = 0.0, 0, FIRST_BLOCK
         for point, recorded in enumerate(self.recorded):
             while done < recorded:
                 last = min(done + block, int(recorded))
                 start = perf_counter()
-                loop(player, ground, tally, done, last)
+                loop(player, ground, tally, done, last, launch)
                 took = perf_counter() - start
                 seconds += took
                 if took < BLOCK_SECONDS / 2 and last - done == block:
@@ -190,6 +268,8 @@ class Task:
                 report(last - done)
                 done = last
             curve[point] = tally.totals
+            if launch is not None:
+                against[point] = launch.sums
         # Right here, where both have the same neighbours.
         compared = self.beside(self.policy, self.stage, k) if self.beside else None
         names = self.stage.item_names
@@ -204,6 +284,7 @@ class Task:
             views=len(self.optimal),
             notes=policy.notes(player.numbers, steps),
             speed=Speed(seconds / steps, compared),
+            against=None if launch is None else Against(*against.T),
         )
 
     def _begin(self) -> tuple[Policy, Player, Ground]:

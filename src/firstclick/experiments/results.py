@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
 from firstclick.experiments.cells import Setting
-from firstclick.experiments.loop import Record
+from firstclick.experiments.loop import Against, Record
 from firstclick.extras import needed_by
 from firstclick.files.reading import as_path, reading
 from firstclick.files.writing import write_whole
@@ -48,6 +48,7 @@ class PolicyResult:
     reward: NDArray[np.float64]
     seconds_per_step: float
     shown: tuple[Shown, ...]
+    against: Against | None = None  # where there was a baseline, rows and columns as above
 
     def mean(self, measure: str = "regret") -> NDArray[np.float64]:
         """The mean over runs of 'regret', 'expected_regret' or 'reward' at each recorded step."""
@@ -105,6 +106,10 @@ class Results:
                 for measure in MEASURES
                 for suffix, values in (("", result.mean(measure)), ("_stderr", result.stderr(measure)))
             }
+            | {
+                f"{name}_against_baseline": float(values[:, point].mean())
+                for name, values in _fields(result.against).items()
+            }
             for result in self.results
             for point, step in enumerate(self.step)
         ]
@@ -140,6 +145,11 @@ class Results:
             },
             "seconds_per_step": result.seconds_per_step,
             "shown": [asdict(item) for item in result.shown],
+            **(
+                {"against_baseline": {name: values.mean(axis=0).tolist() for name, values in against.items()}}
+                if (against := _fields(result.against))
+                else {}
+            ),
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -147,6 +157,10 @@ class Results:
         content = self.summary() | {"format": FORMAT}
         for entry, result in zip(content["results"], self.results, strict=True):
             entry["by_run"] = {measure: getattr(result, measure).tolist() for measure in MEASURES}
+            if against := _fields(result.against):
+                entry["by_run"]["against_baseline"] = {
+                    name: values.tolist() for name, values in against.items()
+                }
         write_whole(path, json.dumps(content, allow_nan=False).encode())
 
     @classmethod
@@ -167,6 +181,7 @@ class Results:
                         **{measure: np.array(entry["by_run"][measure]) for measure in MEASURES},
                         seconds_per_step=entry["seconds_per_step"],
                         shown=_items(entry["shown"]),
+                        against=_against(entry["by_run"].get("against_baseline")),
                     )
                     for entry in content["results"]
                 ),
@@ -177,6 +192,14 @@ class Results:
             raise
         except (LookupError, TypeError, ValueError, OverflowError, RecursionError):
             raise InvalidInput(f"{path}: not a file that Results.save wrote") from None
+
+
+def _fields(against: Against | None) -> dict[str, NDArray[np.float64]]:
+    return {} if against is None else against._asdict()
+
+
+def _against(entry: dict[str, Any] | None) -> Against | None:
+    return None if entry is None else Against(**{name: np.array(runs) for name, runs in entry.items()})
 
 
 def _items(entries: list[dict[str, Any]]) -> tuple[Shown, ...]:
@@ -229,12 +252,18 @@ def gather(
                     np.mean([np.nan if record.speed is None else record.speed.seconds for record in mine])
                 ),
                 shown=_most_shown([record.shown for record in mine], called, slates, 2 * k),
+                against=_gathered([record.against for record in mine]),
             )
             for policy, mine in zip(policies, records, strict=True)
         ),
         settings=settings or {},
         notes=tuple(dict.fromkeys(note for mine in records for note in mine[0].notes)),
     )
+
+
+def _gathered(runs: Sequence[Against | None]) -> Against | None:
+    known = [run for run in runs if run is not None]
+    return Against(*(np.stack(curves) for curves in zip(*known, strict=True))) if known else None
 
 
 def _most_shown(

@@ -42,11 +42,14 @@ def play_cells(
     store: CellStore | None = None,
     watch: Watch = UNWATCHED,
     beside: Beside | None = None,
+    baseline_of: Callable[[Cell, Stage], NDArray[np.int64]] | None = None,
+    max_loss: float | None = None,
 ) -> list[Record]:
     """The records of the cells, in their order; those that the store holds are not played again.
 
     `stage_of` is asked once for neighbours of one setting and run. `recorded` gives the steps at which curves
-    are recorded, of so many. With `beside` the first runs are timed beside another implementation.
+    are recorded, of so many. With `beside` the first runs are timed beside another implementation. With
+    `baseline_of` cells are played beside a baseline, over a floor of `max_loss`.
     """
     loaded = {number: store.load(cell) for number, cell in enumerate(cells)} if store else {}
     found = {number: record for number, record in loaded.items() if record is not None}
@@ -67,10 +70,12 @@ def play_cells(
             if shared != latest:
                 latest, stage = shared, stage_of(cell)
                 optimal = stage.world.optimal_slates(setting.k)
+                baseline = None if baseline_of is None else baseline_of(cell, stage)
                 rewards = [stage.world.expected_reward(slate, view) for view, slate in enumerate(optimal)]
             yield Task(
                 number, cell.policy, stage, optimal, float(np.mean(rewards)), cell.run,
                 recorded(setting.steps), setting.seed, beside if cell.run < RUNS_TIMED else None,
+                baseline, max_loss,
             )  # fmt: skip
 
     report(0)

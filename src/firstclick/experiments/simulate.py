@@ -10,12 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from firstclick.catalog.features import check_features
 from firstclick.errors import InvalidInput
+from firstclick.experiments.baseline import baseline_rows, check_list_or_share
 from firstclick.experiments.cells import Cell, Setting
 from firstclick.experiments.engines import engine_named
 from firstclick.experiments.loop import log_spaced
 from firstclick.experiments.results import Results, gather
 from firstclick.experiments.runner import UNWATCHED, Watch, play_cells
 from firstclick.kernels.compiling import findable
+from firstclick.online.baseline import check_learns_from_lists
+from firstclick.online.floor import CONFIDENCE, check_max_loss
 from firstclick.parameters import check_distinct
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy, make_world
@@ -48,6 +51,8 @@ def simulate(
     seed: int = 0,
     jobs: int = 1,
     points: int = 100,
+    baseline: Sequence[str | int] | float | None = None,
+    max_loss: float | None = None,
     progress: Callable[[int, int], Any] | None = None,
     settings: dict[str, Any] | None = None,
 ) -> Results:
@@ -58,6 +63,20 @@ def simulate(
     result, bit for bit, whatever `jobs` is. `progress(done, total)` is called with steps, about ten
     times a second; 0 done may come several times while kernels compile. `settings` are kept in the
     result as they are.
+
+    `baseline` is the list that is shown today: items by name, or a number up to 1 for a made-up list that
+    gets about this share of the best slate's clicks. Each policy is then compared with it (`against` of its
+    result). With `max_loss` the baseline is shown too, as often as it takes for the floor: with 95 %
+    confidence, at all times at once, the expected clicks of what was shown are at least 1 - max_loss of the
+    baseline's. A click is then a page with at least one click.
+
+    >>> results = simulate(
+    ...     ["cascade-ts"], "bernoulli:attractions=0.3/0.2/0.1/0.1/0.1",
+    ...     k=2, steps=3000, baseline=0.7, max_loss=0.1,
+    ... )
+    >>> against = results["cascade-ts"].against
+    >>> print(against.worst_stated[0, -1].round(2), against.policy_pages[0, -1])
+    0.97 2650.0
     """
     k = whole_number("k", k, at_least=1)
     steps = whole_number("steps", steps, at_least=1, at_most=MOST_STEPS)
@@ -76,7 +95,17 @@ def simulate(
         json.dumps(settings, allow_nan=False)
     except (TypeError, ValueError):
         raise InvalidInput(f"must be plain values that JSON can hold, got {settings!r}", "settings") from None
+    if baseline is None and max_loss is not None:
+        raise InvalidInput("needs a baseline to fall no further than; give `baseline` too", "max_loss")
+    known = None if baseline is None else check_list_or_share(baseline)
+    max_loss = None if max_loss is None else check_max_loss(max_loss)
+    for policy in chosen if known is not None else ():
+        check_learns_from_lists(policy)
     scenario = _scenario(world, features, seed)
+
+    def rows_of(cell: Cell, stage: Stage) -> NDArray[np.int64]:
+        assert known is not None
+        return baseline_rows(known, stage, k, seed, cell.run)
 
     def stage(run: int) -> Stage:
         made = scenario.stage(seed, run)
@@ -87,6 +116,8 @@ def simulate(
     ready = {0: stage(0)}
     setting = Setting("", "", ready[0].world.n_items, None, k, steps, seed)
     cells = [Cell(setting, policy, run) for run in range(runs) for policy in chosen]
+    if known is not None:
+        rows_of(cells[0], ready[0])
     jobs = min(jobs, len(cells))
     alone = [policy.label for policy in chosen if not findable(type(policy))]
     records = play_cells(
@@ -95,14 +126,32 @@ def simulate(
         engine_named("local", 1 if alone else jobs),
         recorded=lambda steps: log_spaced(steps, points),
         watch=UNWATCHED if progress is None else Watch(steps=progress),
+        baseline_of=None if known is None else rows_of,
+        max_loss=max_loss,
     )
     results = gather(
         setting, labels, [records[index :: len(labels)] for index in range(len(labels))], settings=settings
     )
+    if max_loss is not None:
+        results = replace(results, notes=(*results.notes, *_kept(results, max_loss)))
     if alone and jobs > 1:
         note = f"played in one process: other processes cannot import {', '.join(alone)}; put it in a file"
         return replace(results, notes=(*results.notes, note))
     return results
+
+
+def _kept(results: Results, max_loss: float) -> list[str]:
+    """In how many runs the floor's promise was kept, for each policy."""
+    told = []
+    for result in results.results:
+        assert result.against is not None
+        # Sums of many shares are rounded.
+        kept = int(np.count_nonzero(result.against.worst_stated[:, -1] >= 1 - max_loss - 1e-9))
+        told.append(
+            f"{result.policy}: expected clicks were at least {1 - max_loss:.4g} of the baseline's at all "
+            f"times in {kept} of {results.runs} runs; promised for {CONFIDENCE:.0%}"
+        )
+    return told
 
 
 def _scenario(world: World | WorldSpec | Scenario | str, features: ArrayLike | None, seed: int) -> Scenario:

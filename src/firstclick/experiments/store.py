@@ -52,7 +52,7 @@ class CellStore:
         """
         most = sorted(record.shown.items(), key=lambda entry: -entry[1])[: 2 * cell.setting.k]
         kept = replace(record, shown=dict(most), speed=None)
-        plain = {name: value for name, value in vars(kept).items() if name != "speed"}
+        plain = {name: value for name, value in vars(kept).items() if name not in ("speed", "against")}
         plain |= {name: plain[name].tolist() for name in ("step", *MEASURES)}
         content: dict[str, Any] = {"cell": cell.describe(), "record": plain}
         content["checksum"] = _checksum(content)

@@ -179,3 +179,35 @@ def expected_reward(world, view, slate, n, memo, bits):  # type: ignore[no-untyp
                 total += _worth(world, user, view, slate, n, covered)
             memo.reward[entry] = total / world.n_users
     return memo.reward[entry]
+
+
+@shared_kernel
+def click_chance(world, view, slate, n, memo, bits):  # type: ignore[no-untyped-def]
+    """The probability that the slate gets at least one click in this view, whatever it is worth."""
+    if world.click_model == CASCADE:
+        return expected_reward(world, view, slate, n, memo, bits)
+    covered = np.empty(len(world.interest))
+    if world.kind != MATRIX:
+        return 1.0 - _chance_of_none(world, 0, view, slate, n, covered)
+    total = 0.0
+    for user in range(world.n_users):
+        total += 1.0 - _chance_of_none(world, user, view, slate, n, covered)
+    return total / world.n_users
+
+
+@kernel
+def _chance_of_none(world, user, view, slate, n, covered):  # type: ignore[no-untyped-def]
+    model, chances = world.click_model, world.chances
+    left, none = 0.0, 1.0  # no click, and the user left; no click so far
+    for position in range(n):
+        if world.kind == MATRIX:
+            chance = 1.0 if attracts(world, _ONE, user, view, slate, position, covered) else 0.0
+        else:
+            chance = attraction_at(world, view, slate, position, covered)
+        if model == POSITION:
+            chance *= chance_at(chances, position)
+        none *= 1.0 - chance
+        if model == SCROLL:
+            left += none * (1.0 - chance_at(chances, position))
+            none *= chance_at(chances, position)
+    return left + none

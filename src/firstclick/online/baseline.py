@@ -138,12 +138,7 @@ def check_baseline(
 ) -> tuple[list[ItemId], list[int]]:
     """The ids and rows of a list that can be shown today, or InvalidInput."""
     ids = item_ids(items, "baseline")
-    if not policy.learns_from_others or policy.misreads:
-        raise InvalidInput(
-            f"is not for {policy.label}, which learns from slates that it has arranged itself; take another "
-            "policy, or leave it out",
-            "baseline",
-        )
+    check_learns_from_lists(policy)
     if len(ids) < k:
         raise InvalidInput(f"must have at least {k} items, the length of a slate, got {len(ids)}", "baseline")
     rows: dict[int, ItemId] = {}
@@ -161,6 +156,16 @@ def check_baseline(
             )
         rows[row] = item
     return ids, list(rows)
+
+
+def check_learns_from_lists(policy: Policy) -> None:
+    """Refuse a baseline for a policy that would learn wrongly from it."""
+    if not policy.learns_from_others or policy.misreads:
+        raise InvalidInput(
+            f"is not for {policy.label}, which learns from slates that it has arranged itself; take another "
+            "policy, or leave it out",
+            "baseline",
+        )
 
 
 def n_shown(catalog: Catalog, rows: Iterable[int]) -> int:

@@ -188,7 +188,10 @@ class Ranker:
                 return
             ids, rows = check_baseline(items, self.catalog, self.k, self.policy)
             if self._baseline is not None and self._baseline.items == tuple(ids):
-                self._baseline.floor = Floor(max_loss, array=self._baseline.floor.array)
+                floor = self._baseline.floor = Floor(max_loss, array=self._baseline.floor.array)
+                # What a slate takes of the room depends on max_loss.
+                waiting = [slate.chosen for slate in self.pending.values() if slate.chosen is not None]
+                self._out = sum(floor.taken(chosen.share) for chosen in waiting)
                 return
             self._baseline, self._out = Baseline(self._key, ids, rows, Floor(max_loss)), 0.0
             # Slates of the old list say nothing of the new one.
@@ -555,7 +558,8 @@ class Ranker:
 
         Both must have the same policy, k and catalog, row by row, and seeds of their own: rankers that
         grew from one saved file would count twice what they share. The slates that wait in either
-        wait in the new one. Its seed is derived from both unless given.
+        wait in the new one. Its seed is derived from both unless given. Its baseline is that of this ranker,
+        and the floor starts anew.
         """
         if not isinstance(other, Ranker):
             raise InvalidInput(f"a ranker can be merged with a ranker, got {quoted(other)}")
@@ -588,9 +592,16 @@ class Ranker:
         most = max(self.max_pending, other.max_pending, len(pending))
         records = self._records_until_now() | other._records_until_now()
         expired = {**self._expired, **other._expired}
+        # The floor of either says nothing of the slates of the other.
+        pending = {id: slate._replace(chosen=None) for id, slate in pending.items()}
+        listed = None
+        if self._baseline is not None:
+            rows, floor = engine.catalog.rows_of([*self.baseline]), Floor(self._baseline.floor.max_loss)
+            listed = Baseline(key, self.baseline, rows, floor)
         saved = Saved(
-            engine, new_seed, key, origins, most, pending, records, explore=self.explore, expired=expired
-        )
+            engine, new_seed, key, origins, most, pending, records, explore=self.explore, baseline=listed,
+            expired=expired,
+        )  # fmt: skip
         return Ranker._restored(saved)
 
     def save(self, path: str | os.PathLike[str]) -> None:

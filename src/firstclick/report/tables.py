@@ -39,6 +39,24 @@ def results_block(results: Results) -> TableBlock:
     """One row per policy, least expected regret first, those that lead in bold."""
     lead, order = leaders(results), ranked(results)
     compared = results.runs > 1 and len(order) > 1
+    if all(result.against for result in order):
+        return TableBlock(
+            "After the last step. “Of baseline”: the expected clicks of what was shown, as a share of the "
+            "baseline's; “worst”: the smallest such share at any time in any run, before the floor's coin "
+            "fell. “Policy”: pages that showed the policy's slate.",
+            ("policy", "expected regret", "of best", "of baseline", "worst", "policy"),
+            tuple(
+                (
+                    result.policy,
+                    final_with_error(result),
+                    percent(share_of_best(result)),
+                    *_against(result, results.steps),
+                )
+                for result in order
+            ),
+            bold=frozenset(result.policy for result in lead),
+            badge=_badge(len(lead)) if compared else "",
+        )
     return TableBlock(
         "After the last step. “Of best”: the clicks won, as a share of those of the best fixed slate.",
         ("policy", "expected regret", "realised regret", "of best", "µs/step"),
@@ -53,8 +71,22 @@ def results_block(results: Results) -> TableBlock:
             for result in order
         ),
         bold=frozenset(result.policy for result in lead),
-        badge=("lowest" if len(lead) == 1 else "tied for lowest") if compared else "",
+        badge=_badge(len(lead)) if compared else "",
     )
+
+
+def _badge(leaders: int) -> str:
+    return "lowest" if leaders == 1 else "tied for lowest"
+
+
+def _against(result: PolicyResult, steps: int) -> tuple[str, ...]:
+    """How the policy did beside the baseline: clicks, worst time, and share of pages."""
+    against = result.against
+    assert against is not None
+    usual = float(against.baseline[:, -1].sum())
+    ratio = float(against.shown[:, -1].sum()) / usual if usual > 0 else float("nan")
+    worst, pages = against.worst_stated[:, -1].min(), against.policy_pages[:, -1].mean() / steps
+    return percent(ratio), percent(float(worst)), percent(float(pages))
 
 
 def results_table(results: Results, *, default: str = "") -> Table:

@@ -15,6 +15,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, BinaryIO
 
 import msgspec
@@ -81,7 +83,7 @@ from firstclick.serve.request_table import RequestTable, other_request
 from firstclick.serve.store import open_store
 from firstclick.serve.store.numbering import ModelGone
 from firstclick.serve.store.store import Appended, Store, StoredModel
-from firstclick.serve.trial_arms import arm_slate, check_arm, copies, model_of
+from firstclick.serve.trial_arms import arm_slate, assigned_in, check_arm, copies, model_of
 from firstclick.serve.writer import Writer
 from firstclick.trials.assignment import Unit, bucket_of
 from firstclick.trials.tally import DEFAULT_STRETCH
@@ -91,6 +93,9 @@ from firstclick.wire.errors import Conflict, Malformed, Refused, Unavailable, Un
 from firstclick.wire.feedback import ClickReport, Entry, Receipt, ServedSlate, report_of
 
 log = logging.getLogger("firstclick.serve")
+
+# Of a slate that belongs to no arm of the trial that runs.
+NO_ARM = -1
 
 
 class Service:
@@ -326,65 +331,78 @@ class Service:
         excluded = (
             exclude if isinstance(exclude, ItemId | Subset | None) else list(exclude)
         )  # `read_request` refuses those.
-        plain = k is None and candidates is None and excluded == [] and not pinned
-        plain = plain and context is None and at_most is None and features is None and not explain
-        if plain and request_id is None and not model.wants_context and not model.launch.decides:
-            number, ranked = model.next_slate()
-            nonce = new_nonce(issued_ms, number)
-        else:
-            if request_id is None:
-                nonce = new_nonce(issued_ms)
-            ranked = self._decided(
-                model, number_in(nonce), unit, k=k, candidates=candidates, exclude=excluded, pinned=pinned,
-                context=context, at_most=at_most, features=features, explain=explain,
+        if unit is not None:
+            with refusing:
+                bucket_of(unit, bytes(KEY_SIZE))  # What is wrong with it is told before a trial starts.
+        # One slate after the other: the floor has to know what is out, and all of a slate is decided by the
+        # same list and trial.
+        decides = model.launch.decides
+        with model.lock if decides else nullcontext():
+            plain = k is None and candidates is None and excluded == [] and not pinned
+            plain = plain and context is None and at_most is None and features is None and not explain
+            if plain and request_id is None and not model.wants_context and not decides:
+                number, ranked = model.next_slate()
+                nonce = new_nonce(issued_ms, number)
+            else:
+                if request_id is None:
+                    nonce = new_nonce(issued_ms)
+                request: dict[str, Any] = {
+                    "k": k, "candidates": candidates, "exclude": excluded, "pinned": pinned,
+                    "context": context, "at_most": at_most, "features": features, "explain": explain,
+                }  # fmt: skip
+                number = number_in(nonce)
+                ranked = (
+                    self._decided(model, number, unit, **request)
+                    if decides
+                    else model.recommend(number, **request)
+                )
+            rows = ranked.rows.astype("<u4").tobytes()
+            token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features, ranked.fields)
+            self.recommended[name] += 1
+            self.no_clicks.count(name, ranked.arm)
+            exploring = self.exploring.get(name)
+            # What others decided says nothing of the policy. Without a table it was deleted just now.
+            if plain and set(ranked.reasons) == {POLICY} and not ranked.by_arm and exploring is not None:
+                exploring.note(model, ranked.rows)
+            slate = ServedSlate(
+                ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
+                ranked.explored, ranked.not_evaluable, ranked.reasons,
+                ranked.without_exploring,
             )  # fmt: skip
-        rows = ranked.rows.astype("<u4").tobytes()
-        token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features, ranked.fields)
-        self.recommended[name] += 1
-        self.no_clicks.count(name, ranked.arm)
-        exploring = self.exploring.get(name)
-        own = not ranked.explored and model.launch.is_own(ranked.chosen, ranked.arm)
-        if plain and own and exploring is not None:  # else it was deleted just now
-            exploring.note(model, ranked.rows)
-        slate = ServedSlate(
-            ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
-            ranked.explored, ranked.not_evaluable, ranked.reasons,
-            ranked.without_exploring,
-        )  # fmt: skip
-        if request_id is not None:
-            kept = self._requests.keep(model.id, nonce, asked, slate)
-            if kept is not slate:
-                return kept
-        if model.no_click_after or ranked.chosen is not None:
-            excess = model.launch.taken(ranked.chosen)
-            model.open.add(
-                nonce, issued_ms, rows, ranked.context, ranked.features, ranked.fields, arm=ranked.arm,
-                excess=excess,
-            )  # fmt: skip
-        return slate
+            if request_id is not None:
+                kept = self._requests.keep(model.id, nonce, asked, slate)
+                if kept is not slate:
+                    return kept
+            if model.no_click_after or ranked.chosen is not None:
+                excess = model.launch.taken(ranked.chosen)
+                model.open.add(
+                    nonce, issued_ms, rows, ranked.context, ranked.features, ranked.fields, arm=ranked.arm,
+                    excess=excess,
+                )  # fmt: skip
+            return slate
 
     def _decided(self, model: Model, number: int, unit: Unit | None, **asked: Any) -> Ranked:
         """The slate of this number, by whoever decides it: the policy, the baseline, or an arm of a trial."""
         launch = model.launch
-        if unit is not None and launch.running is None:
-            with refusing:
-                bucket_of(unit, bytes(KEY_SIZE))  # What is wrong with a unit is told before a trial starts.
-        if not launch.decides:
-            return model.recommend(number, **asked)
         replicas = model.reports.live(time.time(), self.process)
-        with refusing:
-            decision = launch.decide(number, unit, out=model.open.excess, replicas=replicas)
-        arm = launch.arm_of(decision.assigned)
-        if arm is not None and arm.kind == MODEL and (decision.chosen is None or decision.chosen.by_policy):
-            other = model_of(self.models.all(), arm)
-            # An encoder of its own stands behind each model: features of a request are of one of them.
-            if other is not None and asked["features"] is None:
-                slate = arm_slate(model, other, number, decision, **asked)
-                if slate is not None:
-                    return slate
-            # It is this model's slate, which belongs to no arm.
-            decision = decision._replace(assigned=None)
-        return model.recommend(number, decision=decision, **asked)
+        # The list, or the trial, must not change between the decision and the slate.
+        with model.lock:
+            with refusing:
+                decision = launch.decide(number, unit, out=model.open.excess, replicas=replicas)
+            arm = launch.arm_of(decision.assigned)
+            by_list = decision.chosen is not None and not decision.chosen.by_policy
+            if arm is None or arm.kind != MODEL or by_list:
+                return model.recommend(number, decision=decision, **asked)
+        # Not under the lock: two models may be arms of one another.
+        other = model_of(self.models.all(), arm)
+        # An encoder of its own stands behind each model: features of a request are of one of them.
+        if other is not None and asked["features"] is None:
+            slate = arm_slate(model, other, number, decision, **asked)
+            if slate is not None:
+                return slate
+        # It is this model's slate, which belongs to no arm.
+        ranked = model.recommend(number, decision=decision._replace(assigned=None), **asked)
+        return ranked._replace(arm=NO_ARM)
 
     def _answered_before(self, model: Model, nonce: bytes, asked: bytes) -> ServedSlate | None:
         """What was answered to the same request; Conflict if its id was another request's."""
@@ -463,9 +481,10 @@ class Service:
         copied = [pair for model, event in events for pair in copies(self.models.all(), model, event)]
 
         def settle(appended: Sequence[Appended] | Refused) -> None:
-            if isinstance(appended, ModelGone) and copied:
-                # It may be an arm that is gone: the trial goes on without it.
-                self._write(events, done)
+            if isinstance(appended, ModelGone) and any(arm.id == appended.model for arm, _ in copied):
+                # The trial goes on without an arm that is gone.
+                copied[:] = [(arm, copy) for arm, copy in copied if arm.id != appended.model]
+                self._write([*events, *copied], settle)
                 return
             if isinstance(appended, Refused):
                 done(appended)
@@ -474,7 +493,7 @@ class Service:
                 # A click that comes late corrects what the arm has learned, too.
                 told = receipt(arm, copy, place)
                 if isinstance(told, NewEvent):
-                    self._write([(arm, told)], lambda _: None)
+                    self._write([(arm, told)], partial(_tell_refused, arm))
             done(appended[: len(events)])
 
         self._write([*events, *copied], settle)
@@ -502,11 +521,29 @@ class Service:
                 read = self.keys.read(said.token(), model.id, days=self.token_days)
                 check_not_archived(model, read)
                 # Another process may have put an item just now, and shown it.
-                if self.store.shared and not has_rows(model, read):
-                    catch_up(self.store, model)
+                if self.store.shared:
+                    if not has_rows(model, read):
+                        catch_up(self.store, model)
+                    self._follow_trial(model, read)
                 return feedback_event(model, read, said, clicks)
         except Refused as refusal:
             return refusal
+
+    def _follow_trial(self, model: Model, token: Token) -> None:
+        """Another process may have started the trial just now that the slate is of, or made its models."""
+        assigned = assigned_in(token.fields)
+        if assigned is None:
+            return
+        if model.launch.trial is None or model.launch.trial.id != assigned.trial:
+            catch_up(self.store, model)
+        trial = model.launch.trial
+        if trial is None or trial.id != assigned.trial:
+            return
+        served = self.models.all()
+        missing = {arm.model for arm in trial.arms if arm.kind == MODEL and model_of(served, arm) is None}
+        for stored in self.store.models() if missing else ():
+            if stored.name in missing:
+                self.models.take_up(stored)
 
     # Changes
 
@@ -527,10 +564,13 @@ class Service:
         Neither a put without `available` nor a rollback changes it. Unknown if an item was never there.
         """
         model = self.model(name)
-        self._look_for(model, (*on, *off))
-        place = self._change(model, availability(model, on, off))
-        self._tell_arms(model, lambda arm: self.set_available(arm, on=on, off=off))
+        place = self._set_available(model, on, off)
+        self._tell_arms(model, lambda arm: self._set_available(arm, on, off))
         return place
+
+    def _set_available(self, model: Model, on: Sequence[ItemId], off: Sequence[ItemId]) -> int:
+        self._look_for(model, (*on, *off))
+        return self._change(model, availability(model, on, off))
 
     def put_list(self, name: str, list_name: str, items: Sequence[ItemId]) -> int:
         """A list of items that requests can name in place of ids; the place in the log.
@@ -593,6 +633,9 @@ class Service:
         model = self.model(name)
         if model.launch.baseline is None:
             raise Unknown(f"model {name!r} has no baseline")
+        trial = model.launch.running
+        if trial is not None and any(arm.kind == BASELINE for arm in trial.arms):
+            raise Conflict(f"the trial that runs on model {name!r} compares with its baseline; stop it first")
         return self._change(model, BaselineSet([], MAX_LOSS))
 
     # Trials
@@ -615,11 +658,19 @@ class Service:
         `last_pages` is how many pages the second figure of the report covers.
         """
         model = self.model(name)
+        for other in self.models.all():
+            if model in self._arms_of(other):
+                raise Conflict(
+                    f"model {name!r} is an arm of the trial that runs on {other.name!r}; stop that first"
+                )
         body = trial_started(
             model, DEFAULT_ARMS if arms is None else arms, self._arm_model, learn_from=learn_from,
             stop_if_worse=stop_if_worse, last_pages=last_pages,
         )  # fmt: skip
-        return self._change(model, body)
+        place = self._change(model, body)
+        if model.launch.trial is not None and model.launch.trial.seq < place:
+            raise Conflict(f"another trial was started on model {name!r} at the same time; see its report")
+        return place
 
     def _arm_model(self, model: Model, kind: str, given: str) -> Model:
         """The other model that decides an arm: the one of this name, or a fork with this policy."""
@@ -641,9 +692,16 @@ class Service:
         return self._change(model, trial_shares(self._running_trial(model), arms))
 
     def stop_trial(self, name: str, *, show: str = POLICY) -> int:
-        """End the trial, and show the policy's slates from now on, or the baseline; the place in the log."""
+        """End the trial, and show the policy's slates from now on, or the baseline; the place in the log.
+
+        Of a trial that is over already, what it shows can be changed.
+        """
         model = self.model(name)
-        return self._change(model, trial_stopped(model, self._running_trial(model), show))
+        trial = model.launch.trial
+        # One that is over may be asked to show the other.
+        if trial is None or (trial.stopped is not None and trial.stopped.show == show):
+            trial = self._running_trial(model)
+        return self._change(model, trial_stopped(model, trial, show))
 
     def trial_report(self, name: str) -> TrialReport:
         """What the trial says so far, or said when it ended; Unknown if there was none."""
@@ -652,7 +710,7 @@ class Service:
     def stop_if_worse(self, model: Model) -> None:
         """Stop the model's trial if it was asked to stop when the policy is worse, and it is."""
         trial = model.launch.running
-        if trial is None or not trial.body.stop_if_worse:
+        if trial is None or not trial.body.stop_if_worse or model.launch.baseline is None:
             return
         with model.lock:
             worse = policy_is_worse(trial)
@@ -688,19 +746,24 @@ class Service:
         model = self.model(name)
         if not put and not withdraw:
             raise Malformed("no items given; give at least one to put or to withdraw")
+        place = self._change_items(model, put, withdraw, file_marks)
+        self._tell_arms(model, lambda arm: self._change_items(arm, put, withdraw))
+        return place
+
+    def _change_items(
+        self, model: Model, put: Sequence[Item], withdraw: Sequence[ItemId], file_marks: Sequence[str] = ()
+    ) -> int:
         bodies: list[Body] = [items_changed(model, put, file_marks)] if put else []
         if withdraw:
             self._look_for(model, withdraw)
             bodies.append(ItemsWithdrawn(withdrawn_ids(model, withdraw, {item.id for item in put})))
-        place = self._change(model, *bodies)
-        self._tell_arms(model, lambda arm: self.change_items(arm, put=put, withdraw=withdraw))
-        return place
+        return self._change(model, *bodies)
 
-    def _tell_arms(self, model: Model, change: Callable[[str], object]) -> None:
+    def _tell_arms(self, model: Model, change: Callable[[Model], object]) -> None:
         """Change the items of models that are arms of the running trial too: an arm has the same items."""
         for arm in self._arms_of(model):
             try:
-                change(arm.name)
+                change(arm)
             except Refused as refusal:
                 log.warning("%s: its arm %s was not told of a change: %s", model.name, arm.name, refusal)
 
@@ -755,6 +818,11 @@ class Service:
 
     def _known(self, model: Model, seq: int) -> Known:
         return self._recalled.get((model.id, seq)) or known_after(self.store, model, seq)
+
+
+def _tell_refused(arm: Model, appended: Sequence[Appended] | Refused) -> None:
+    if isinstance(appended, Refused):
+        log.warning("%s: a late click on a slate of a trial was not learned: %s", arm.name, appended)
 
 
 def _listed(items: Any) -> Any:

@@ -112,10 +112,14 @@ def _baseline(service: Service, settings: Settings, given: Collection[str]) -> l
         service.set_baseline(settings.name, baseline.items, settings.max_loss, file_mark=launch.file_mark)
         baseline = launch.baseline
         assert baseline is not None
-    return [
-        f"the baseline has {len(baseline.items)} items, the first is {baseline.items[0]!r}",
-        str(baseline.floor.report()),
-    ]
+    told = f"the baseline has {len(baseline.items)} items, the first is {baseline.items[0]!r}"
+    if (loss := baseline.floor.max_loss) < 1:
+        told += (
+            f"; the policy decides {baseline.floor.share():.0%} of slates now, and more as clicks show that "
+            f"it is better: expected clicks stay at least {1 - loss:.3g} of the baseline's, if its click "
+            "rate is constant and pages are reported (docs/launch.md)"
+        )
+    return [told]
 
 
 def _no_click_after(service: Service, settings: Settings, given: Collection[str]) -> list[str]:

@@ -14,6 +14,7 @@ from firstclick.serve.log.drawn import (
     MOST_BYTES,
     TOO_MANY_CANDIDATES,
     TOO_MANY_FEATURES,
+    Assigned,
     Drawn,
     pack_rows,
     read_drawn,
@@ -45,7 +46,13 @@ everything = st.builds(
     ),
     not_evaluable=st.just(""),
     chosen=st.none() | st.builds(Chosen, st.sampled_from(Choice), st.floats(0, 1), st.integers(0, 255)),
-)
+    assigned=st.none()
+    | st.builds(
+        Assigned, st.integers(0, 2**32 - 1), st.integers(0, 999), st.integers(0, 9),
+        st.none() | st.integers(0, 9999),
+    ),
+    arm_fields=st.none() | st.binary(max_size=300),
+)  # fmt: skip
 
 
 def plain(drawn: Drawn) -> tuple[object, ...]:
@@ -90,6 +97,9 @@ def test_too_much_is_not_kept_and_the_fields_say_so() -> None:
         assert why == reason
         assert read_drawn(fields) == Drawn(9, b"mark", 2, not_evaluable=reason)
         assert len(fields) < 20
+        # Pins are kept, because they are the reason of their places.
+        fields, _ = drawn._replace(pinned=((1, 7),)).packed(1_000_000)
+        assert read_drawn(fields) == Drawn(9, b"mark", 2, pinned=((1, 7),), not_evaluable=reason)
 
 
 def test_fields_of_later_versions_are_passed_over() -> None:

@@ -132,12 +132,22 @@ export function intervals(rows, { against, margin, text }, width, height) {
   const left = 26, right = width - 26;
   const x = (value) => px(left + ((Math.min(Math.max(value, first), end) - first) / (end - first)) * (right - left));
   const bottom = height - AXIS;
-  const shapes = [["rect", { class: "margin", x: x(-margin), y: 0, width: px(x(margin) - x(-margin)), height: bottom }]];
+  const shapes = [];
+  // Behind the lines only: the texts between them stay readable.
+  const strip = (i) => ({ from: i * ROW + 20, to: i * ROW + 44 });
+  rows.forEach((_, i) => {
+    const { from, to } = strip(i);
+    const wide = px(x(margin) - x(-margin));
+    shapes.push(["rect", { class: "margin", x: x(-margin), y: from, width: wide, height: to - from }]);
+  });
   for (let at = Math.ceil(first / step - 1e-9); at * step <= end * 1.000001; at++) {
-    const value = at * step;
-    shapes.push(["line", { class: at === 0 ? "same" : "grid", x1: x(value), x2: x(value), y1: 0, y2: bottom + 5 }]);
-    const label = { class: at === 0 ? "tick same" : "tick", x: x(value), y: bottom + 19, "text-anchor": "middle" };
-    shapes.push(["text", label, at === 0 ? "same" : signed(value)]);
+    const place = x(at * step), kind = at === 0 ? "same" : "grid";
+    rows.forEach((_, i) => {
+      const { from, to } = strip(i);
+      shapes.push(["line", { class: kind, x1: place, x2: place, y1: from, y2: to }]);
+    });
+    const label = { class: at === 0 ? "tick same" : "tick", x: place, y: bottom + 17, "text-anchor": "middle" };
+    shapes.push(["text", label, at === 0 ? "same" : signed(at * step)]);
   }
   shapes.push(["text", { class: "tick", x: (left + right) / 2, y: bottom + 36, "text-anchor": "middle" },
     `clicks per page, more or fewer than ${against}`]);

@@ -113,7 +113,8 @@ class View(Struct):
     """A model at a glance; times are seconds since the epoch by the server's clock, `now`.
 
     `against_list` is null where there is no baseline: then `start`, its own first slates, is all there is to
-    compare with. `trial` is null if there never was one. `deciders` are those who decide slates now.
+    compare with. `trial` is null if there never was one. `deciders` are those who decided the last
+    slates; there are none before the first slate, nor without a baseline or trial.
     """
 
     model: str

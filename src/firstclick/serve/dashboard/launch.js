@@ -14,7 +14,10 @@ const titleOf = ({ answer: { comparisons } }) =>
     ? "Is it better than your list?"
     : "Which arm is better?";
 
-export function trial({ trial: told, now }) {
+/** As the rest of the page writes it: "27 %". */
+const spaced = (sentence) => sentence.replace(/(\d)%/g, "$1\u00a0%");
+
+export function trial({ trial: told, against_list: list, now }) {
   show(part("trial"), told !== null);
   if (told === null) return;
   const { answer } = told;
@@ -29,10 +32,10 @@ export function trial({ trial: told, now }) {
   });
   arms(answer.arms);
   checks(answer.checks);
-  say(part("trial-notes"), notes(told));
+  say(part("trial-notes"), notes(told, list));
   keep(part("trial-assumptions"), answer.assumptions, {
     make: () => element("li"),
-    update: (node, sentence) => say(node, sentence),
+    update: (node, sentence) => say(node, spaced(sentence)),
   });
   if (part("trial-details").open) table(answer.comparisons);
 }
@@ -56,26 +59,26 @@ function answered(node, { arm, against, verdict, by_units: byUnits, units, singl
   const [words, figure] = node.children;
   attribute(node, "data-kind", verdict.kind);
   // "Better: it gets ..." in two parts: the first word is what people look for.
-  const [, first, rest] = /^([^:]*): ?(.*)$/s.exec(verdict.sentence) ?? [null, verdict.kind, verdict.sentence];
+  const [, first, rest] = /^([^:]*): ?(.*)$/s.exec(spaced(verdict.sentence)) ?? [null, verdict.kind, verdict.sentence];
   say(words.children[0], MARKS[verdict.kind] ?? "");
   attribute(words.children[0], "aria-hidden", "true");
   say(words.children[1], first);
   say(words.children[2], rest && rest[0].toUpperCase() + rest.slice(1));
   const all = byUnits ? units : singles;
+  const width = Math.floor(figure.parentElement.getBoundingClientRect().width);
+  const pages = `${width < 420 ? "" : "all "}${counted(all.pages, "page")}`;
   const rows = [
-    { label: `all ${counted(all.pages, "page")}`, ...all },
+    { label: pages, ...all },
     { label: `last full ${count(last.size)}`, ...last },
   ].filter(({ ratio }) => ratio !== null);
   show(figure, rows.length > 0);
-  if (rows.length === 0) return;
+  if (rows.length === 0 || width === 0) return;
   const svg = figure.firstElementChild;
-  const width = figure.getBoundingClientRect().width;
-  if (width === 0) return;
   const height = intervalsHeight(rows);
   attribute(svg, "height", String(height));
-  attribute(svg, "width", String(Math.floor(width)));
+  attribute(svg, "width", String(width));
   attribute(svg, "aria-label", rows.map((row) => `${row.label}: ${relative(row.ratio)}`).join("; "));
-  draw(svg, intervals(rows, { against, margin, text: ({ ratio }) => relative(ratio) }, Math.floor(width), height));
+  draw(svg, intervals(rows, { against, margin, text: ({ ratio }) => relative(ratio) }, width, height));
 }
 
 /** A ratio of clicks as what it is more or less: "+38 % (25 to 57 %)". */
@@ -88,7 +91,7 @@ function relative({ value, low, high }) {
 function arms(counts) {
   const singles = counts.some((arm) => arm.pages_without_unit > 0);
   const late = counts.some((arm) => arm.corrected > 0);
-  const head = ["Arm", "Share", "Pages", "Clicks", "Clicks per page"];
+  const head = ["Arm", "Share", "Pages", "Clicks", "Rate"];
   if (singles) head.push("Pages without unit");
   if (late) head.push("Late clicks");
   keep(part("trial-head"), head, {
@@ -120,19 +123,19 @@ function checks(told) {
       node.classList.toggle("notable", fine === false);
       say(node.children[0], fine === false ? "!" : fine ? "✓" : "–");
       attribute(node.children[0], "title", fine === false ? "alarm" : fine ? "fine" : "cannot tell yet");
-      say(node.children[1], sentence);
+      say(node.children[1], spaced(sentence));
     },
   });
 }
 
-function notes({ waiting, answer, unreported }) {
+function notes({ waiting, answer, unreported }, list) {
   const said = [];
   if (waiting > 0) said.push(`${counted(waiting, "page")} wait: a page counts when its time has passed.`);
   const late = answer.arms.reduce((sum, arm) => sum + arm.corrected, 0);
   if (late > 0) said.push(`${counted(late, "click")} came after their page was counted, and are not in the rates.`);
   if (unreported !== null) said.push(`Nobody said what became of ${percent(unreported)} of the slates.`);
   if (answer.periods > 1) said.push(`Shares were changed: ${count(answer.periods)} periods, each with its own rates.`);
-  if (answer.arms.some(({ name }) => name === "baseline")) {
+  if (list && list.max_loss < 1) {
     said.push("The policy's arm is all that its visitors saw, your list too where the floor showed it.");
   }
   return said.join(" ");
@@ -172,36 +175,35 @@ function times(ratio) {
 // --- The list as a floor -----------------------------------------------------------------------------
 
 const DECIDERS = {
-  policy: ["the policy", ""],
+  policy: ["the policy", "the slates that it chose, or explored"],
   floor: ["your list, by the floor", "until the policy has shown that it may decide more"],
   holdout: ["your list, held out", "for the trial to compare with"],
   baseline: ["your list", "since the trial was stopped"],
 };
+const OTHER_ARM = [null, "another arm of the trial"];
 
 export function floor({ against_list: list, deciders, trial: told, model }) {
   show(part("floor"), list !== null);
   if (list === null) return;
-  const own = deciders.filter(({ by }) => !["floor", "holdout", "baseline"].includes(by));
-  say(part("floor-share"), percent(own.reduce((sum, { share }) => sum + share, 0)));
-  const several = own.length > 1 ? "the policy and the other arms" : "the policy";
-  say(part("floor-share-words"), `of the slates are decided by ${several} now`);
+  const all = deciders.reduce((sum, { slates }) => sum + slates, 0);
+  const kindOf = (by) => (by in DECIDERS ? by : "arm");
+  const byPolicy = deciders.find(({ by }) => by === "policy")?.slates ?? 0;
+  say(part("floor-title"), list.max_loss < 1 ? "Your list as a floor" : "Beside your list");
+  say(part("floor-share"), all ? percent(byPolicy / all) : "–");
+  say(part("floor-share-words"), `of the ${all ? `last ${counted(all, "slate")}` : "slates"}, the policy decided`);
   keep(part("floor-bar"), deciders, {
     key: ({ by }) => by,
-    make: () => span(""),
-    update(node, { by, share }) {
-      attribute(node, "class", `by-${by in DECIDERS ? by : "arm"}`);
-      place(node, "width", `${(share * 100).toFixed(1)}%`);
-    },
+    make: ({ by }) => span(`by-${kindOf(by)}`),
+    update: (node, { slates }) => place(node, "width", `${((slates / all) * 100).toFixed(1)}%`),
   });
   keep(part("floor-parts"), deciders, {
     key: ({ by }) => by,
-    make: () => element("li", "", span("key"), span("name"), span("value")),
-    update(node, { by, share }) {
-      const [name, why] = DECIDERS[by] ?? [by, "another arm of the trial"];
-      attribute(node.children[0], "class", `key by-${by in DECIDERS ? by : "arm"}`);
-      say(node.children[1], name);
+    make: ({ by }) => element("li", "", span(`key by-${kindOf(by)}`), span("name"), span("value")),
+    update(node, { by, slates }) {
+      const [name, why] = DECIDERS[by] ?? OTHER_ARM;
+      say(node.children[1], name ?? by);
       attribute(node, "title", why);
-      say(node.children[2], percent(share));
+      say(node.children[2], percent(slates / all));
     },
   });
   const limited = list.max_loss < 1;

@@ -1,6 +1,7 @@
 """What the dashboard shows of a launch: how the policy does beside the list, and who decides the slates."""
 
 import struct
+from collections import Counter
 
 from msgspec import Struct
 
@@ -8,15 +9,14 @@ from firstclick.online.baseline import Choice
 from firstclick.serve.log.drawn import read_drawn
 from firstclick.serve.log.events import FeedbackEvent
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.trial import BASELINE, MODEL
 
 
 class Decider(Struct):
-    """The share of slates that one of them decides now: `by` is policy, floor, holdout or baseline, or the
-    name of an arm that another model decides."""
+    """How many of the last slates it decided: `by` is policy, floor, holdout or baseline, or the name of an
+    arm that another model decides."""
 
     by: str
-    share: float
+    slates: int
 
 
 class AgainstList(Struct):
@@ -65,24 +65,11 @@ def against_list(model: Model) -> AgainstList | None:
 
 
 def deciders(model: Model) -> list[Decider]:
-    """Who decides the next slate, and with which probability; the model's lock is held."""
-    launch = model.launch
-    trial, baseline = launch.running, launch.baseline
-    stopped = None if launch.trial is None else launch.trial.stopped
-    if baseline is not None and stopped is not None and stopped.show == BASELINE:
-        return [Decider(Choice.BASELINE.word, 1.0)]
-    # The floor stands under all arms that are not the list itself.
-    allowed = 1.0 if baseline is None else baseline.floor.share()
-    parts = {Choice.POLICY.word: 1.0}
-    if trial is not None:
-        parts = {arm.name: share for arm, share in zip(trial.arms, trial.tally.shares, strict=True)}
-    held = parts.pop(BASELINE, None)
-    found = [Decider(by, share * allowed) for by, share in parts.items()]
-    if baseline is not None:
-        found.append(Decider(Choice.FLOOR.word, sum(parts.values()) * (1.0 - allowed)))
-    if held is not None:
-        found.append(Decider(Choice.HOLDOUT.word, held))
-    return found
+    """Who decided the last slates, the policy first and the list last; the model's lock is held."""
+    counted = Counter(model.launch.lately)
+    listed = [choice.word for choice in Choice]
+    others = sorted(counted.keys() - listed)
+    return [Decider(by, counted[by]) for by in (listed[0], *others, *listed[1:]) if by in counted]
 
 
 def reasons_of(model: Model, feedback: FeedbackEvent) -> list[str]:
@@ -93,9 +80,5 @@ def reasons_of(model: Model, feedback: FeedbackEvent) -> list[str]:
         return []
     if drawn is None:
         return []
-    trial, told = model.launch.trial, list(drawn.reasons(feedback.rows))
-    if trial is not None and drawn.assigned is not None and drawn.assigned.trial == trial.id:
-        arm = trial.arms[drawn.assigned.arm]
-        if arm.kind == MODEL:
-            return [arm.name if why == Choice.POLICY.word else why for why in told]
-    return told
+    by = model.launch.decider(drawn)
+    return [by if why == Choice.POLICY.word else why for why in drawn.reasons(feedback.rows)]

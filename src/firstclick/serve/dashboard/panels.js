@@ -64,11 +64,12 @@ function againstList(list, told) {
   show(part("against-words"), true);
   const times = timesAsMany(theirs, ours);
   // How sure that is, a trial says better: visitors return, and people look more than once.
+  const clear = times !== null && (times.low > 1 || times.high < 1);
   const range = times && `${times.low.toFixed(1)} to ${times.high.toFixed(1)} times`;
-  const sure = told ? "." : `, likely ${range}.`;
+  const sure = !clear ? ", which may still be chance." : told ? "." : `, likely ${range}.`;
   inTimes(times, times ? ` the clicks of your list, for each slate that the policy decided${sure}` : " to compare with your list.");
-  const how = told ? "How sure that is, the trial says." : "";
-  say(part("against-note"), times ? `${ofThousand(theirs, ours)} than with your list. ${how}` : how);
+  const more = clear ? `${ofThousand(theirs, ours)} than with your list. ` : "";
+  say(part("against-note"), `${more}${told && times ? "How sure that is, the trial says." : ""}`);
 }
 
 /** "2.1 times" in bold, and the rest. */

@@ -110,12 +110,16 @@ class Drawn(NamedTuple):
         else:
             why = TOO_MANY_CANDIDATES
         code = next(code for code, reason in REASONS.items() if reason == why)
-        return head + _field(Tag.NOT_EVALUABLE, bytes([code])), why
+        # Pins are kept: they are the reason of their places.
+        return head + _field(Tag.NOT_EVALUABLE, bytes([code])) + self._pins(), why
 
     def reasons(self, rows: Sequence[int]) -> tuple[str, ...]:
         """Why each of the rows of the slate is in it."""
         explored = self.explore is not None and self.explore.drawn
         return reasons(rows, (row for _, row in self.pinned), self.chosen, explored)
+
+    def _pins(self) -> bytes:
+        return _field(Tag.PINNED, b"".join(_PIN.pack(*pin) for pin in self.pinned)) if self.pinned else b""
 
     def _request(self, n_rows: int) -> Iterator[bytes]:
         if self.k is not None:
@@ -128,8 +132,7 @@ class Drawn(NamedTuple):
                 yield _field(by_name, rows.encode())
             elif rows is not None:
                 yield _field(tag, pack_rows(rows, n_rows))
-        if self.pinned:
-            yield _field(Tag.PINNED, b"".join(_PIN.pack(*pin) for pin in self.pinned))
+        yield self._pins()
         if self.at_most is not None:
             yield _field(Tag.AT_MOST, msgspec.msgpack.encode(self.at_most, enc_hook=operator.index))
 

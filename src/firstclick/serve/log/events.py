@@ -6,7 +6,7 @@ MessagePack.
 """
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
 
@@ -211,6 +211,11 @@ class TrialStarted(msgspec.Struct, frozen=True):
     learn_from: str  # own: an arm learns from its own slates and from the baseline's; all: from all
     stop_if_worse: bool
     stretch: int  # pages of the second figure
+
+    @property
+    def id(self) -> int:
+        """By which slates name it. Not the seq: in a store that was set back another trial may have it."""
+        return int.from_bytes(self.key[:4], "little")
 
 
 class TrialShares(msgspec.Struct, frozen=True):
@@ -459,6 +464,7 @@ class Words(NamedTuple):
     inputs: Sequence[str] = ()  # the columns that people give, of a model with an encoder
     scale: FeatureScale | None = None  # what the model does to features
     wants_all: bool = False  # its policy wants all clicks
+    arms: Mapping[int, Sequence[str]] = {}  # the names of the arms of each trial, by its id
 
 
 def as_json(event: Event, words: Words) -> dict[str, Any]:
@@ -485,6 +491,9 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
     told |= msgspec.structs.asdict(body)
     if isinstance(body, SettingsChanged):
         told = {word: value for word, value in told.items() if value is not None}
+    if isinstance(body, TrialStarted):
+        told["trial"] = body.id
+        del told["key"]  # With it, whoever knows a unit could find its bucket.
     if isinstance(body, Created):
         told["items"] = _items_in_words(body.items, words.scale)
         told["n_features"] = len(words.scale.names) if words.scale is not None else body.n_features
@@ -551,6 +560,8 @@ def _source_in_words(said: FeedbackEvent, words: Words) -> dict[str, Any]:
         told["explore_propensities"] = drawn.explore.propensities()
     if drawn.assigned is not None:
         told |= drawn.assigned._asdict()
+        names = words.arms.get(drawn.assigned.trial, ())
+        told["arm_name"] = names[drawn.assigned.arm] if drawn.assigned.arm < len(names) else None
     if drawn.chosen is not None:
         told["choice"] = drawn.chosen.choice.word
         told["policy_share"] = drawn.chosen.share

@@ -24,6 +24,7 @@ from firstclick.serve.log.copies import left_out, origin_of, with_features, with
 from firstclick.serve.log.events import (
     Created,
     Event,
+    FeedbackEvent,
     ItemsChanged,
     ItemsPut,
     Kind,
@@ -55,6 +56,7 @@ class Forked(NamedTuple):
     stored: StoredModel
     policy: str
     left_out: int  # slates that came without what the policy wants to know of the user
+    late_clicks: int  # on slates that had counted as no click: left out, if the policy cannot correct that
 
 
 def fork(
@@ -87,7 +89,8 @@ def fork(
                 progress(events[-1].seq, stored.head)
             assert made.model is not None
             made.check_rows(lambda: changes_in(log, stored, 1))
-            return Forked(publish(store, number, name, made.model), made.policy.label, made.n_left_out)
+            published = publish(store, number, name, made.model)
+            return Forked(published, made.policy.label, made.n_left_out, made.n_late_clicks)
 
     return unless_archived_meanwhile(log, stored, copied)
 
@@ -120,7 +123,7 @@ class Fork:
         """Of a model that begins with `origin`, is called `name`, and has so many events."""
         self._origin, self._name, self._again = origin, name, policy is None
         self._place = len(origin.origins)
-        self.n_left_out = 0
+        self.n_left_out = self.n_late_clicks = 0
         self.model: Model | None = None
         with refusing:
             self._encoder = Encoder.from_json(origin.encoder) if origin.encoder else None
@@ -233,7 +236,8 @@ class Fork:
 
     def events(self, events: list[Event]) -> list[Event]:
         """The next events as they are in the fork."""
-        return [self._copy(event) for event in events]
+        with refusing:
+            return [self._copy(event) for event in events]
 
     def _copy(self, event: Event) -> Event:
         copy = COPIES.get(event.kind)
@@ -247,8 +251,8 @@ class Fork:
     def _same(self, event: Event) -> Event:
         return event
 
-    def _build(self, event: Event) -> Event:
-        # Of processes that drew slates of the origin.
+    def _of_processes(self, event: Event) -> Event:
+        """What processes say that drew slates of the origin."""
         return event if self._again else self._left_out(event)
 
     def _left_out(self, event: Event) -> Event:
@@ -283,15 +287,22 @@ class Fork:
         if self._again:
             return event
         try:
-            said = before = read_feedback(event.payload)
-        except (ValueError, struct.error):
+            before = read_feedback(event.payload)
+            said = self._said(before)
+        except (FirstclickError, ValueError, struct.error):
             return event  # Nobody learns from it.
         if policy.n_context and len(said.context) != policy.n_context:
             self.n_left_out += 1
             return self._left_out(event)
-        if said.context and not policy.n_context:
+        if said is before:
+            return event
+        return event._replace(payload=with_other_words(event.payload, said, self._place))
+
+    def _said(self, said: FeedbackEvent) -> FeedbackEvent:
+        """What a slate says to the policy; the same object if that is what it said before."""
+        if said.context and not self.policy.n_context:
             said = said._replace(context=())
-        if said.features and not policy.takes_features:
+        if said.features and not self.policy.takes_features:
             said = said._replace(features=())
         elif said.features and self._before != self._after:
             rows = np.array(said.features)
@@ -301,9 +312,13 @@ class Fork:
         if self._first_alone and said.examined is None and len(said.clicks) == 1:
             # It may be the first of several: nothing is known of what stands below it.
             said = said._replace(examined=said.clicks[0] + 1)
-        if said is before:
+        return said
+
+    def _correction(self, event: Event) -> Event:
+        if self._again or self.policy.corrects:
             return event
-        return event._replace(payload=with_other_words(event.payload, said, self._place))
+        self.n_late_clicks += 1
+        return self._left_out(event)
 
     def fold(self, name: str, events: list[Event], memory: Memory) -> list[Event]:
         """Have the model called `name` learn from the next events of the fork, which are given back."""
@@ -349,9 +364,9 @@ COPIES: dict[int, Callable[[Fork, Event], Event]] = {
     Kind.LIST_REMOVED: Fork._same,
     Kind.SETTINGS: Fork._same,
     Kind.BASELINE: Fork._same,
-    Kind.CORRECTION: Fork._same,
-    Kind.BUILD: Fork._build,
-    Kind.RECOMMENDED: Fork._left_out,  # by those processes
+    Kind.CORRECTION: Fork._correction,
+    Kind.BUILD: Fork._of_processes,
+    Kind.RECOMMENDED: Fork._of_processes,
     Kind.TRIAL_STARTED: Fork._left_out,  # A trial is of the model that it was started on.
     Kind.TRIAL_SHARES: Fork._left_out,
     Kind.TRIAL_STOPPED: Fork._left_out,

@@ -2,6 +2,7 @@
 baseline with its floor, and the trial. Part of the fold."""
 
 import struct
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,9 +26,11 @@ from firstclick.serve.log.events import (
     read_feedback,
     unpacked,
 )
-from firstclick.serve.model.trial import ALL, BASELINE, MODEL, POLICY, Trial
+from firstclick.serve.model.trial import ALL, ASKED, BASELINE, MODEL, POLICY, Trial
 from firstclick.trials.assignment import Unit
 
+# Slates of which it is remembered who decided them.
+LATELY = 200
 # Names of arrays in a snapshot.
 FLOOR = "launch.floor"
 TRIAL = "launch.trial."
@@ -53,6 +56,10 @@ class Launch:
         self.since = 1  # The event that the list came with: earlier slates say nothing of it.
         self.file_mark = ""
         self.trial: Trial | None = None
+        # Who decided the last slates, for people to look at: no part of what is folded.
+        self.lately: deque[str] = deque(maxlen=LATELY)
+        # The trials, by id, whose arms learn from the slates of all.
+        self._shared: list[int] = []
         if created.baseline is not None:
             self._set_baseline(1, created.baseline)
 
@@ -71,17 +78,21 @@ class Launch:
         match event.kind:
             case Kind.BASELINE:
                 self._set_baseline(event.seq, unpacked(event, BaselineSet))
-            case Kind.TRIAL_STARTED:
+            case Kind.TRIAL_STARTED if self.running is None:  # Else another process was quicker.
                 self.trial = Trial(event.seq, event.received, unpacked(event, TrialStarted))
+                if self.trial.body.learn_from == ALL:
+                    self._shared.append(self.trial.id)
             case Kind.TRIAL_SHARES:
                 shares = unpacked(event, TrialShares)
                 # Two processes may change them, or one may stop the trial meanwhile.
                 if self.running is not None and shares.trial == self.running.id:
-                    self.running.tally.change_shares(shares.shares)
+                    self.running.change_shares(shares.shares)
             case Kind.TRIAL_STOPPED:
                 stopped = unpacked(event, TrialStopped)
-                if self.running is not None and stopped.trial == self.running.id:
-                    self.running.stopped = stopped
+                trial = self.trial
+                # Who asks decides what is shown, whatever came before.
+                if trial and stopped.trial == trial.id and (trial.runs or stopped.why == ASKED):
+                    trial.stopped = stopped
             case Kind.RECOMMENDED if self.running is not None:
                 self.running.add_recommended(unpacked(event, Recommended))
         if self.trial is not None:
@@ -90,7 +101,8 @@ class Launch:
     def _set_baseline(self, seq: int, body: BaselineSet) -> None:
         """Another list, or none. The floor starts anew, unless only what may be lost is another."""
         old = self.baseline
-        self.file_mark = body.file_mark
+        # A list that came otherwise is newer than the file, which is not to be taken again.
+        self.file_mark = body.file_mark or self.file_mark
         if not body.items:
             self.baseline, self.since = None, seq
         elif old is not None and old.items == tuple(body.items):
@@ -99,6 +111,7 @@ class Launch:
             rows = self._catalog.rows_of(body.items)
             self.baseline = Baseline(self._key, body.items, rows, Floor(body.max_loss))
             self.since = seq
+            self.lately.clear()
 
     def decide(
         self, number: int, unit: Unit | None = None, *, out: float = 0.0, replicas: int = 1
@@ -106,9 +119,11 @@ class Launch:
         """Who decides the slate of this number, for this unit. `Floor.share` explains the rest."""
         trial, baseline = self.running, self.baseline
         assigned = None if trial is None else trial.assign(unit, number)
+        holdout = trial is not None and assigned is not None and trial.arms[assigned.arm].kind == BASELINE
         if baseline is None:
-            return Decision(None, assigned)
-        if trial is not None and assigned is not None and trial.arms[assigned.arm].kind == BASELINE:
+            # Another process may have removed the list when the trial began: the slate belongs to no arm.
+            return Decision(None, None if holdout else assigned)
+        if holdout:
             return Decision(Chosen(Choice.HOLDOUT, 0.0), assigned)
         if self.trial is not None and self.trial.stopped is not None and self.trial.stopped.show == BASELINE:
             return Decision(Chosen(Choice.BASELINE, 0.0), assigned)
@@ -125,24 +140,25 @@ class Launch:
         trial = self.running
         return None if trial is None or assigned is None else trial.arms[assigned.arm]
 
-    def is_own(self, chosen: Chosen | None, arm: int) -> bool:
-        """Whether this model's policy has drawn a slate: not the list, and no other model for its arm."""
-        if chosen is not None and not chosen.by_policy:
-            return False
-        trial = self.running
-        return trial is None or trial.arms[arm].kind != MODEL
+    def decider(self, drawn: Drawn) -> str:
+        """Who decided a slate: policy, floor, holdout or baseline, or the arm that another model decides."""
+        if drawn.chosen is not None and not drawn.chosen.by_policy:
+            return drawn.chosen.choice.word
+        trial, assigned = self.trial, drawn.assigned
+        if trial is not None and assigned is not None and assigned.trial == trial.id:
+            arm = trial.arms[assigned.arm] if assigned.arm < len(trial.arms) else None
+            if arm is not None and arm.kind == MODEL:
+                return arm.name
+        return POLICY
 
     def teaches(self, payload: bytes) -> bool:
-        """Whether a slate teaches this model's policy: not if another arm's policy decided it, in a trial
-        whose arms learn from their own slates."""
-        if self.trial is None or self.trial.body.learn_from == ALL:
+        """Whether a slate teaches this model's policy: not if another model drew it, for an arm of a trial
+        whose arms learn from their own slates. The same whenever it is asked: a slate of an earlier trial may
+        be answered, or corrected, late."""
+        drawn = None if self.trial is None else _drawn_of(payload)
+        if drawn is None or drawn.arm_fields is None or drawn.assigned is None:
             return True
-        drawn = _drawn_of(payload)
-        if drawn is None or drawn.assigned is None or drawn.assigned.trial != self.trial.id:
-            return True
-        if drawn.chosen is not None and not drawn.chosen.by_policy:
-            return True
-        return self.trial.arms[drawn.assigned.arm].kind == POLICY
+        return drawn.assigned.trial in self._shared
 
     def observe(self, events: Sequence[Event], clicks: NDArray[np.int64], wait: float) -> None:
         """Feedback, in the order of the log, and the first click of each, -1 for none. A page is counted in a
@@ -157,6 +173,8 @@ class Launch:
             if drawn is None or event.seq <= self._copied:
                 continue
             chosen = drawn.chosen
+            if chosen is not None or drawn.assigned is not None:
+                self.lately.append(self.decider(drawn))
             # A slate of an earlier list may be answered late.
             if self.baseline is not None and chosen is not None and drawn.seq >= self.since:
                 self.baseline.floor.observe(chosen.share, by_policy=chosen.by_policy, clicked=clicked)
@@ -191,10 +209,13 @@ class Launch:
             page |= {
                 "items": list(self.baseline.items),
                 "max_loss": self.baseline.floor.max_loss,
-                "file_mark": self.file_mark,
             }
+        if self.file_mark:
+            page["file_mark"] = self.file_mark
         if self.trial is not None:
             page["trial"] = self.trial.as_json()
+        if self._shared:
+            page["shared"] = self._shared
         return page
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -208,10 +229,11 @@ class Launch:
 
     def restore(self, page: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go on from a snapshot; LookupError, TypeError or ValueError if it does not fit."""
-        self.baseline, self.trial, self.file_mark = None, None, ""
+        self.baseline, self.trial, self.file_mark = None, None, str(page.get("file_mark", ""))
+        self._shared = [int(trial) for trial in page.get("shared", [])]
         self.since = int(page.get("since", 1))
         if "items" in page:
-            self._set_baseline(self.since, BaselineSet(page["items"], page["max_loss"], page["file_mark"]))
+            self._set_baseline(self.since, BaselineSet(page["items"], page["max_loss"]))
             assert self.baseline is not None
             self.baseline.floor = Floor(page["max_loss"], array=arrays[FLOOR])
         if "trial" in page:

@@ -34,7 +34,7 @@ from firstclick.online.request import (
 from firstclick.policies.base import Policy, State
 from firstclick.registry import policy_class
 from firstclick.serve.log.codec import SKIPPED, fold
-from firstclick.serve.log.drawn import MARK_SIZE, Drawn
+from firstclick.serve.log.drawn import MARK_SIZE, Drawn, read_drawn
 from firstclick.serve.log.events import (
     Build,
     Correction,
@@ -95,6 +95,7 @@ class Ranked(NamedTuple):
     without_exploring: tuple[bool, ...] | None = None  # whether the policy would show each row anyway
     chosen: Chosen | None = None  # of a model with a baseline
     arm: int = 0  # of a trial
+    by_arm: bool = False  # drawn by another model, for that arm
 
 
 class InForce(NamedTuple):
@@ -435,10 +436,17 @@ class Model:
         best = without_exploring(self.engine, request)
         return None if best is None else tuple(np.isin(rows, best).tolist())
 
-    def fields_of_arm(self, decision: Decision, theirs: bytes) -> bytes:
-        """The fields of a slate that another model drew, for an arm of a trial of this one."""
-        drawn = self._drawn(None)._replace(
-            chosen=decision.chosen, assigned=decision.assigned, arm_fields=theirs
+    def fields_of_arm(self, decision: Decision, theirs: Ranked, rows: NDArray[np.int64]) -> bytes:
+        """The fields of a slate of these rows that another model drew, for an arm of a trial of this one."""
+        its = read_drawn(theirs.fields)
+        # What the reasons of its places follow from is told in the rows of this model.
+        places = zip(enumerate(rows.tolist()), theirs.reasons, strict=True)
+        pinned = [pair for pair, why in places if why == "pinned"]
+        drawn = self._drawn(None if its is None else its.explore)._replace(
+            chosen=decision.chosen,
+            assigned=decision.assigned,
+            pinned=tuple(pinned),
+            arm_fields=theirs.fields,
         )
         return drawn.packed(len(self.catalog.items))[0]
 

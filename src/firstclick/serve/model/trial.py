@@ -1,7 +1,7 @@
 """A trial as the log of a model says: who sees which arm, and what was clicked. Part of the fold."""
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from firstclick.serve.log.drawn import Assigned
 from firstclick.serve.log.events import Recommended, TrialArm, TrialStarted, TrialStopped
 from firstclick.streams import stream_key
 from firstclick.trials.assignment import Unit, arm_of_draw, bucket_of
-from firstclick.trials.tally import Tally
+from firstclick.trials.tally import MOST_PERIODS, Tally
 
 POLICY, BASELINE, MODEL = KINDS = ("policy", "baseline", "model")
 OWN, ALL = LEARN_FROM = ("own", "all")
@@ -28,8 +28,7 @@ class Trial:
         self.seq = seq
         self.started = started  # seconds since the epoch
         self.body = body
-        # Not the seq: in a store that was set back another trial may have it.
-        self.id = int.from_bytes(body.key[:4], "little")
+        self.id = body.id
         self.tally = Tally(body.shares, body.stretch)
         self.stopped: TrialStopped | None = None
         # Slates that processes say they have recommended, by arm.
@@ -59,6 +58,16 @@ class Trial:
             return Assigned(self.id, self.tally.period, arm, None)
         bucket = bucket_of(unit, self.body.key)
         return Assigned(self.id, self.tally.period, int(self.tally.owner[bucket]), bucket)
+
+    def change_shares(self, shares: Sequence[float]) -> None:
+        """Start a new period, unless there are as many as there may be: two processes may have been at it."""
+        if self.may_change:
+            self.tally.change_shares(shares)
+
+    @property
+    def may_change(self) -> bool:
+        """Whether its shares may be changed once more."""
+        return len(self.tally.periods) < MOST_PERIODS
 
     def count(self, page: Assigned, clicked: bool, deadline_ms: int, now_ms: int) -> None:
         """A page that is reported now; it is counted when its time has passed."""

@@ -7,15 +7,23 @@ from datetime import UTC, datetime
 
 from firstclick.serve.log.events import TrialArm, TrialShares, TrialStarted, TrialStopped
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.trial import ALL, BASELINE, KINDS, LEARN_FROM, MODEL, POLICY, WORSE, Trial
+from firstclick.serve.model.trial import ALL, ASKED, BASELINE, LEARN_FROM, MODEL, POLICY, WORSE, Trial
 from firstclick.trials.assignment import check_arms
 from firstclick.trials.report import Report, report
+from firstclick.trials.tally import MOST_PERIODS
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
 from firstclick.wire.errors import Conflict, Malformed, Unknown, refusing
 
 KEY_SIZE = 32
 DEFAULT_ARMS = {POLICY: 0.9, BASELINE: 0.1}
+
+
+def learns_from_arms(model: Model) -> bool:
+    """Whether slates that others drew may teach this model."""
+    policy = model.engine.policy
+    return policy.learns_from_others and not policy.misreads
+
 
 # From the model whose trial it is, `model` or `policy`, and what follows the colon, to who decides.
 FindArm = Callable[[Model, str, str], Model]
@@ -39,11 +47,12 @@ def trial_started(
         check_arms([*arms], [*arms.values()])
         pages = whole_number("last_pages", last_pages, at_least=100, at_most=10**9)
     parts = [name.partition(":") for name in arms]
-    for kind, _, given in parts:
-        if kind not in KINDS or (kind == BASELINE and given) or (kind == MODEL and not given):
+    for kind, colon, given in parts:
+        wants = {POLICY: bool(colon), BASELINE: False, MODEL: True}.get(kind)
+        if wants is None or bool(colon) != wants or bool(given) != wants:
             raise Malformed(
                 "an arm must be 'policy', 'baseline', 'policy:SPEC' for another policy, or 'model:NAME', got "
-                f"{quoted(kind + (':' + given if given else ''))}"
+                f"{quoted(kind + colon + given)}"
             )
         if kind == BASELINE and model.launch.baseline is None:
             raise Malformed(
@@ -54,10 +63,15 @@ def trial_started(
         raise Malformed(f"one arm must be 'policy', the policy of model {model.name!r} itself")
     if stop_if_worse and BASELINE not in arms:
         raise Malformed("stop_if_worse compares with the baseline; add an arm 'baseline', or leave it out")
+    shared = learn_from == ALL or model.launch.baseline is not None
+    if learn_from == ALL and any(given for _, _, given in parts):
+        _check_learns(model)
     found = []
     # Forks are made last: what is wrong is told before that.
     for name, (kind, _, given) in sorted(zip(arms, parts, strict=True), key=lambda one: one[1][0] == POLICY):
         other = find(model, kind, given) if given else None
+        if other is not None and shared:
+            _check_learns(other)
         found.append(
             TrialArm(name, kind)
             if other is None
@@ -70,6 +84,15 @@ def trial_started(
     )  # fmt: skip
 
 
+def _check_learns(model: Model) -> None:
+    """Refuse a model that would be taught by slates of others, if it cannot be."""
+    if not learns_from_arms(model):
+        raise Malformed(
+            f"{model.policy}, the policy of model {model.name!r}, learns from slates that it has arranged "
+            "itself; arms that learn from all slates, or from those of a baseline, need another policy"
+        )
+
+
 def trial_shares(trial: Trial, arms: Mapping[str, float]) -> TrialShares:
     """Other shares for a running trial, or Malformed."""
     names = [arm.name for arm in trial.arms]
@@ -78,13 +101,18 @@ def trial_shares(trial: Trial, arms: Mapping[str, float]) -> TrialShares:
             f"shares must be given for all arms of the trial, {', '.join(map(repr, names))} (0 for one that "
             f"is to end), got {', '.join(map(quoted, arms)) or 'none'}"
         )
+    if not trial.may_change:
+        raise Malformed(
+            f"the shares of a trial can be changed {MOST_PERIODS - 1} times, and were; stop it, and start "
+            "another"
+        )
     with refusing:
         shares = [arms[name] for name in names]
         check_arms(names, shares)
     return TrialShares(trial.id, [float(share) for share in shares])
 
 
-def trial_stopped(model: Model, trial: Trial, show: str, why: str = "asked") -> TrialStopped:
+def trial_stopped(model: Model, trial: Trial, show: str, why: str = ASKED) -> TrialStopped:
     """The end of a trial, or Malformed."""
     if show not in (POLICY, BASELINE):
         raise Malformed(f"show must be 'policy' or 'baseline', got {quoted(show)}")
