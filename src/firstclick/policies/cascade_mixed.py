@@ -82,7 +82,7 @@ class CascadeMixed(Policy):
         return blank_state(n_items, n_features)
 
     def noise_size(self, k: int, n_features: int) -> int:
-        return n_features + 2
+        return n_features + 3  # theta, u, and the level of a log's items
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
         counted = ("examined", "hits", "totals", "past_examined", "past_hits")
@@ -133,6 +133,13 @@ class CascadeMixed(Policy):
         refit_now(fresh, catalog.features)
         return fresh
 
+    def with_log(self, state, catalog, looks, clicks):
+        wide = _with_room_for_log(state)
+        wide.logged_examined[:] += looks
+        wide.logged_hits[:] += clicks
+        refit_now(wide, catalog.features)
+        return wide
+
     def with_changed_features(
         self, state: MixedState, catalog: CatalogArrays, rows: NDArray[np.int64], before: NDArray[np.float64]
     ) -> MixedState:
@@ -173,3 +180,19 @@ class CascadeMixed(Policy):
 
 def _copied(state: MixedState) -> MixedState:
     return state._replace(**{name: array.copy() for name, array in state._asdict().items()})
+
+
+def _with_room_for_log(state: MixedState) -> MixedState:
+    """A copy with the arrays of a log, if it has none."""
+    if len(state.drift):
+        return _copied(state)
+    n = len(state.examined)
+    wide = {}
+    for name, array in state._asdict().items():
+        more = 1 if name in ("level", "next_level") or name.endswith(("moment", "precision", "factor")) else 0
+        wide[name] = np.pad(array, [(0, more)] * array.ndim)
+    wide |= {
+        "logged_examined": np.zeros(n), "logged_hits": np.zeros(n),
+        "live_examined": state.examined.copy(), "live_hits": state.hits.copy(), "drift": np.zeros(2),
+    }
+    return MixedState(**wide)
