@@ -43,11 +43,10 @@ SKIPPED_ROW = 0.5
 # How many standard deviations from the catalog's mean a feature of a request may be: it is moved there.
 FARTHEST = 10.0
 
-# The log of a head start.
-DRIFTS = 14  # points of the grid
-LIKELY_DRIFT = 0.1  # before there are live rates to compare with, in units of p
-LOG_LOOKS = 200.0  # for how many looks it counts in p
-LOG_LEVEL = 1.0  # how much more or less its items may attract than others, in units of p
+# The log of a head start: points of the grid of its drift; its most likely drift before there are live rates
+# to compare with, and how much more or less than others its items attract, both in units of p; and for how
+# many looks it counts in p at most.
+DRIFTS, LIKELY_DRIFT, LOG_LEVEL, MOST_LOGGED = 14, 0.1, 1.0, 200.0
 
 # Places of `scale`.
 P, BETA2 = range(2)
@@ -58,8 +57,8 @@ LOOKS, CLICKS = range(2)
 NEXT, BEGUN, STAGE, ROW, POINT, SPENT, COST, TAU, BETA, SHAPE, NEXT_P, NEXT_BETA2, DONE = range(13)
 # Places of `evidence`.
 BASE, BEST = range(2)
-# Places of `drift`, both squared.
-DRIFT2, NEXT_DRIFT2 = range(2)
+# Places of `log`: looks and clicks in all, and the square of the drift, now and after the refit under way.
+LOGGED, LOGGED_CLICKS, DRIFT2, NEXT_DRIFT2 = range(4)
 NO_EVIDENCE = -1e300
 
 
@@ -96,13 +95,13 @@ class MixedState(NamedTuple):
     best_moment: NDArray[np.float64]
     observations: NDArray[np.int64]
     time: NDArray[np.int64]
-    # Of a log that was a head start; without one they are empty, and with one D is larger by one, for what
-    # the log's items have in common. `examined` and `hits` are then live counts and what the log lends.
-    logged_examined: NDArray[np.float64]  # by item
+    # The log of a head start; empty if there was none. With one, `examined` and `hits` are live counts and
+    # what the log lends, and D is larger by one: whether an item is in the log comes last.
+    logged_examined: NDArray[np.float64]
     logged_hits: NDArray[np.float64]
     live_examined: NDArray[np.float64]
     live_hits: NDArray[np.float64]
-    drift: NDArray[np.float64]  # by how much rates of the log differ from live ones, squared; and the next
+    log: NDArray[np.float64]
 
 
 def blank_state(n_items: int, n_features: int) -> MixedState:
@@ -145,8 +144,24 @@ def blank_state(n_items: int, n_features: int) -> MixedState:
         logged_hits=np.zeros(0),
         live_examined=np.zeros(0),
         live_hits=np.zeros(0),
-        drift=np.zeros(0),
+        log=np.zeros(0),
     )
+
+
+def with_room_for_log(state: MixedState) -> MixedState:
+    """The state with the arrays of a log, in which there is nothing yet; a copy."""
+    if len(state.log) > 0:
+        return state._replace(**{name: array.copy() for name, array in state._asdict().items()})
+    wider = ("moment", "precision", "factor", "level")
+    arrays = {
+        name: np.pad(array, (0, 1)) if name.endswith(wider) else array.copy()
+        for name, array in state._asdict().items()
+    }
+    for matrix in (arrays["precision"], arrays["factor"]):
+        matrix[-1, -1] = 1.0  # A factor has no 0 there.
+    nothing = np.zeros(len(state.examined))
+    arrays |= {"logged_examined": nothing, "logged_hits": nothing.copy(), "log": np.zeros(NEXT_DRIFT2 + 1)}
+    return MixedState(**arrays | {"live_examined": state.examined.copy(), "live_hits": state.hits.copy()})
 
 
 @kernel
@@ -161,7 +176,7 @@ def standardise(x, columns, z):  # type: ignore[no-untyped-def]
 def describe(state, x, row, columns, z):  # type: ignore[no-untyped-def]
     """Set `z` to what is known of this row beside its clicks: 1, its features, and whether it is in the log."""
     standardise(x, columns, z)
-    if len(state.drift) > 0:
+    if len(state.log) > 0:
         z[len(z) - 1] = 1.0 if state.logged_examined[row] > 0.0 else 0.0
 
 
@@ -180,7 +195,7 @@ def lent(state, row, drift2):  # type: ignore[no-untyped-def]
 @kernel
 def columns_of(state, features):  # type: ignore[no-untyped-def]
     """The scale of features: that of the last refit, or of the first look; before it, of the catalog now."""
-    if state.totals[LOOKS] > 0.0 or len(state.drift) > 0:
+    if state.totals[LOOKS] > 0.0 or len(state.log) > 0:
         return state.columns
     columns = np.empty(state.columns.shape)
     measure_columns(features, columns)
@@ -212,7 +227,7 @@ def own_part(examined, hits, variance, beta2):  # type: ignore[no-untyped-def]
 def learn_mixed(state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
     """Learn from the examined positions of one slate, and go on with the refit."""
     features, given = catalog.features, len(request.features) > 0
-    if state.totals[LOOKS] == 0.0 and len(state.drift) == 0:
+    if state.totals[LOOKS] == 0.0 and len(state.log) == 0:
         # Nothing is known yet, so that columns may be brought to their scale without a refit.
         measure_columns(features, state.columns)
     z = np.empty(len(state.moment))
@@ -245,7 +260,7 @@ def _observe_item(state, x, row, y, z):  # type: ignore[no-untyped-def]
         _add_next(state, z, (m + 1.0) * after - m * before, (t + y) * after - t * before)
     state.examined[row] = n + 1.0
     state.hits[row] = s + y
-    if len(state.drift) > 0:
+    if len(state.log) > 0:
         state.live_examined[row] += 1.0
         state.live_hits[row] += y
     state.totals[LOOKS] += 1.0
@@ -255,9 +270,9 @@ def _observe_item(state, x, row, y, z):  # type: ignore[no-untyped-def]
 @kernel
 def next_counts(state, row):  # type: ignore[no-untyped-def]
     """The counts of a row once the refit under way has taken effect."""
-    if len(state.drift) == 0:
+    if len(state.log) == 0:
         return state.examined[row], state.hits[row]
-    n, s = lent(state, row, state.drift[NEXT_DRIFT2])
+    n, s = lent(state, row, state.log[NEXT_DRIFT2])
     return state.live_examined[row] + n, state.live_hits[row] + s
 
 
@@ -367,8 +382,8 @@ def begin_refit(state, features):  # type: ignore[no-untyped-def]
     while refit[NEXT] <= looks:
         refit[NEXT] *= GROWTH
     refit[NEXT_P] = mean_rate(state)
-    if len(state.drift) > 0:
-        state.drift[NEXT_DRIFT2] = fitted_drift(state, refit[NEXT_P]) ** 2
+    if len(state.log) > 0:
+        state.log[NEXT_DRIFT2] = fitted_drift(state, refit[NEXT_P]) ** 2
     for row in range(len(state.examined)):
         state.past_examined[row], state.past_hits[row] = next_counts(state, row)
     for i in range(len(state.moment)):
@@ -383,14 +398,12 @@ def begin_refit(state, features):  # type: ignore[no-untyped-def]
 
 @kernel
 def mean_rate(state):  # type: ignore[no-untyped-def]
-    """p: clicks a look. Until there are live ones, those of the log."""
+    """p: clicks a look. The log counts for some looks at most."""
     looks, clicks = state.totals[LOOKS], state.totals[CLICKS]
-    logged, hits = 0.0, 0.0
-    for row in range(len(state.logged_examined)):
-        logged += state.logged_examined[row]
-        hits += state.logged_hits[row]
-    share = min(1.0, LOG_LOOKS / logged) if logged > 0.0 else 0.0
-    return (clicks + share * hits + 0.5) / (looks + share * logged + 2.0)
+    if len(state.log) == 0 or state.log[LOGGED] == 0.0:
+        return (clicks + 0.5) / (looks + 2.0)
+    share = min(1.0, MOST_LOGGED / state.log[LOGGED])
+    return (clicks + share * state.log[LOGGED_CLICKS] + 0.5) / (looks + share * state.log[LOGGED] + 2.0)
 
 
 @kernel
@@ -563,7 +576,7 @@ def _set_prior(state, prior, tau, shape):  # type: ignore[no-untyped-def]
     for j in range(columns.shape[1]):
         share = _share(columns, j, shape, largest) / total if columns[1, j] > 0.0 else 1.0
         prior[j + 1] = 1.0 / (max(share, 1e-12) * (tau * p) ** 2)
-    if len(state.drift) > 0:
+    if len(state.log) > 0:
         prior[len(prior) - 1] = 1.0 / (LOG_LEVEL * p) ** 2
 
 
@@ -662,10 +675,10 @@ def _finish(state):  # type: ignore[no-untyped-def]
         state.moment[i] = state.next_moment[i]
         for j in range(size):
             state.precision[i, j], state.factor[i, j] = precision[i, j], factor[i, j]
-    if len(state.drift) > 0:
+    if len(state.log) > 0:
         for row in range(len(state.examined)):
             state.examined[row], state.hits[row] = next_counts(state, row)
-        state.drift[DRIFT2] = state.drift[NEXT_DRIFT2]
+        state.log[DRIFT2] = state.log[NEXT_DRIFT2]
 
 
 @shared_kernel
@@ -701,10 +714,15 @@ def unlearn_looks(state, features, slate, examined):  # type: ignore[no-untyped-
     for position in range(examined):
         row = slate[position]
         n, s = state.examined[row], state.hits[row]
-        if n - s < 1.0 - 1e-9:
+        live, live_hits = n, s
+        if len(state.log) > 0:
+            live, live_hits = state.live_examined[row], state.live_hits[row]
+        if live - live_hits < 1.0 - 1e-9:
             continue  # There was no such look.
+        if len(state.log) > 0:
+            state.live_examined[row] = live - 1.0
         left = max(n - 1.0, s)
-        standardise(features[row], state.columns, z)
+        describe(state, features[row], row, state.columns, z)
         variance = variance_at(state.level, z, state.scale[P])
         before = 1.0 / (variance + n * state.scale[BETA2])
         after = 1.0 / (variance + left * state.scale[BETA2])
@@ -728,6 +746,6 @@ def refit_now(state, features):  # type: ignore[no-untyped-def]
     """Make anew, at once, all that follows from the counts: after a merge, or after they were weighed."""
     state.observations[0] = 0
     state.refit[DONE] = 0.0
-    if state.totals[LOOKS] > 0.0 or len(state.drift) > 0:
+    if state.totals[LOOKS] > 0.0 or len(state.log) > 0:
         begin_refit(state, features)
         work(state, features, inf)

@@ -181,7 +181,7 @@ def _scan(state, slope, level, lift, beta, u, catalog, request, key, slate):  # 
 @kernel
 def _rank_without_features(state, theta, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` by a draw for each item, half of which all items share."""
-    if len(state.drift) > 0:
+    if len(state.log) > 0:
         return _rank_logged(state, theta, u, catalog, request, key, slate)
     level = theta[0]
     variance, beta2 = variance_at(state.level, np.ones(1), state.scale[P]), state.scale[BETA2]
