@@ -628,6 +628,27 @@ class Service:
         self._look_for(model, items)
         return self._change(model, baseline_set(model, items, max_loss, file_mark))
 
+    def warm_start(
+        self,
+        name: str,
+        log: Iterable[Mapping[str, Any]],
+        *,
+        weight: float | None = None,
+        file_mark: str = "",
+        reading: Callable[[int], Any] = lambda slates: None,
+    ) -> tuple[int, int]:
+        """Learn from slates that somebody else has shown, as a head start; the place in the log, and how many
+        slates were used. See `Ranker.warm_start` for the log and the weight.
+
+        The log is one event: all of it is learned, or nothing. `reading` hears now and then how many slates
+        were read.
+        """
+        model = self.model(name)
+        body = warm_start_body(
+            model.engine, log, weight, lock=model.lock, file_mark=file_mark, reading=reading
+        )
+        return self._change(model, body), body.slates
+
     def remove_baseline(self, name: str) -> int:
         """From now on the policy decides alone; Unknown if there is no list."""
         model = self.model(name)

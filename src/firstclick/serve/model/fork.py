@@ -320,6 +320,19 @@ class Fork:
         self.n_late_clicks += 1
         return self._left_out(event)
 
+    def _warm_start(self, event: Event) -> Event:
+        """Each of its slates as feedback would be."""
+        if self._is_own(self.policy):
+            return event
+        body = unpacked(event, WarmStart)
+        try:
+            payloads = each_payload(*unpack(body.sizes, body.content))
+        except ValueError:
+            return event  # Nobody learns from it.
+        copies = (self._feedback(event._replace(kind=Kind.FEEDBACK, payload=payload)) for payload in payloads)
+        fit = pack(copy.payload for copy in copies if copy.kind == Kind.FEEDBACK)
+        return event._replace(payload=packed(WarmStart(body.weight, *fit, body.file_mark)))
+
     def fold(self, name: str, events: list[Event], memory: Memory) -> list[Event]:
         """Have the model called `name` learn from the next events of the fork, which are given back."""
         try:
@@ -364,6 +377,7 @@ COPIES: dict[int, Callable[[Fork, Event], Event]] = {
     Kind.LIST_REMOVED: Fork._same,
     Kind.SETTINGS: Fork._same,
     Kind.BASELINE: Fork._same,
+    Kind.WARM_START: Fork._warm_start,
     Kind.CORRECTION: Fork._correction,
     Kind.BUILD: Fork._of_processes,
     Kind.RECOMMENDED: Fork._of_processes,
