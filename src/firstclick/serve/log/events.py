@@ -500,6 +500,8 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
         return told | {"items": _changes_in_words(body, words)}
     if isinstance(body, Correction):
         return told | {"corrects": body.seq} | _feedback_in_words(body.feedback, words)
+    if isinstance(body, WarmStart):
+        return told | {"slates": body.slates, "weight": body.weight}
     told |= msgspec.structs.asdict(body)
     if isinstance(body, SettingsChanged):
         told = {word: value for word, value in told.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Many slates with their clicks in one event: feedback as `events` packs it, one after another, compressed."""
+"""Many slates in one event: feedback as `events` packs it, one after another, compressed."""
 
 import struct
 import zlib

@@ -28,10 +28,12 @@ from firstclick.serve.log.events import (
     ItemsChanged,
     ItemsPut,
     Kind,
+    WarmStart,
     packed,
     read_feedback,
     unpacked,
 )
+from firstclick.serve.log.slate_pack import each_payload, pack, unpack
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.loading import check_new, load, publish, reserved

@@ -1,6 +1,6 @@
 """A log of slates that others have shown, as an event of a model: made, and learned from."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,18 +23,17 @@ def warm_start_body(
     *,
     lock: AbstractContextManager[Any],
     file_mark: str = "",
-    reading: Callable[[int], Any] = lambda slates: None,
 ) -> WarmStart:
     """The event of a log that is read as it comes, or Malformed: nothing is learned, and the line is named.
 
-    `lock` keeps others from changing the engine. `reading` is told how many slates were read so far, and may raise to stop.
+    `lock` keeps others from changing the engine.
     """
     with refusing:
         share = checked_weight(weight, engine.policy)
         with lock:
             HeadStart(engine, share, np.random.default_rng(0))  # Refuses what the policy cannot take.
         try:
-            packed = pack(_payloads(lessons(engine, log), reading))
+            packed = pack(map(_payload, lessons(engine, log)))
         except TooManySlates as error:
             raise TooLarge(str(error)) from None
         if not packed.slates:
@@ -42,18 +41,15 @@ def warm_start_body(
     return WarmStart(share, packed.slates, packed.sizes, packed.content, file_mark)
 
 
-def _payloads(read: Iterable[Lesson], reading: Callable[[int], Any]) -> Iterator[bytes]:
-    for number, lesson in enumerate(read, start=1):
-        if number % 1000 == 0:
-            reading(number)
-        yield full_payload(
-            np.flatnonzero(lesson.clicked).tolist(),
-            0,
-            lesson.rows.astype("<u4").tobytes(),
-            examined=lesson.examined,
-            context=_packed(lesson.context),
-            features=_packed(lesson.features),
-        )
+def _payload(lesson: Lesson) -> bytes:
+    return full_payload(
+        np.flatnonzero(lesson.clicked).tolist(),
+        0,
+        lesson.rows.astype("<u4").tobytes(),
+        examined=lesson.examined,
+        context=_packed(lesson.context),
+        features=_packed(lesson.features),
+    )
 
 
 def _packed(numbers: NDArray[np.float64]) -> bytes:
@@ -61,8 +57,8 @@ def _packed(numbers: NDArray[np.float64]) -> bytes:
 
 
 def learn_warm_start(engine: PolicyEngine, body: WarmStart, draw: np.random.Generator) -> bool:
-    """Learn from the slates of the event as a `Ranker` does; False if that cannot be: the policy of a fork may
-    take no log, or none of this weight."""
+    """Learn from the slates of the event as a `Ranker` does; False if that cannot be: the policy of a fork
+    may take no log, or none of this weight."""
     try:
         content, ends = unpack(body.sizes, body.content)
         start = HeadStart(engine, checked_weight(body.weight, engine.policy), draw)
