@@ -45,7 +45,7 @@ LOGS = {
     "one list": "the same six good items on every page",
     "shuffled": "60 good items, each with the clicks of another of them: the log is wrong",
     "half the clicks": "60 good items; every second click is not in the log",
-    "whole catalog": "all items, equally often",
+    "whole catalog": "all items, equally often, 20,000 views",
     "thin": "60 good items, 200 views alone",
 }
 
@@ -86,19 +86,18 @@ def counted(shown, attracted, n_items):
 def shop_log(name, world, k, draw):
     attractions = world.attractions
     items = picks(attractions, k, draw)
-    if name in ("hand-made list", "random picks"):
-        items = draw.permutation(len(attractions))[:PICKED]
     if name == "hand-made list":
+        items = draw.permutation(len(attractions))[:PICKED]
         items = items[np.argsort(-np.log(attractions[items]) + 0.3 * draw.standard_normal(PICKED))]
     if name == "whole catalog":
         items = np.arange(len(attractions))
     held = attractions.copy()
     if name == "shuffled":
         held[items] = attractions[draw.permutation(items)]
-    views = 200 if name == "thin" else VIEWS
-    shown = pages(
-        items[: k if name == "one list" else None], views, k, draw, 1.5 if name == "hand-made list" else 0.0
-    )
+    if name == "one list":
+        items = items[:k]
+    views = {"thin": 200, "whole catalog": 20_000}.get(name, VIEWS)
+    shown = pages(items, views, k, draw, 2.0 if name == "hand-made list" else 0.0)
     attracted = draw.random(shown.shape) < held[shown]
     if name == "half the clicks":
         attracted &= draw.random(shown.shape) < 0.5
@@ -165,12 +164,11 @@ def main():
     places = [(shop, shop.k, list(LOGS))]
     if given.movielens:
         matrix = feedback_matrix(make_source("movielens").load(given.movielens))
-        for n in (256, 3706):
-            places.append((FeedbackScenario(matrix, rank=20, n_items=n), 4, [f"MovieLens {n}"]))
+        films = ((FeedbackScenario(matrix, rank=20, n_items=n), 4, [f"MovieLens {n}"]) for n in (256, 3706))
+        places.extend(films)
     print(f"{given.steps:,} steps, {given.runs} runs, seed {given.seed}; clicks a page, cold and warm\n")
-    print(
-        f"{'log':18}{'its rate':>9}{'best':>7}{'first 500':>15}{'all':>15}{'last 2,000':>15}  ratio, worst run"
-    )
+    heads = "".join(f"{head:>15}" for head in ("first 500", "all", "last 2,000"))
+    print(f"{'log':18}{'its rate':>9}{'best':>7}{heads}  ratio, worst run")
     for place, k, names in places:
         wanted = [name for name in names if not given.only or any(part in name for part in given.only)]
         if not wanted:

@@ -174,7 +174,7 @@ def standardise(x, columns, z):  # type: ignore[no-untyped-def]
 
 @kernel
 def describe(state, x, row, columns, z):  # type: ignore[no-untyped-def]
-    """Set `z` to what is known of this row beside its clicks: 1, its features, and whether it is in the log."""
+    """Set `z` to what is known of a row beside its clicks: 1, its features, and whether it is in the log."""
     standardise(x, columns, z)
     if len(state.log) > 0:
         z[len(z) - 1] = 1.0 if state.logged_examined[row] > 0.0 else 0.0

@@ -64,7 +64,7 @@ class CascadeMixed(Policy):
     after a quarter as many. With more than 50 features the first refits are left out, because they would
     take too long.
 
-    A log that is a head start is counted beside live clicks. Its rates differ from live ones by a drift, which
+    The log of a head start is counted beside live clicks. Its rates differ from live ones by a drift, which
     refits find where there are both: the larger, the fewer looks an item of the log counts for. Whoever chose
     the log's items knew something of them: they have a level of their own, beside theta.
 
@@ -162,7 +162,7 @@ class CascadeMixed(Policy):
         return state._replace(
             examined=state.examined + examined,
             hits=state.hits + hits,
-            totals=state.totals + [examined.sum(), hits.sum()],
+            totals=state.totals + np.array([examined.sum(), hits.sum()]),
             time=state.time + slates,
         )
 
