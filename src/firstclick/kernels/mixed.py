@@ -505,7 +505,7 @@ def work(state, features, target):  # type: ignore[no-untyped-def]
             counts, beta2 = state.past_examined, (_beta(state, stage) * refit[NEXT_P]) ** 2
             if stage > FITS:
                 counts, beta2 = state.examined, refit[NEXT_BETA2]
-            skipped = _next_counted(counts, row) - row
+            skipped = _next_counted(counts, state.logged_examined, row) - row
             row += skipped
             refit[SPENT] += SKIPPED_ROW * skipped
             refit[ROW] = row
@@ -529,9 +529,9 @@ def work(state, features, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _next_counted(counts, row):  # type: ignore[no-untyped-def]
-    """The first row from here on that was examined."""
-    while row < len(counts) and counts[row] == 0.0:
+def _next_counted(counts, logged, row):  # type: ignore[no-untyped-def]
+    """The first row from here on that was examined, or is in the log."""
+    while row < len(counts) and counts[row] == 0.0 and (len(logged) == 0 or logged[row] == 0.0):
         row += 1
     return row
 
