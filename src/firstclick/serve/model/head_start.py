@@ -42,8 +42,10 @@ def warm_start_body(
 
 
 def _payload(lesson: Lesson) -> bytes:
+    # Of what lies below the last look nobody learns, and feedback has no click there.
+    clicked = lesson.clicked[: lesson.examined]
     return full_payload(
-        np.flatnonzero(lesson.clicked).tolist(),
+        np.flatnonzero(clicked).tolist(),
         0,
         lesson.rows.astype("<u4").tobytes(),
         examined=lesson.examined,
