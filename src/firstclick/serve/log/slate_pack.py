@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 MOST_BYTES = 256_000_000
 # And after: what a store takes as one event without trouble.
 MOST_PACKED = 64_000_000
-_SIZE = struct.Struct("<H")
+_SIZE = struct.Struct("<I")
 
 
 class TooManySlates(ValueError):
@@ -21,7 +21,7 @@ class TooManySlates(ValueError):
 
 
 class Packed(NamedTuple):
-    """Payloads of feedback, compressed: how long each is, two bytes each, and all of them."""
+    """Payloads of feedback, compressed: how long each is, four bytes each, and all of them."""
 
     slates: int
     sizes: bytes
@@ -54,7 +54,7 @@ def pack(payloads: Iterable[bytes]) -> Packed:
 def unpack(sizes: bytes, content: bytes) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The payloads one after another, and where each ends; ValueError if these are none."""
     try:
-        lengths = np.frombuffer(_inflated(sizes, MOST_BYTES), "<u2")
+        lengths = np.frombuffer(_inflated(sizes, MOST_BYTES), "<u4")
         joined = np.frombuffer(bytearray(_inflated(content, MOST_BYTES)), np.uint8)
     except zlib.error as error:
         raise ValueError(str(error)) from None

@@ -20,7 +20,13 @@ from firstclick.online.engine import scale_for
 from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
 from firstclick.registry import is_research, make_policy, policy_class, policy_classes
-from firstclick.serve.log.copies import left_out, origin_of, with_features, with_other_words
+from firstclick.serve.log.copies import (
+    left_out,
+    origin_of,
+    with_features,
+    with_other_slates,
+    with_other_words,
+)
 from firstclick.serve.log.events import (
     Created,
     Event,
@@ -28,12 +34,10 @@ from firstclick.serve.log.events import (
     ItemsChanged,
     ItemsPut,
     Kind,
-    WarmStart,
     packed,
     read_feedback,
     unpacked,
 )
-from firstclick.serve.log.slate_pack import each_payload, pack, unpack
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.loading import check_new, load, publish, reserved
@@ -324,16 +328,15 @@ class Fork:
 
     def _warm_start(self, event: Event) -> Event:
         """Each of its slates as feedback would be."""
-        if self._is_own(self.policy):
+        if self._again:
             return event
-        body = unpacked(event, WarmStart)
-        try:
-            payloads = each_payload(*unpack(body.sizes, body.content))
-        except ValueError:
-            return event  # Nobody learns from it.
-        copies = (self._feedback(event._replace(kind=Kind.FEEDBACK, payload=payload)) for payload in payloads)
-        fit = pack(copy.payload for copy in copies if copy.kind == Kind.FEEDBACK)
-        return event._replace(payload=packed(WarmStart(body.weight, *fit, body.file_mark)))
+
+        def fitting(payload: bytes) -> bytes:
+            copy = self._feedback(event._replace(kind=Kind.FEEDBACK, payload=payload))
+            # What is left out stays as it is: the policy passes over it.
+            return copy.payload if copy.kind == Kind.FEEDBACK else payload
+
+        return event._replace(payload=with_other_slates(event.payload, fitting))
 
     def fold(self, name: str, events: list[Event], memory: Memory) -> list[Event]:
         """Have the model called `name` learn from the next events of the fork, which are given back."""
