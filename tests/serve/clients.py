@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from made_log import N_FEATURES
-from oracle import Change, Ledger, put, rolled_back, withdrawn
+from oracle import Change, Ledger, put, rolled_back, shares, withdrawn
 
 # How often each is asked for. The last one is of the default policy.
 MODELS = {"shop": 6, "bar": 1, "cafe": 3}
@@ -74,11 +74,13 @@ class Crowd:
         changes: bool = True,
         rollbacks: float = 0.1,  # share of the changes
         late: float = 0.0,  # seconds that some take to report a slate, if they ever do
+        launched: bool = False,  # whether there are trials: most requests have a unit
         seed: int = 0,
     ) -> None:
         self._ports = ports
         self._ledger = ledger
         self._twice, self._rollbacks, self._late = twice, rollbacks, late
+        self._launched = launched
         self._seed = seed
         self._stop = threading.Event()
         self.codes: set[int] = set()
@@ -107,15 +109,18 @@ class Crowd:
         while not self._stop.is_set():
             while drawer and drawer[0][0] < time.monotonic():
                 pocket.append(drawer.pop(0)[1])
-            (model,) = draw.choices([*MODELS], [*MODELS.values()])
-            reply = caller.post(f"/v1/models/{model}/recommend", draw.choice(REQUESTS))
+            (model,) = draw.choices([*MODELS], [2, 6, 2] if self._launched else [*MODELS.values()])
+            asked, unit = draw.choice(REQUESTS), f"unit-{draw.randrange(40)}"
+            if self._launched and draw.random() < 0.8:
+                asked = asked | {"unit": unit}
+            reply = caller.post(f"/v1/models/{model}/recommend", asked)
             if reply is None or reply.code != 200:
                 self._note(reply)
                 continue
             n = len(reply.body["items"])
             click = draw.randrange(n + 1)
             pocket.append((model, reply.body["token"], click if click < n else None))
-            self._ledger.show(model, reply.body["token"])
+            self._ledger.show(model, reply.body["token"], asked.get("unit"))
             if self._late and draw.random() < 0.4:
                 drawer.append((time.monotonic() + self._late, pocket.pop()))
                 if draw.random() < 0.5:
@@ -178,11 +183,16 @@ class Crowd:
                 to = draw.randint(1, seq)
                 changes = [Change(model, rolled_back(to))]
                 path, body = path + "/rollback", {"seq": to}
+            elif self._launched and model == "bar" and draw.random() < 0.1:
+                policy = draw.randint(20, 50) / 100
+                arms = {"policy": policy, "model:rival": 0.4, "baseline": round(0.6 - policy, 2)}
+                changes = [Change(model, shares(arms.values()))]
+                path, body = path + "/trial", {"arms": arms}
             else:
                 changes, body = self._items(model, draw)
                 path += "/items:bulk"
             self._ledger.send_changes(changes)
-            reply = caller.post(path, body)
+            reply = caller.ask("PATCH" if path.endswith("/trial") else "POST", path, body)
             self._note(reply)
             if reply is not None and reply.code == 200:
                 seq = reply.body["seq"]

@@ -5,6 +5,7 @@ Each is a function that changes the classes of the process it is called in: a fo
 
 import hashlib
 import itertools
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -20,15 +21,18 @@ from firstclick.serve.log.token import new_nonce
 from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model import feedback as feedback_module
 from firstclick.serve.model import model as model_module
+from firstclick.serve.model import trial as trial_module
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.open_slates import OpenSlate, OpenSlates
+from firstclick.serve.model.trial import Trial
 from firstclick.serve.service import Service
 from firstclick.serve.store import migrations
 from firstclick.serve.store.numbering import Batch
 from firstclick.serve.store.sqlite import SqliteStore
 from firstclick.serve.store.sqlite_file import SqliteFile
 from firstclick.serve.store.store import Appended, Marks, Store, StoredModel
+from firstclick.serve.trial_arms import copies
 from firstclick.serve.writer import Writer, _Waiting
 from firstclick.wire.errors import Refused, Unavailable
 
@@ -206,6 +210,34 @@ def corrected_as_often_as_asked() -> None:
     feedback_module.nonce_of_correction = lambda nonce: new_nonce(int(time.time() * 1000))
 
 
+def copies_in_a_second_commit() -> None:
+    def mutant(self: Service, events: Any, done: Callable[..., None]) -> None:
+        copied = [pair for model, event in events for pair in copies(self.models.all(), model, event)]
+
+        def then(appended: Any) -> None:
+            self._write(copied, lambda told: None)
+            done(appended)
+
+        self._write(events, then if copied else done)
+
+    Service.write_with_copies = mutant  # type: ignore[method-assign]
+
+
+def a_page_counts_twice() -> None:
+    count = Trial.count
+
+    def mutant(self: Trial, *page: Any) -> None:
+        count(self, *page)
+        count(self, *page)
+
+    Trial.count = mutant  # type: ignore[method-assign]
+
+
+def units_are_hashed_by_each_process() -> None:
+    bucket_of = trial_module.bucket_of
+    trial_module.bucket_of = lambda unit, key: bucket_of(f"{os.getpid()} {unit}", key)
+
+
 def poll_not_inclusive() -> None:
     def mutant(self: Store, model: int, last: Mark, upto: int) -> tuple[list[Event], Mark]:
         return self._chunk(model, last.seq, upto)[0], last
@@ -342,6 +374,9 @@ ALL: dict[str, Callable[[], None]] = {
         given_up_with_a_new_nonce,
         corrected_without_taking_back,
         corrected_as_often_as_asked,
+        copies_in_a_second_commit,
+        a_page_counts_twice,
+        units_are_hashed_by_each_process,
         poll_not_inclusive,
         poll_sees_only_the_head,
         append_does_not_compare,

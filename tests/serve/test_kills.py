@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clients import Crowd
@@ -33,27 +34,29 @@ def steps_to_die_at(n: int, draw: random.Random, *, checkpoints: bool) -> Iterat
 
 
 def killed(
-    stage: Stage, n: int, *, seed: int, checkpoints: bool, wait: float = 0.0
+    stage: Stage, n: int, *, seed: int, checkpoints: bool, wait: float = 0.0, launched: bool = False
 ) -> tuple[Verdict, Counter[str]]:
     """A store from its birth through n kills; the oracle's verdict, and at which steps servers died.
 
-    With a `wait`, slates that nobody reports by then have no click, and clients are late at times.
+    With a `wait`, slates that nobody reports by then have no click, and clients are late at times. Models
+    that are `launched` have a floor, and two have trials.
     """
     draw, ledger, died = random.Random(seed), Ledger(), Counter[str]()
+    life: dict[str, Any] = {"wait": wait, "launched": launched}
     for step, times in BIRTH:
-        stage.die(step, times, wait=wait)
+        stage.die(step, times, **life)
         died[step] += 1
-    with Crowd([stage.port], ledger, seed=seed, late=2 * wait) as crowd:
+    with Crowd([stage.port], ledger, seed=seed, late=2 * wait, launched=launched) as crowd:
         for number, (step, times) in enumerate(
             steps_to_die_at(n - len(BIRTH), draw, checkpoints=checkpoints)
         ):
             if number % 10 == 9:
-                stage.die_some_time(draw.uniform(0.05, 0.3) + 3 * wait, wait=wait)
+                stage.die_some_time(draw.uniform(0.05, 0.3) + 3 * wait, **life)
                 died["anywhere"] += 1
             # A slate is forgotten with the server that gave it: these live for a while.
-            stage.die(step, times * (4 if wait else 1), wait=wait)
+            stage.die(step, times * (4 if wait else 1), **life)
             died[step] += 1
-        last = stage.start(wait=wait)
+        last = stage.start(**life)
         stage.audit(ledger)
     stage.audit(ledger)
     assert stage.stop(last) == 0, stage.said()
@@ -111,6 +114,37 @@ def test_slates_that_time_out_and_late_clicks(
     assert sum(model.reports.timed_out for model in models) > 50
     assert sum(model.reports.corrected for model in models) > 10
     assert all(model.reports.recommended > 0 for model in models)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_trials_with_a_floor_arms_time_outs_and_late_clicks(
+    zygote: Zygote, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    on_sqlite = kind == "sqlite"
+    url = str(tmp_path / "shop.db")
+    if not on_sqlite:
+        server: Server = request.getfixturevalue("postgresql")
+        url = server.new_database()
+    with Stage(zygote, url, tmp_path) as stage:
+        verdict, died = killed(stage, 40, seed=5, checkpoints=on_sqlite, wait=0.1, launched=True)
+    print(f"\n{died.total()} kills, {verdict}")
+    check(verdict, died, checkpoints=on_sqlite)
+    with open_store(url) as store:
+        models = {stored.name: recover(store, stored) for stored in store.models()}
+    # Otherwise nothing was at stake.
+    for name in ("bar", "shop"):
+        trial = models[name].launch.trial
+        assert trial is not None
+        assert min(trial.tally.pages) > 20
+        assert sum(trial.tally.corrected) > 2
+    assert len(models["bar"].launch.trial.tally.periods) > 1  # type: ignore[union-attr]
+    assert models["rival"].click_stats.slates > 50
+    assert models["rival"].reports.corrected > 0
+    for name in ("bar", "shop", "cafe"):
+        baseline = models[name].launch.baseline
+        assert baseline is not None
+        assert baseline.floor.report().policy_pages > 20
 
 
 @pytest.mark.long

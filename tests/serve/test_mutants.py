@@ -22,6 +22,7 @@ class Trial(NamedTuple):
     damage: bool = False  # to the newest snapshot of each model, between two lives
     twice: bool = True  # whether clients repeat and contradict themselves
     rollbacks: float = 0.0
+    launched: bool = False  # models with lists and trials
     wait: float = 0.0  # seconds after which a slate that nobody reported had no click
 
 
@@ -30,6 +31,11 @@ FAILING = Trial(faults=("appending_fails",), twice=False)
 SAVED = Trial(deaths=(("after snapshot", 2),))
 ROLLED_BACK = Trial(rollbacks=0.5)
 LATE = Trial(wait=0.1)
+LAUNCHED = Trial(
+    deaths=(("after commit", 12), ("after apply", 15), ("after reply", 14), ("after commit", 17)),
+    twice=False,
+    launched=True,
+)
 
 # The mutant, what is done to it, and what the oracle must say of it.
 CASES = [
@@ -47,6 +53,9 @@ CASES = [
     ("rollback_deletes_events", ROLLED_BACK, "is not in the log"),
     ("given_up_with_a_new_nonce", LATE, "were drawn again equal"),
     ("corrected_without_taking_back", LATE, "is not what the log comes to"),
+    ("copies_in_a_second_commit", LAUNCHED, "rival: it has no copy of event"),
+    ("a_page_counts_twice", LAUNCHED, "is not what the log comes to"),
+    ("units_are_hashed_by_each_process", LAUNCHED, "which is not its own"),
     ("corrected_as_often_as_asked", LATE, "is a correction that nobody sent"),
 ]
 TRIALS = list(dict.fromkeys(trial for _, trial, _ in CASES))
@@ -78,12 +87,17 @@ def damage_newest_snapshots(path: str) -> None:
 def verdict(zygote: Zygote, folder: Path, trial: Trial, mutant: Iterable[str] = ()) -> Verdict:
     """A server, made so by `mutant`, tried."""
     ledger = Ledger()
-    life: dict[str, Any] = {"broken": [*trial.faults, *mutant], "wait": trial.wait}
+    life: dict[str, Any] = {
+        "broken": [*trial.faults, *mutant],
+        "wait": trial.wait,
+        "launched": trial.launched,
+    }
     with Stage(zygote, str(folder / "shop.db"), folder) as stage:
-        pid = stage.start(broken=list(mutant), wait=trial.wait)
+        pid = stage.start(**life | {"broken": list(mutant)})
         stage.wait_until(200)
         stage.stop(pid)
-        with Crowd([stage.port], ledger, twice=trial.twice, rollbacks=trial.rollbacks, late=2 * trial.wait):
+        how: dict[str, Any] = {"late": 2 * trial.wait, "launched": trial.launched}
+        with Crowd([stage.port], ledger, twice=trial.twice, rollbacks=trial.rollbacks, **how):
             for step, times in trial.deaths:
                 stage.die(step, times, **life)
             if trial.damage:

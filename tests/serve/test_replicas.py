@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from clients import MODELS, Caller, Crowd
@@ -26,10 +27,10 @@ def stages(zygote: Zygote, postgresql: Server, tmp_path: Path) -> Iterator[list[
         yield [opened.enter_context(Stage(zygote, url, tmp_path)) for _ in range(N)]
 
 
-def started(stages: list[Stage]) -> list[int]:
+def started(stages: list[Stage], **life: Any) -> list[int]:
     pids = []
     for stage in stages:
-        pids.append(stage.start())
+        pids.append(stage.start(**life))
         stage.wait_until(200)
     return pids
 
@@ -66,17 +67,18 @@ def test_one_token_a_thousand_times_on_three_servers(stages: list[Stage]) -> Non
     assert found.events == len(MODELS) + 1
 
 
-def paused_and_killed(stages: list[Stage], *, seconds: float, rounds: int) -> None:
+def paused_and_killed(stages: list[Stage], *, seconds: float, rounds: int, **life: Any) -> None:
     draw, ledger = random.Random(4), Ledger()
-    pids = started(stages)
-    with Crowd([stage.port for stage in stages], ledger, clients=9) as crowd:
+    pids = started(stages, **life)
+    how: dict[str, Any] = {"late": 2 * life.get("wait", 0.0), "launched": life.get("launched", False)}
+    with Crowd([stage.port for stage in stages], ledger, clients=9, **how) as crowd:
         for _ in range(rounds):
             stopped, killed = draw.sample(range(N), 2)
             os.kill(pids[stopped], signal.SIGSTOP)
             time.sleep(seconds / 2)
             os.kill(pids[killed], signal.SIGKILL)
             assert stages[killed].wait(pids[killed]) == -signal.SIGKILL
-            pids[killed] = stages[killed].start()
+            pids[killed] = stages[killed].start(**life)
             time.sleep(seconds / 2)
             os.kill(pids[stopped], signal.SIGCONT)
             for stage in stages:
@@ -100,11 +102,17 @@ def paused_and_killed(stages: list[Stage], *, seconds: float, rounds: int) -> No
     found = stages[0].judge(ledger)
     assert not found.complaints, str(found)
     assert found.acked > 100
+    print(f"\n{found}")
 
 
 @pytest.mark.long
 def test_one_paused_and_one_killed_under_load(stages: list[Stage]) -> None:
     paused_and_killed(stages, seconds=3.0, rounds=1)
+
+
+@pytest.mark.long
+def test_trials_with_one_paused_and_one_killed(stages: list[Stage]) -> None:
+    paused_and_killed(stages, seconds=3.0, rounds=2, wait=0.3, launched=True)
 
 
 @pytest.mark.long

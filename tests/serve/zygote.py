@@ -33,6 +33,12 @@ from firstclick.serve.store import sqlite_file
 from firstclick.validation import duration
 
 MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts", "cafe": DEFAULT_POLICY}
+RIVAL = {"rival": "cascade-ts"}
+LIST = ["i7", "i2", "i9", "i4"]
+TRIALS = {
+    "bar": {"policy": 0.4, "model:rival": 0.4, "baseline": 0.2},
+    "shop": {"policy": 0.8, "baseline": 0.2},
+}
 
 
 class Life(NamedTuple):
@@ -50,17 +56,24 @@ class Life(NamedTuple):
     patience: float = 30.0  # seconds for a request to arrive
     probe_seconds: float = 5.0  # without a write, after which one is tried
     wait: float = 0.0  # seconds after which a slate that nobody reported had no click; 0: never
+    launched: bool = False  # whether the models have a list that is shown today, and two of them a trial
     settings: Mapping[str, Any] = MappingProxyType({})
 
 
-def make_models(service: Service, wait: float = 0.0) -> None:
+def make_models(service: Service, wait: float = 0.0, *, launched: bool = False) -> None:
     """Those that are not there yet. Features are learned as they are, so that a log can be read off."""
-    for name, policy in MODELS.items():
+    for name, policy in (MODELS | RIVAL if launched else MODELS).items():
         if name not in service.names():
             items = made_items()
-            if name == "bar":
+            if name in ("bar", *RIVAL):
                 items = [item._replace(features=None) for item in items]
-            service.create(name, policy=policy, k=K, items=items, seed=5, scale=False, no_click_after=wait)
+            more: dict[str, Any] = {"baseline": LIST, "max_loss": 0.4} if launched and name in MODELS else {}
+            service.create(
+                name, policy=policy, k=K, items=items, seed=5, scale=False, no_click_after=wait, **more
+            )
+    for name, arms in TRIALS.items():
+        if launched and service.model(name).launch.trial is None:
+            service.start_trial(name, arms)
 
 
 def live(life: Life, listening: socket.socket) -> int:
@@ -86,7 +99,7 @@ def live(life: Life, listening: socket.socket) -> int:
         | dict(life.settings)
     )
     service = open_for(settings).service
-    make_models(service, life.wait)
+    make_models(service, life.wait, launched=life.launched)
     try:
         return server.Server(service, settings).run()
     finally:
@@ -98,6 +111,11 @@ def _warm_up() -> None:
     with suppress(ImportError):
         import firstclick.serve.store.postgresql  # noqa: F401
     with tempfile.TemporaryDirectory() as folder:
+        with open_for(Settings(store=str(Path(folder) / "launched.db"))).service as service:
+            make_models(service, launched=True)
+            for name in MODELS:
+                for number in range(30):
+                    service.feedback(name, service.recommend(name, unit=number).token, (None, 0)[number % 2])
         service, *_ = open_for(Settings(store=str(Path(folder) / "warm.db")))
         with service:
             make_models(service)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
+import msgspec
 from typer import Option
 
 from firstclick.cli.command_line import command_group
@@ -126,6 +127,8 @@ def stop(
 def report(
     model: ModelArgument,
     store: StoreOption = OWN_STORE,
+    server: ServerOption = None,
+    key: KeyOption = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print the clicks of each arm, how they differ, and what follows. Works beside a running server.
@@ -137,10 +140,16 @@ def report(
       firstclick trial report shop --store shop.db
     """
     from firstclick.serve.model.replay import recover
-    from firstclick.serve.model.trial_events import trial_report
+    from firstclick.serve.model.trial_events import TrialReport, trial_report
 
-    with opened(store) as there, progress_bar() as progress:
-        found = trial_report(recover(there, find_model(there, model), progress=progress.doing("reading")))
+    if server is not None:
+        from firstclick.client import Client
+
+        with Client(server, model, key=key) as client:
+            found = msgspec.convert(client.trial_report(), TrialReport)
+    else:
+        with opened(store) as there, progress_bar() as progress:
+            found = trial_report(recover(there, find_model(there, model), progress=progress.doing("reading")))
     if json:
         print_json(asdict(found))
     else:
@@ -151,6 +160,7 @@ def _shares(arms: list[str] | None) -> dict[str, float] | None:
     if not arms:
         return None
     found: dict[str, float] = {}
+    taken: set[str] = set()
     for text in arms:
         # A policy's own parameters have equal signs, too.
         name, _, share = text.rpartition("=")
@@ -158,6 +168,9 @@ def _shares(arms: list[str] | None) -> dict[str, float] | None:
             found[name] = float(share.removesuffix("%")) / (100 if share.endswith("%") else 1)
         except ValueError:
             name = ""
+        if name in taken:
+            raise InvalidInput(f"--arm {name} is given twice; say its share once")
+        taken.add(name)
         if not name:
             raise InvalidInput(f"--arm must be ARM=SHARE, such as policy=0.9, got {quoted(text)}")
     return found

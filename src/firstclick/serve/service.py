@@ -385,20 +385,24 @@ class Service:
         """The slate of this number, by whoever decides it: the policy, the baseline, or an arm of a trial."""
         launch = model.launch
         replicas = model.reports.live(time.time(), self.process)
-        with refusing:
-            decision = launch.decide(number, unit, out=model.open.excess, replicas=replicas)
-        arm = launch.arm_of(decision.assigned)
-        if arm is not None and arm.kind == MODEL and (decision.chosen is None or decision.chosen.by_policy):
-            other = model_of(self.models.all(), arm)
-            # An encoder of its own stands behind each model: features of a request are of one of them.
-            if other is not None and asked["features"] is None:
-                slate = arm_slate(model, other, number, decision, **asked)
-                if slate is not None:
-                    return slate
-            # It is this model's slate, which belongs to no arm.
-            decision = decision._replace(assigned=None)
-        ranked = model.recommend(number, decision=decision, **asked)
-        return ranked._replace(arm=NO_ARM) if launch.running and decision.assigned is None else ranked
+        # The list, or the trial, must not change between the decision and the slate.
+        with model.lock:
+            with refusing:
+                decision = launch.decide(number, unit, out=model.open.excess, replicas=replicas)
+            arm = launch.arm_of(decision.assigned)
+            by_list = decision.chosen is not None and not decision.chosen.by_policy
+            if arm is None or arm.kind != MODEL or by_list:
+                return model.recommend(number, decision=decision, **asked)
+        # Not under the lock: two models may be arms of one another.
+        other = model_of(self.models.all(), arm)
+        # An encoder of its own stands behind each model: features of a request are of one of them.
+        if other is not None and asked["features"] is None:
+            slate = arm_slate(model, other, number, decision, **asked)
+            if slate is not None:
+                return slate
+        # It is this model's slate, which belongs to no arm.
+        ranked = model.recommend(number, decision=decision._replace(assigned=None), **asked)
+        return ranked._replace(arm=NO_ARM)
 
     def _answered_before(self, model: Model, nonce: bytes, asked: bytes) -> ServedSlate | None:
         """What was answered to the same request; Conflict if its id was another request's."""

@@ -1,0 +1,374 @@
+"""The list that is shown today, in the service: set, changed, kept, counted, and never fallen far below."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from launching import LIST, a_shop, answered, drawn_of, slates_of
+from made_log import K
+from serving import a_site
+
+from firstclick.catalog.item import Item
+from firstclick.errors import FirstclickError
+from firstclick.online.baseline import Baseline, Choice
+from firstclick.online.floor import Floor
+from firstclick.serve.config import Settings
+from firstclick.serve.log.drawn import read_drawn
+from firstclick.serve.model.audit import audit_stored
+from firstclick.serve.model.model import Model
+from firstclick.serve.model.replay import catch_up, recover
+from firstclick.serve.model.slates import audit_slates
+from firstclick.serve.service import Service
+from firstclick.serve.startup import open_for
+from firstclick.serve.store.store import StoredModel
+from firstclick.wire.errors import Malformed, Unknown
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Service]:
+    with a_shop(tmp_path / "shop.db", baseline=LIST) as service:
+        yield service
+
+
+def stored(service: Service, name: str = "shop") -> StoredModel:
+    return next(one for one in service.store.models() if one.name == name)
+
+
+def test_the_first_pages_are_the_list_but_for_the_share_that_may_be_lost(shop: Service) -> None:
+    slates = [shop.recommend("shop") for _ in range(300)]
+    kinds = Counter(slate.reasons for slate in slates)
+    assert set(kinds) == {("floor",) * K, ("policy",) * K}
+    assert 3 <= kinds["policy", "policy", "policy"] <= 35
+    assert all(slate.items == LIST[:K] for slate in slates if slate.reasons[0] == "floor")
+
+
+def test_a_list_leaves_out_what_the_request_does_not_allow(shop: Service) -> None:
+    shop.set_baseline("shop", LIST, 0.0001)
+    ask = lambda **more: shop.recommend("shop", **more)  # noqa: E731
+    assert ask(exclude=["i2"]).items == ["i7", "i9", "i4"]
+    assert ask(candidates=["i4", "i9", "i1"]).items == ["i9", "i4", "i1"]
+    assert ask(candidates=["i4", "i9", "i1"]).reasons == ("floor", "floor", "policy")
+    pinned = ask(pinned={0: "i2"})
+    assert (pinned.items, pinned.reasons) == (["i2", "i7", "i9"], ("pinned", "floor", "floor"))
+    assert ask(k=1).items == ["i7"]
+    shop.withdraw_items("shop", ["i7"])
+    shop.set_available("shop", off=["i9"])
+    slate = ask()
+    assert (slate.items[:2], slate.reasons) == (["i2", "i4"], ("floor", "floor", "policy"))
+    facts = shop.model("shop").launch.facts()
+    assert facts is not None
+    assert (facts["shown"], len(facts["items"])) == (2, 4)
+
+
+BAD = [
+    (["i7", "i2", "nope"], "item 'nope' is not in the catalog"),
+    (["i7", "i2", "i7"], "item 'i7' is in the list twice"),
+    (["i7", "i2", "i12"], "item 'i12' is withdrawn"),
+    (["i7", "i2"], "must have at least 3 items, the length of a slate, got 2"),
+    ([], "must have at least 3 items"),
+    (["i7", "i2", 2.5], "an item id must be a text or a whole number, got 2.5"),
+    ("i7,i2,i9", "baseline"),
+]
+
+
+@pytest.mark.parametrize(("items", "said"), BAD)
+def test_a_list_that_cannot_be_shown_is_refused_and_nothing_is_written(
+    shop: Service, items: Any, said: str
+) -> None:
+    shop.withdraw_items("shop", ["i12"])
+    seq = shop.model("shop").seq
+    with pytest.raises(Malformed, match=said):
+        shop.set_baseline("shop", items)
+    assert shop.model("shop").seq == seq
+    assert shop.recommend("shop").items
+
+
+@pytest.mark.parametrize("max_loss", [0, -0.1, 1.5, float("nan"), True, "0.05"])
+def test_what_may_be_lost_is_a_share(shop: Service, max_loss: Any) -> None:
+    with pytest.raises(Malformed, match="max_loss must be a share of the baseline's clicks"):
+        shop.set_baseline("shop", LIST, max_loss)
+
+
+def test_a_policy_that_arranges_slates_for_itself_has_no_list(tmp_path: Path) -> None:
+    with (
+        pytest.raises(Malformed, match="learns from slates that it has arranged itself"),
+        a_shop(tmp_path / "shop.db", policy="top-rank", baseline=LIST),
+    ):
+        pass
+
+
+def test_the_floor_counts_what_the_log_says(shop: Service) -> None:
+    """Beside a floor that is told of each page, as its own words have it."""
+    told, rng = Floor(0.05), np.random.default_rng(3)
+    shop.set_explore("shop", 0.2)
+    for page in range(200):
+        slate = shop.recommend("shop")
+        click = None if rng.random() < 0.5 else int(rng.integers(K))
+        if page % 3:
+            shop.feedback("shop", slate, click)
+            drawn = drawn_of(slates_of(shop)[-1])
+            assert drawn.chosen is not None
+            told.observe(
+                drawn.chosen.share, by_policy=slate.reasons[0] in ("policy", "explored"),
+                clicked=click is not None,
+            )  # fmt: skip
+    baseline = shop.model("shop").launch.baseline
+    assert baseline is not None
+    assert baseline.floor.report() == told.report()
+    assert {slate.reasons[0] for slate in (shop.recommend("shop") for _ in range(300))} == {
+        "policy", "explored", "floor"
+    }  # fmt: skip
+
+
+def with_room(service: Service) -> Baseline:
+    """The list, when clicks on slates of the policy have made room for some more."""
+    service.set_baseline("shop", LIST, 0.3)
+    baseline = service.model("shop").launch.baseline
+    assert baseline is not None
+    while not baseline.floor.report().room > 3:
+        slate = service.recommend("shop")
+        service.feedback("shop", slate, 0 if slate.reasons[0] == "policy" else None)
+    return baseline
+
+
+def test_slates_that_are_out_count_as_no_click(shop: Service) -> None:
+    """By hand: what is left of the room, as each slate takes its part of it and as they come back."""
+    baseline = with_room(shop)
+    room, shares, out = baseline.floor.report().room, [], 0.0
+    slates = []
+    for _ in range(40):
+        slate = shop.recommend("shop")
+        drawn = shop.keys.read(slate.token, shop.model("shop").id, days=1)
+        chosen = read_drawn(drawn.fields).chosen  # type: ignore[union-attr]
+        assert chosen is not None
+        assert chosen.share == pytest.approx(min(0.3 + max(room - out, 0.0), 1.0))
+        out += max(chosen.share - 0.3, 0.0)
+        shares.append(chosen.share)
+        slates.append(slate)
+    assert shares[0] == 1.0
+    assert shares[-1] == pytest.approx(0.3)
+    assert out <= room + 1e-9
+    assert shop.model("shop").open.excess == pytest.approx(out)
+    for slate in slates:
+        shop.feedback("shop", slate, None)
+    assert shop.model("shop").open.excess == 0.0
+    # None was clicked. What shares of 0.3 and below take is what the promise allows: nothing of the room.
+    left = baseline.floor.report()
+    assert left.room >= -1e-9
+    assert left.at_least >= 0.7 - 1e-12
+
+
+def test_threads_share_the_room_of_a_floor(shop: Service) -> None:
+    model = shop.model("shop")
+    room = with_room(shop).floor.report().room
+
+    def ask() -> None:
+        for _ in range(20):
+            shop.recommend("shop")
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert model.open.excess <= room + 1e-9
+
+
+def test_another_list_starts_the_floor_anew_and_late_slates_of_the_old_one_do_not_count(
+    shop: Service,
+) -> None:
+    launch = shop.model("shop").launch
+    late = shop.recommend("shop")
+    for _ in range(20):
+        answered(shop, 0)
+    shop.set_baseline("shop", LIST, 0.2)
+    assert launch.baseline is not None
+    assert launch.baseline.floor.report().pages == 20, "the same list goes on"
+    shop.set_baseline("shop", LIST[::-1], 0.2)
+    shop.feedback("shop", late, 0)
+    assert launch.baseline.floor.report().pages == 0
+    answered(shop, 1)
+    assert launch.baseline.floor.report().pages == 1
+    shop.remove_baseline("shop")
+    assert launch.facts() is None
+    assert shop.recommend("shop").reasons == ("policy",) * K
+    with pytest.raises(Unknown, match="has no baseline"):
+        shop.remove_baseline("shop")
+
+
+def a_life(service: Service, seed: int = 0, pages: int = 60) -> None:
+    """Slates of all kinds, lists that change, and a rollback."""
+    rng = np.random.default_rng(seed)
+    for page in range(pages):
+        if page == 15:
+            service.set_explore("shop", 0.3)
+        if page == 25:
+            service.put_items("shop", [Item("new")])
+            service.set_baseline("shop", ["new", *LIST], 0.4)
+        if page == 35:
+            service.roll_back("shop", 20)
+        if page == 45:
+            service.set_baseline("shop", ["i1", *LIST], 0.3)
+        asked: dict[str, Any] = [{}, {"k": 2}, {"exclude": ["i2"]}, {"pinned": {1: "i5"}}][page % 4]
+        answered(service, None if rng.random() < 0.6 else 0, **asked)
+
+
+def test_events_one_by_one_in_pieces_and_in_one_go_give_the_same_bits(shop: Service) -> None:
+    a_life(shop)
+    model, one = shop.model("shop"), stored(shop)
+    by_one = recover(shop.store, one._replace(head=1), use_snapshots=False)
+    for head in range(2, one.head + 1):
+        catch_up(shop.store, by_one, head)
+        if head % 9 == 0:
+            # Through a snapshot, every now and then.
+            _, content = by_one.snapshot()
+            before = by_one.digest()
+            by_one = Model.restored(one.id, "shop", content, model.created)
+            assert by_one.digest() == before
+    whole = recover(shop.store, one, use_snapshots=False)
+    assert model.digest() == by_one.digest() == whole.digest()
+    assert audit_stored(shop.store, one).equal
+    found = audit_slates(shop.store, one)
+    assert (found.equal, found.told) == (60, ()), found
+    chosen = Counter(drawn_of(event).chosen.choice for event in slates_of(shop))  # type: ignore[union-attr]
+    assert set(chosen) == {Choice.POLICY, Choice.FLOOR}
+
+
+def test_a_model_with_a_list_goes_to_another_store_and_comes_back_after_a_restart(tmp_path: Path) -> None:
+    with a_shop(tmp_path / "shop.db", baseline=LIST) as service:
+        a_life(service)
+        service.maintenance.snapshot(service.model("shop"))
+        answered(service, 0)
+        digest, file = service.model("shop").digest(), b"".join(service.export("shop"))
+        facts = service.model("shop").launch.facts()
+        service.fork("shop", "cascade-ts", "other")
+        its = service.model("other").launch
+        assert its.baseline is not None
+        assert its.baseline.items == ("i1", *LIST)
+        assert its.baseline.floor.report().pages == 0, "slates of another model say nothing of this one"
+    with a_shop(tmp_path / "shop.db") as service:
+        assert service.model("shop").digest() == digest
+    with a_shop(tmp_path / "other.db", baseline=LIST[::-1]) as service:
+        twin = service.import_model("twin", file)
+        assert twin.digest() == digest
+        assert twin.launch.facts() == facts
+
+
+# HTTP
+
+
+def test_a_list_over_http(tmp_path: Path) -> None:
+    with a_site(tmp_path) as site:
+        path = "/v1/models/shop/baseline"
+        answer = site.ask("GET", path)
+        assert (answer.status_code, answer.json()["error"]["message"]) == (
+            404, "model 'shop' has no baseline; PUT one to /v1/models/shop/baseline",
+        )  # fmt: skip
+        assert site.ask("DELETE", path).status_code == 404
+        assert site.ask("PUT", path, {"items": ["tea", 7, "cake"], "max_loss": 0.1}).json()["seq"] == 2
+        slate = site.recommend()
+        assert slate["reasons"] in (["floor"] * 3, ["policy"] * 3)
+        assert site.ask("POST", "/v1/models/shop/feedback", {"token": slate["token"], "click": 0}).is_success
+        told = site.ask("GET", path).json()
+        assert (told["items"], told["shown"], told["since"], told["pages"]) == (["tea", 7, "cake"], 3, 2, 1)
+        assert told["max_loss"] == 0.1
+        assert "constant" in told["assumed"]
+        for items, max_loss, said in (
+            (["tea", 7, "nope"], 0.1, "item 'nope' is not in the catalog; add it first, or leave it out"),
+            (["tea", "tea", 7], 0.1, "item 'tea' is in the list twice; name it once"),
+            (["tea", 7], 0.1, "must have at least 3 items, the length of a slate, got 2"),
+            (["tea", 7, "cake"], 0, "max_loss must be a share"),
+            (["tea", 7, "cake"], 2, "max_loss must be a number, at most 1, got 2"),
+            ("tea", 0.1, "items must be"),
+        ):
+            answer = site.ask("PUT", path, {"items": items, "max_loss": max_loss})
+            assert answer.status_code == 422, answer.text
+            assert said in answer.json()["error"]["message"]
+        assert site.ask("DELETE", path).json()["seq"] == 4
+        assert site.recommend()["reasons"] == ["policy"] * 3
+
+
+# `serve --baseline list.csv`
+
+CATALOG = "id,name\n" + "".join(f"i{row},Item {row}\n" for row in range(8))
+
+
+@pytest.fixture
+def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "catalog.csv").write_text(CATALOG)
+    (tmp_path / "list.csv").write_text("id\ni3\ni1\ni5\n")
+    return tmp_path
+
+
+def start(given: tuple[str, ...] = (), **more: Any) -> Any:
+    asked = {
+        "name": "shop",
+        "store": "shop.db", "catalog": Path("catalog.csv"), "baseline": Path("list.csv"), "k": 3,
+        "policy": "cascade-ts",
+    }  # fmt: skip
+    return open_for(Settings(**asked | more), given=[*asked, *given])
+
+
+def items_of(service: Service) -> tuple[object, ...]:
+    baseline = service.model("shop").launch.baseline
+    return () if baseline is None else baseline.items
+
+
+def test_a_server_starts_with_a_list_and_takes_it_once(serving: Path) -> None:
+    opened = start(max_loss=0.1, given=("max_loss",))
+    with opened.service as service:
+        assert items_of(service) == ("i3", "i1", "i5")
+        assert any("the baseline has 3 items, the first is 'i3'" in note for note in opened.notes)
+        assert any("at least 90% of what the baseline would have got" in note for note in opened.notes)
+        seq = service.model("shop").seq
+    with start().service as service:
+        assert (service.model("shop").seq, items_of(service)) == (seq, ("i3", "i1", "i5"))
+        # What is changed over HTTP is newer than a file that stays as it is.
+        service.set_baseline("shop", ["i2", "i0", "i7"])
+    with start().service as service:
+        assert items_of(service) == ("i2", "i0", "i7")
+        service.maintenance.snapshot(service.model("shop"))
+        service.remove_baseline("shop")
+        service.maintenance.snapshot(service.model("shop"))
+    with start().service as service:
+        assert items_of(service) == ()
+        assert (
+            recover(service.store, stored(service), use_snapshots=False).digest()
+            == service.model("shop").digest()
+        )
+    (serving / "list.csv").write_text("id\ni6\ni1\ni5\n")
+    with start().service as service:
+        assert items_of(service) == ("i6", "i1", "i5")
+        service.set_baseline("shop", ["i6", "i1", "i5"], 0.2)
+    with start(max_loss=0.3, given=("max_loss",)).service as service:
+        assert service.model("shop").launch.baseline.floor.max_loss == 0.3  # type: ignore[union-attr]
+        assert items_of(service) == ("i6", "i1", "i5")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("id\ni3\ni1\nnope\n", "nope"),
+        ("id\ni3\ni1\ni3\n", "i3"),
+        ("id\ni3\n", "3"),
+        ("", "list.csv"),
+        (None, "list.csv"),
+    ],
+)
+def test_a_file_that_is_no_list_stops_the_start_with_a_sentence(
+    serving: Path, text: str | None, said: str
+) -> None:
+    (serving / "list.csv").unlink()
+    if text is not None:
+        (serving / "list.csv").write_text(text)
+    with pytest.raises(FirstclickError, match=said):
+        start()
+    # Nothing is left behind that a right file could not follow.
+    (serving / "list.csv").write_text("id\ni3\ni1\ni5\n")
+    with start().service as service:
+        assert items_of(service) == ("i3", "i1", "i5")
