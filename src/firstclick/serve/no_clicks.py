@@ -157,7 +157,7 @@ class NoClicks:
         if since is None:
             return
         # Others share the room for losses with this process: they must soon know of it.
-        told = self._told.get(model.name)
+        told = model.reports.seen.get(self._service.process)
         soon = model.open.excess > 0 and (told is None or now - told > LIVE_SECONDS)
         if soon or time.monotonic() - since[1] + now - time.time() >= COUNT_SECONDS:
             self._append_counts(model, now)
