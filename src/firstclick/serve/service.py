@@ -55,6 +55,7 @@ from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import check_not_archived, feedback_event, has_rows, outcomes, receipt
 from firstclick.serve.model.fork import fork
+from firstclick.serve.model.head_start import warm_start_body
 from firstclick.serve.model.model import Known, Model, Ranked
 from firstclick.serve.model.new_events import (
     availability,
@@ -621,6 +622,27 @@ class Service:
         model = self.model(name)
         self._look_for(model, items)
         return self._change(model, baseline_set(model, items, max_loss, file_mark))
+
+    def warm_start(
+        self,
+        name: str,
+        log: Iterable[Mapping[str, Any]],
+        *,
+        weight: float | None = None,
+        file_mark: str = "",
+    ) -> tuple[int, int]:
+        """Learn from slates that somebody else has shown, as a head start; the place in the log, and how many
+        slates were used. See `Ranker.warm_start` for the log and the weight.
+
+        The log is one event: all of it is learned, or nothing. With a `file_mark` it is learned once, even
+        if several processes read the same file.
+        """
+        model = self.model(name)
+        body = warm_start_body(model.engine, log, weight, lock=model.lock, file_mark=file_mark)
+        event = _event(body)
+        if file_mark:
+            event = event._replace(nonce=hashlib.blake2b(file_mark.encode(), digest_size=NONCE_SIZE).digest())
+        return self.append(model, event), body.slates
 
     def remove_baseline(self, name: str) -> int:
         """From now on the policy decides alone; Unknown if there is no list."""
