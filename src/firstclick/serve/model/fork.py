@@ -20,7 +20,13 @@ from firstclick.online.engine import scale_for
 from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
 from firstclick.registry import is_research, make_policy, policy_class, policy_classes
-from firstclick.serve.log.copies import left_out, origin_of, with_features, with_other_words
+from firstclick.serve.log.copies import (
+    left_out,
+    origin_of,
+    with_features,
+    with_other_slates,
+    with_other_words,
+)
 from firstclick.serve.log.events import (
     Created,
     Event,
@@ -320,6 +326,18 @@ class Fork:
         self.n_late_clicks += 1
         return self._left_out(event)
 
+    def _warm_start(self, event: Event) -> Event:
+        """Each of its slates as feedback would be."""
+        if self._again:
+            return event
+
+        def fitting(payload: bytes) -> bytes:
+            copy = self._feedback(event._replace(kind=Kind.FEEDBACK, payload=payload))
+            # What is left out stays as it is: the policy passes over it.
+            return copy.payload if copy.kind == Kind.FEEDBACK else payload
+
+        return event._replace(payload=with_other_slates(event.payload, fitting))
+
     def fold(self, name: str, events: list[Event], memory: Memory) -> list[Event]:
         """Have the model called `name` learn from the next events of the fork, which are given back."""
         try:
@@ -364,6 +382,7 @@ COPIES: dict[int, Callable[[Fork, Event], Event]] = {
     Kind.LIST_REMOVED: Fork._same,
     Kind.SETTINGS: Fork._same,
     Kind.BASELINE: Fork._same,
+    Kind.WARM_START: Fork._warm_start,
     Kind.CORRECTION: Fork._correction,
     Kind.BUILD: Fork._of_processes,
     Kind.RECOMMENDED: Fork._of_processes,
