@@ -21,6 +21,7 @@ from firstclick.online.floor import Floor
 from firstclick.serve.config import Settings
 from firstclick.serve.log.drawn import read_drawn
 from firstclick.serve.model.audit import audit_stored
+from firstclick.serve.model.launch import Launch
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.replay import catch_up, recover
@@ -165,9 +166,17 @@ def test_slates_that_are_out_count_as_no_click(shop: Service) -> None:
     assert left.at_least >= 0.7 - 1e-12
 
 
-def test_threads_share_the_room_of_a_floor(shop: Service) -> None:
+def test_threads_share_the_room_of_a_floor(shop: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     model = shop.model("shop")
     room = with_room(shop).floor.report().room
+    decide = Launch.decide
+
+    def slowly(*given: Any, **more: Any) -> Any:
+        found = decide(*given, **more)
+        time.sleep(0.001)
+        return found
+
+    monkeypatch.setattr(Launch, "decide", slowly)
 
     def ask() -> None:
         for _ in range(20):
