@@ -298,9 +298,9 @@ def alarms(worlds, n_trials):
 
 
 def power(worlds, n_trials):
-    """Pages that find an uplift of 10 % with a power of 80 and 90 %."""
+    """Pages that find an uplift of 10% with a power of 80 and 90%."""
     print(
-        "| uplift 10 % | fixed size, 80 % | whenever you look, 80 % | fixed, 90 % | whenever, 90 % | mean |"
+        "| uplift 10% | fixed size, 80% power | whenever, 80% | fixed, 90% | whenever, 90% | whenever, mean |"
     )
     print("|---|---|---|---|---|---|")
     for name, world in worlds.items():

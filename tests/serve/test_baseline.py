@@ -1,8 +1,10 @@
 """The list that is shown today, in the service: set, changed, kept, counted, and never fallen far below."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +21,12 @@ from firstclick.online.floor import Floor
 from firstclick.serve.config import Settings
 from firstclick.serve.log.drawn import read_drawn
 from firstclick.serve.model.audit import audit_stored
+from firstclick.serve.model.launch import Launch
 from firstclick.serve.model.model import Model
+from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.replay import catch_up, recover
 from firstclick.serve.model.slates import audit_slates
-from firstclick.serve.service import Service
+from firstclick.serve.service import Service, open_service
 from firstclick.serve.startup import open_for
 from firstclick.serve.store.store import StoredModel
 from firstclick.wire.errors import Malformed, Unknown
@@ -162,9 +166,17 @@ def test_slates_that_are_out_count_as_no_click(shop: Service) -> None:
     assert left.at_least >= 0.7 - 1e-12
 
 
-def test_threads_share_the_room_of_a_floor(shop: Service) -> None:
+def test_threads_share_the_room_of_a_floor(shop: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     model = shop.model("shop")
     room = with_room(shop).floor.report().room
+    decide = Launch.decide
+
+    def slowly(*given: Any, **more: Any) -> Any:
+        found = decide(*given, **more)
+        time.sleep(0.001)
+        return found
+
+    monkeypatch.setattr(Launch, "decide", slowly)
 
     def ask() -> None:
         for _ in range(20):
@@ -176,6 +188,46 @@ def test_threads_share_the_room_of_a_floor(shop: Service) -> None:
     for thread in threads:
         thread.join()
     assert model.open.excess <= room + 1e-9
+
+
+def shares_out(service: Service, pages: int) -> list[float]:
+    """The shares of some slates that stay out."""
+    found = []
+    for _ in range(pages):
+        token = service.keys.read(service.recommend("shop").token, service.model("shop").id, days=1)
+        drawn = read_drawn(token.fields)
+        assert drawn is not None
+        assert drawn.chosen is not None
+        found.append(drawn.chosen.share)
+    return found
+
+
+def test_processes_share_the_room_once_they_know_of_each_other(postgresql_url: str) -> None:
+    with ExitStack() as opened:
+        one = opened.enter_context(a_shop(postgresql_url, baseline=LIST))
+        others = [opened.enter_context(open_service(postgresql_url)) for _ in range(2)]
+        services = [one, *others]
+        baseline = with_room(one)
+        until = time.monotonic() + 20
+        while len({service.model("shop").seq for service in services}) > 1:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        room = baseline.floor.report().room
+        # Nobody has told of slates yet: each believes to be alone, and may spend all of the room. That is the
+        # largest overshoot: n - 1 times the room, until the first count is in the log.
+        out = [sum(max(share - 0.3, 0.0) for share in shares_out(service, 20)) for service in others]
+        assert out == pytest.approx([room, room])
+        # Each tells the log, and hears of the others.
+        while min(one.model("shop").reports.live(time.time(), one.process) for one in services) < 3:
+            assert time.monotonic() < until
+            shares_out(one, 1)
+            time.sleep(0.05)
+        assert shares_out(others[0], 1) == [pytest.approx(0.3)], "it has spent more than its part"
+        for service in others:
+            # A new process of its age, with nothing out.
+            service.model("shop").open = OpenSlates()
+            spent = sum(max(share - 0.3, 0.0) for share in shares_out(service, 20))
+            assert spent == pytest.approx(room / 3)
 
 
 def test_another_list_starts_the_floor_anew_and_late_slates_of_the_old_one_do_not_count(
@@ -324,7 +376,7 @@ def test_a_server_starts_with_a_list_and_takes_it_once(serving: Path) -> None:
     with opened.service as service:
         assert items_of(service) == ("i3", "i1", "i5")
         assert any("the baseline has 3 items, the first is 'i3'" in note for note in opened.notes)
-        assert any("at least 90% of what the baseline would have got" in note for note in opened.notes)
+        assert any("at least 90% of the baseline" in note for note in opened.notes)
         seq = service.model("shop").seq
     with start().service as service:
         assert (service.model("shop").seq, items_of(service)) == (seq, ("i3", "i1", "i5"))

@@ -137,7 +137,8 @@ def test_trials_with_a_floor_arms_time_outs_and_late_clicks(
         trial = models[name].launch.trial
         assert trial is not None
         assert min(trial.tally.pages) > 20
-        assert sum(trial.tally.corrected) > 2
+        # cascade-lin-ts cannot take back what a slate taught.
+        assert (sum(trial.tally.corrected) > 2) == (name == "bar")
     assert len(models["bar"].launch.trial.tally.periods) > 1  # type: ignore[union-attr]
     assert models["rival"].click_stats.slates > 50
     assert models["rival"].reports.corrected > 0

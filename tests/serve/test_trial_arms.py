@@ -20,7 +20,8 @@ from firstclick.serve.log.drawn import timed_out
 from firstclick.serve.log.events import Event, Kind, feedback_payload, read_feedback
 from firstclick.serve.log.token import number_in
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.slates import OTHER_ARM, audit_slates
+from firstclick.serve.model.slates import audit_slates
+from firstclick.serve.model.sources import OTHER_ARM
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import StoredModel
 from firstclick.serve.trial_arms import nonce_in_arm

@@ -18,6 +18,7 @@ from serving import a_site
 
 from firstclick.catalog.item import Item
 from firstclick.serve import service as service_module
+from firstclick.serve.log.drawn import Assigned
 from firstclick.serve.log.events import (
     KIND_OF,
     BaselineSet,
@@ -29,6 +30,7 @@ from firstclick.serve.log.events import (
     unpacked,
 )
 from firstclick.serve.log.token import new_nonce
+from firstclick.serve.model.archive import archive
 from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.replay import catch_up, recover
@@ -522,3 +524,34 @@ def test_the_log_tells_the_bucket_and_the_arm(shop: Service) -> None:
     assigned = drawn_of(slates_of(shop)[-1]).assigned
     assert assigned is not None
     assert assigned.bucket == bucket_of("me", running(shop).body.key)
+
+
+def test_a_trial_whose_first_events_are_archived_goes_on(shop: Service, tmp_path: Path) -> None:
+    a_life(shop)
+    model = shop.model("shop")
+    wanted, pages = model.digest(), running(shop).tally.pages
+    archive(shop.store, stored(shop), 200, tmp_path / "old", token_days=-1.0)
+    for use_snapshots in (False, True):
+        found = recover(shop.store, stored(shop), use_snapshots=use_snapshots)
+        assert found.digest() == wanted
+        assert found.launch.running is not None
+        assert found.launch.running.tally.pages == pages
+    assert audit_stored(shop.store, stored(shop)).equal
+
+
+def test_pages_of_another_trial_of_later_shares_or_of_a_strange_arm_are_not_counted(shop: Service) -> None:
+    """As slates of what a store has lost that was set back."""
+    shop.start_trial("shop", HALF)
+    trial = running(shop)
+    bucket = 17
+    arm = int(trial.tally.owner[bucket])
+    for page in (
+        Assigned(trial.id ^ 1, 0, arm, bucket),
+        Assigned(trial.id, 1, arm, bucket),
+        Assigned(trial.id, 0, 1 - arm, bucket),
+        Assigned(trial.id, 0, 7, None),
+    ):
+        trial.count(page, True, 0, 1)
+    assert trial.tally.pages == [0, 0]
+    trial.count(Assigned(trial.id, 0, arm, bucket), True, 0, 1)
+    assert sum(trial.tally.pages) == 1

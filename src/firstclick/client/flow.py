@@ -244,8 +244,8 @@ class Flow:
         return self._change("/baseline", {"items": list(items), "max_loss": max_loss}, "PUT")
 
     def remove_baseline(self) -> Steps[int]:
-        """From now on the policy decides alone; the place in the log."""
-        return self._change("/baseline", None, "DELETE")
+        """From now on the policy decides alone; the place in the log. Sent once."""
+        return self._change("/baseline", None, "DELETE", again=False)
 
     def baseline(self) -> Steps[dict[str, Any]]:
         """The list that is shown today, how often it and the policy were clicked, and what is promised."""
@@ -272,24 +272,30 @@ class Flow:
         stop_if_worse: bool = False,
         last_pages: int = 10_000,
     ) -> Steps[int]:
-        """Compare arms on live requests, by default 90 % policy and 10 % baseline; the place in the log."""
-        body = {"learn_from": learn_from, "stop_if_worse": stop_if_worse, "last_pages": last_pages}
-        return self._change("/trial", body if arms is None else body | {"arms": dict(arms)})
+        """Compare arms on live requests, by default 90 % policy and 10 % baseline; the place in the log. Sent
+        once."""
+        body: dict[str, Any] = {
+            "learn_from": learn_from, "stop_if_worse": stop_if_worse, "last_pages": last_pages,
+        }  # fmt: skip
+        body |= {} if arms is None else {"arms": dict(arms)}
+        # An arm of another policy is a fork, which takes its time.
+        return self._change("/trial", body, again=False, timeout=FILE_TIMEOUT)
 
     def change_trial_shares(self, arms: Mapping[str, float]) -> Steps[int]:
         """Other shares for all arms of the running trial; the place in the log."""
         return self._change("/trial", {"arms": dict(arms)}, "PATCH")
 
     def stop_trial(self, *, show: str = "policy") -> Steps[int]:
-        """End the trial, and show the policy's slates from now on, or the baseline; the place in the log."""
-        return self._change("/trial/stop", {"show": show})
+        """End the trial, and show the policy's slates from now on, or the baseline; the place in the log.
+        Sent once."""
+        return self._change("/trial/stop", {"show": show}, again=False)
 
     def trial_report(self) -> Steps[dict[str, Any]]:
         """What the trial says so far."""
         return self._read(dict[str, Any], Call("GET", self.path("/trial")))
 
-    def _change(self, path: str, body: dict[str, Any] | None, method: str = "POST") -> Steps[int]:
-        told = yield from self._read(Changed, Call(method, self.path(path), body))
+    def _change(self, path: str, body: dict[str, Any] | None, method: str = "POST", **how: Any) -> Steps[int]:
+        told = yield from self._read(Changed, Call(method, self.path(path), body, **how))
         return told.seq
 
     def models(self) -> Steps[list[dict[str, Any]]]:

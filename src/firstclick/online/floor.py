@@ -102,9 +102,10 @@ class Floor:
         `out` is the sum of `taken(share)` over slates of this process that are out: recommended, and not yet
         observed by this floor. They count as no click. Each of `replicas` processes may spend an equal part
         of the room. A process does not see what others have out. So together they may overspend, by at most
-        (1 - 1/replicas) of the room, and by at most 1 - max_loss for each slate that others had out. The same
-        holds for slates that a process forgets when it dies. What was overspent is won back: as long as the
-        room is negative, the share is below max_loss.
+        (1 - 1/replicas) of the room, and by at most 1 - max_loss for each slate that others had out.
+        Processes that have not heard of each other yet, as for a second or two after a start, may each spend
+        all of it. The same holds for slates that a process forgets when it dies. What was overspent is won
+        back: as long as the room is negative, the share is below max_loss.
         """
         return float(allowed_share(self.array, self.max_loss, float(out), float(replicas)))
 

@@ -16,6 +16,7 @@ from firstclick.serve.log.events import KIND_OF, Kind, NewEvent, Recommended, fu
 from firstclick.serve.log.token import new_nonce
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.open_slates import OpenSlate
+from firstclick.serve.model.reports import LIVE_SECONDS
 from firstclick.wire.errors import Refused
 
 if TYPE_CHECKING:
@@ -156,7 +157,8 @@ class NoClicks:
         if since is None:
             return
         # Others share the room for losses with this process: they must soon know of it.
-        soon = model.open.excess > 0 and model.name not in self._told
+        told = model.reports.seen.get(self._service.process)
+        soon = model.open.excess > 0 and (told is None or now - told > LIVE_SECONDS)
         if soon or time.monotonic() - since[1] + now - time.time() >= COUNT_SECONDS:
             self._append_counts(model, now)
 

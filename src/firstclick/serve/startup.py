@@ -137,7 +137,7 @@ def _baseline(service: Service, settings: Settings, given: Collection[str]) -> l
     if (loss := baseline.floor.max_loss) < 1:
         told += (
             f"; the policy decides {baseline.floor.share():.0%} of slates now, and more as clicks show that "
-            f"it is better: expected clicks stay at least {1 - loss:.3g} of the baseline's, if its click "
+            f"it is better: expected clicks stay at least {1 - loss:.0%} of the baseline's, if its click "
             "rate is constant and pages are reported (docs/launch.md)"
         )
     return [told]
