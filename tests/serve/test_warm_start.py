@@ -225,7 +225,7 @@ def test_a_log_over_http_and_by_the_client(tmp_path: Path) -> None:
         assert held["cake"] > 0.9
         assert held["tea"] == pytest.approx(0.5, abs=0.05)
         seq = model.seq
-        for slates, weight, sentence in (
+        for bad, weight, sentence in (
             (
                 [{"items": ["tea"], "click": 0}, {"items": ["tea"]}],
                 None,
@@ -236,5 +236,5 @@ def test_a_log_over_http_and_by_the_client(tmp_path: Path) -> None:
             ([{"items": ["tea"], "click": 0}], 2, "weight must be a number, at most 1"),
         ):
             with pytest.raises(Malformed, match=sentence):
-                client.warm_start(slates, weight=weight)
+                client.warm_start(bad, weight=weight)
         assert model.seq == seq

@@ -173,11 +173,11 @@ def standardise(x, columns, z):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def describe(state, x, row, columns, z):  # type: ignore[no-untyped-def]
+def describe(logged, x, row, columns, z):  # type: ignore[no-untyped-def]
     """Set `z` to what is known of a row beside its clicks: 1, its features, and whether it is in the log."""
     standardise(x, columns, z)
-    if len(state.log) > 0:
-        z[len(z) - 1] = 1.0 if state.logged_examined[row] > 0.0 else 0.0
+    if len(logged) > 0:
+        z[len(z) - 1] = 1.0 if logged[row] > 0.0 else 0.0
 
 
 @kernel
@@ -245,7 +245,7 @@ def learn_mixed(state, catalog, request, slate, examined, clicks):  # type: igno
 def _observe_item(state, x, row, y, z):  # type: ignore[no-untyped-def]
     """Count one look at an item of the catalog."""
     n, s = state.examined[row], state.hits[row]
-    describe(state, x, row, state.columns, z)
+    describe(state.logged_examined, x, row, state.columns, z)
     variance, beta2 = variance_at(state.level, z, state.scale[P]), state.scale[BETA2]
     before, after = 1.0 / (variance + n * beta2), 1.0 / (variance + (n + 1.0) * beta2)
     _add(state, z, (n + 1.0) * after - n * before, (s + y) * after - s * before)
@@ -253,7 +253,7 @@ def _observe_item(state, x, row, y, z):  # type: ignore[no-untyped-def]
     if refit[STAGE] == FITS + 1 and row < refit[ROW]:
         # It is summed up already with the counts it had.
         p, beta2 = refit[NEXT_P], refit[NEXT_BETA2]
-        describe(state, x, row, state.next_columns, z)
+        describe(state.logged_examined, x, row, state.next_columns, z)
         variance = variance_at(state.next_level, z, p)
         m, t = next_counts(state, row)
         before, after = 1.0 / (variance + m * beta2), 1.0 / (variance + (m + 1.0) * beta2)
@@ -280,7 +280,7 @@ def next_counts(state, row):  # type: ignore[no-untyped-def]
 def _observe_given(state, x, row, y, z):  # type: ignore[no-untyped-def]
     """Count one look at an item whose features came with the request: it says something of theta, and nothing
     of what features the catalog has."""
-    describe(state, x, row, state.columns, z)
+    describe(state.logged_examined, x, row, state.columns, z)
     near = np.empty(len(x))
     for j in range(len(x)):
         # A request far from the catalog would outweigh all others for ever.
@@ -290,7 +290,7 @@ def _observe_given(state, x, row, y, z):  # type: ignore[no-untyped-def]
     weight = 1.0 / variance_at(state.level, z, state.scale[P])
     _add(state, z, weight, y * weight)
     if state.refit[STAGE] == FITS + 1:
-        describe(state, near, row, state.next_columns, z)
+        describe(state.logged_examined, near, row, state.next_columns, z)
         _add_next(state, z, weight, y * weight)
     z[0] = 1.0
     for j in range(len(x)):
@@ -384,8 +384,12 @@ def begin_refit(state, features):  # type: ignore[no-untyped-def]
     refit[NEXT_P] = mean_rate(state)
     if len(state.log) > 0:
         state.log[NEXT_DRIFT2] = fitted_drift(state, refit[NEXT_P]) ** 2
-    for row in range(len(state.examined)):
-        state.past_examined[row], state.past_hits[row] = next_counts(state, row)
+        for row in range(len(state.examined)):
+            state.past_examined[row], state.past_hits[row] = next_counts(state, row)
+    else:
+        for row in range(len(state.examined)):
+            state.past_examined[row] = state.examined[row]
+            state.past_hits[row] = state.hits[row]
     for i in range(len(state.moment)):
         state.past_given_moment[i] = state.given_moment[i]
         for j in range(len(state.moment)):
@@ -498,22 +502,28 @@ def work(state, features, target):  # type: ignore[no-untyped-def]
     """Go on with the refit until `target` of its work is done, or all of it."""
     refit = state.refit
     size = len(state.moment)
-    n_rows, z = len(state.examined), np.empty(size)
+    n_rows, z, logged = len(state.examined), np.empty(size), state.logged_examined
+    columns, level, evidence = state.next_columns, state.next_level, state.evidence
+    precision, moment = state.next_precision, state.next_moment
     while refit[STAGE] > 0.0 and refit[SPENT] < target:
         stage, row = int(refit[STAGE]), int(refit[ROW])
         if row < n_rows:
-            counts, beta2 = state.past_examined, (_beta(state, stage) * refit[NEXT_P]) ** 2
+            counts, hits = state.past_examined, state.past_hits
+            beta2 = (_beta(state, stage) * refit[NEXT_P]) ** 2
             if stage > FITS:
-                counts, beta2 = state.examined, refit[NEXT_BETA2]
-            skipped = _next_counted(counts, state.logged_examined, row) - row
+                counts, hits, beta2 = state.examined, state.hits, refit[NEXT_BETA2]
+            skipped = _next_counted(counts, logged, row) - row
             row += skipped
             refit[SPENT] += SKIPPED_ROW * skipped
             refit[ROW] = row
             if row < n_rows:
-                n, s = state.past_examined[row], state.past_hits[row]
-                if stage > FITS:
+                n, s = counts[row], hits[row]
+                if stage > FITS and len(logged) > 0:
                     n, s = next_counts(state, row)
-                _sum_up(state, features[row], row, n, s, beta2, stage > BETAS, z)
+                _sum_up(
+                    refit[NEXT_P], columns, level, precision, moment, evidence, logged, features[row], row,
+                    n, s, beta2, stage > BETAS, z,
+                )  # fmt: skip
                 refit[SPENT] += _cost_of_row(size)
                 refit[ROW] += 1.0
         elif stage > FITS:
@@ -531,7 +541,10 @@ def work(state, features, target):  # type: ignore[no-untyped-def]
 @kernel
 def _next_counted(counts, logged, row):  # type: ignore[no-untyped-def]
     """The first row from here on that was examined, or is in the log."""
-    while row < len(counts) and counts[row] == 0.0 and (len(logged) == 0 or logged[row] == 0.0):
+    if len(logged) == 0:
+        while row < len(counts) and counts[row] == 0.0:
+            row += 1
+    while row < len(counts) and counts[row] == 0.0 and logged[row] == 0.0:
         row += 1
     return row
 
@@ -546,15 +559,17 @@ def _beta(state, stage):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sum_up(state, x, row, n, s, beta2, by_item, z):  # type: ignore[no-untyped-def]
-    """Add an item to the sums of this stage."""
-    p = state.refit[NEXT_P]
-    describe(state, x, row, state.next_columns, z)
-    variance = variance_at(state.next_level, z, p) if by_item else p * (1.0 - p)
+def _sum_up(p, columns, level, precision, moment, evidence, logged, x, row, n, s, beta2, by_item, z):  # type: ignore[no-untyped-def]
+    """Add an item to the sums of this stage. It takes arrays and no state: to hand on a tuple of very many
+    costs as much as the sums."""
+    describe(logged, x, row, columns, z)
+    variance = variance_at(level, z, p) if by_item else p * (1.0 - p)
     weight = 1.0 / (variance + n * beta2)
-    _add_next(state, z, n * weight, s * weight)
+    _add_square_to(precision, z, n * weight)
+    for i in range(len(z)):
+        moment[i] += s * weight * z[i]
     noise, rate = variance / n + beta2, s / n
-    state.evidence[BASE] -= 0.5 * (log(noise) + rate * rate / noise)
+    evidence[BASE] -= 0.5 * (log(noise) + rate * rate / noise)
 
 
 @kernel
@@ -691,7 +706,13 @@ def change_features(state, rows, before, features):  # type: ignore[no-untyped-d
         n, s = state.examined[row], state.hits[row]
         if n > 0.0:
             for sign in (-1.0, 1.0):
-                describe(state, before[place] if sign < 0.0 else features[row], row, state.columns, z)
+                describe(
+                    state.logged_examined,
+                    before[place] if sign < 0.0 else features[row],
+                    row,
+                    state.columns,
+                    z,
+                )
                 variance = variance_at(state.level, z, state.scale[P])
                 weight = sign / (variance + n * state.scale[BETA2])
                 for i in range(size):
@@ -722,7 +743,7 @@ def unlearn_looks(state, features, slate, examined):  # type: ignore[no-untyped-
         if len(state.log) > 0:
             state.live_examined[row] = live - 1.0
         left = max(n - 1.0, s)
-        describe(state, features[row], row, state.columns, z)
+        describe(state.logged_examined, features[row], row, state.columns, z)
         variance = variance_at(state.level, z, state.scale[P])
         before = 1.0 / (variance + n * state.scale[BETA2])
         after = 1.0 / (variance + left * state.scale[BETA2])

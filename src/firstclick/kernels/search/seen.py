@@ -60,7 +60,7 @@ def with_seen(catalog: CatalogArrays) -> CatalogArrays:
 @kernel
 def own_part_of(state, columns, features, row, z):  # type: ignore[no-untyped-def]
     """What the clicks of this row say of it: `kernels.mixed.own_part`. `z` becomes its scaled features."""
-    describe(state, features[row], row, columns, z)
+    describe(state.logged_examined, features[row], row, columns, z)
     variance = variance_at(state.level, z, state.scale[P])
     return own_part(state.examined[row], state.hits[row], variance, state.scale[BETA2])
 
@@ -265,7 +265,7 @@ def estimate_mixed(state, catalog, request, rows, theta, means, deviations):  # 
         keep, rate, spread = own_part_of(state, columns, features, row, z)
         if len(request.features) > 0:
             # f of the request, and what f of the catalog takes from the own part.
-            describe(state, features_at(catalog, request, row, j), row, columns, x)
+            describe(state.logged_examined, features_at(catalog, request, row, j), row, columns, x)
             for i in range(size):
                 z[i] = x[i] + (keep - 1.0) * z[i]
         else:
