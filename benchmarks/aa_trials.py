@@ -178,6 +178,7 @@ def play(
         if change == 0:
             spread = sums[1, 2] * (1 - share) ** 2 + sums[0, 2] * share**2
             squares = sums[0, 2] + sums[1, 2]
+            spread = max(spread, share * (1 - share) * squares)
             if found[4] == 0 and min(share, 1 - share) * (t + 1) ** 2 / squares >= MIN_BUCKETS:
                 excess = abs(sums[1, 0] - share * (t + 1))
                 if excess > math.sqrt(spread) * _multiplier(spread, FALSE_ALARMS):
@@ -297,9 +298,9 @@ def alarms(worlds, n_trials):
 
 
 def power(worlds, n_trials):
-    """Pages that find an uplift of 10 % with a power of 80 and 90 %."""
+    """Pages that find an uplift of 10% with a power of 80 and 90%."""
     print(
-        "| uplift 10 % | fixed size, 80 % | whenever you look, 80 % | fixed, 90 % | whenever, 90 % | mean |"
+        "| uplift 10% | fixed size, 80% power | whenever, 80% | fixed, 90% | whenever, 90% | whenever, mean |"
     )
     print("|---|---|---|---|---|---|")
     for name, world in worlds.items():

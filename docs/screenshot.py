@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import FloatRect, Page, sync_playwright
 
 HERE = Path(__file__).parent
 SLATES = 1800  # thirty a second for a minute
@@ -89,7 +89,7 @@ def main() -> None:
         # Down to the end of a row of panels: nothing is cut through.
         end = page.locator("#trial").bounding_box()
         assert end is not None
-        clip = {"x": 0.0, "y": 0.0, "width": 1280.0, "height": end["y"] + end["height"] + 16}
+        clip = FloatRect(x=0.0, y=0.0, width=1280.0, height=end["y"] + end["height"] + 16)
         picture = (
             page.screenshot(full_page=True) if wanted.phone else page.screenshot(full_page=True, clip=clip)
         )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import FloatRect, Page, sync_playwright
 from screenshot import ARGUMENTS, HERE, chromium, in_few_colours
 
 from firstclick.serve.config import Settings
@@ -117,14 +117,14 @@ def take(page: Page, address: str, file: Path, *, card: bool = False, whole: boo
         bottom = max(end["y"] + end["height"] for end in found) + 12
         left = min(end["x"] for end in found) - 12
         right = max(end["x"] + end["width"] for end in found) + 12
-        clip = {"x": left, "y": top, "width": right - left, "height": bottom - top}
+        clip = FloatRect(x=left, y=top, width=right - left, height=bottom - top)
         picture = page.screenshot(full_page=True, clip=clip)
     else:
         picture = page.screenshot(full_page=True)
         if not whole:
             height = max(end["y"] + end["height"] for end in found) + 16
             width = page.viewport_size["width"] if page.viewport_size else 0
-            clip = {"x": 0, "y": 0, "width": width, "height": height}
+            clip = FloatRect(x=0.0, y=0.0, width=width, height=height)
             picture = page.screenshot(full_page=True, clip=clip)
     file.write_bytes(picture)
     in_few_colours(file)
@@ -153,7 +153,6 @@ def main() -> None:
             file = HERE / "trial.png" if wanted.picture else wanted.folder / f"{state}.png"
             with made(STATES[state]) as service, Server(service, Settings(port=0)) as server:
                 take(page, server.address, file, card=wanted.picture, whole=wanted.whole)
-            print(file)  # noqa: T201
         browser.close()
 
 

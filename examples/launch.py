@@ -23,7 +23,7 @@ def serve(service: Service, pages: int, attraction: dict[str, float], customers:
     """Show so many pages, report what was clicked; how many had a click."""
     clicked, reports = 0, []
     for page in range(pages):
-        customer = f"customer {int(customers.pareto(1.2) * 50)}"  # some come often, most come once
+        customer = f"customer {int(customers.pareto(1.5) * 2000)}"  # some come often, most come once
         slate = service.recommend("shop", unit=customer)
         hits = [place for place, item in enumerate(slate.items) if customers.random() < attraction[item]]
         clicked += bool(hits)

@@ -378,7 +378,7 @@ def test_the_examples_of_the_help_work_when_pasted(run, folder, monkeypatch, com
     shorter = ["--steps", "30", "--runs", "2", "--jobs", "1"] if command in ("simulate", "demo") else []
     monkeypatch.setattr(sys.modules["firstclick.cli.demo"], "POLICIES", ("random", "cascade-ts"))
     found = examples(run(command, "--help").out)
-    assert len(found) == (2 if command == "simulate" else 1)
+    assert len(found) == (3 if command == "simulate" else 1)
     for _, *arguments in found:
         seen = run(*arguments, *shorter)
         assert seen.code == 0, seen.err

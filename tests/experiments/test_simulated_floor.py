@@ -82,21 +82,32 @@ def test_the_promise_holds_and_the_policy_takes_over_where_it_is_better():
     )
 
 
-def test_results_with_a_baseline_do_not_depend_on_processes_and_are_kept_in_files(tmp_path):
-    scenario = FeedbackScenario(synthetic_matrix(5, n_users=301, n_items=40, n_groups=3).matrix, n_items=20)
-    one, two = (
-        simulate([POLICY], scenario, k=3, steps=300, runs=3, seed=9, jobs=jobs, baseline=0.8, max_loss=0.05)
-        for jobs in (1, 2)
-    )
-    one.save(tmp_path / "results.json")
-    for other in (two, Results.load(tmp_path / "results.json")):
-        for mine, its in zip(one[POLICY].against, other[POLICY].against, strict=True):
-            np.testing.assert_array_equal(mine, its)
-    last = one.rows()[-1]
-    assert last["policy_pages_against_baseline"] == one[POLICY].against.policy_pages[:, -1].mean()
-    assert one.summary()["results"][0]["against_baseline"]["baseline"][-1] == pytest.approx(
-        one[POLICY].against.baseline[:, -1].mean()
-    )
+SCENARIO = FeedbackScenario(synthetic_matrix(5, n_users=301, n_items=40, n_groups=3).matrix, n_items=20)
+
+
+def played(jobs: int = 1) -> Results:
+    return simulate(
+        [POLICY], SCENARIO, k=3, steps=300, runs=3, seed=9, jobs=jobs, baseline=0.8, max_loss=0.05
+    )  # fmt: skip
+
+
+def same(one: Results, other: Results) -> bool:
+    return all(map(np.array_equal, one[POLICY].against, other[POLICY].against))
+
+
+def test_results_with_a_baseline_are_kept_in_files_and_tables(tmp_path):
+    results = played()
+    results.save(tmp_path / "results.json")
+    assert same(results, Results.load(tmp_path / "results.json"))
+    against = results[POLICY].against
+    assert results.rows()[-1]["policy_pages_against_baseline"] == against.policy_pages[:, -1].mean()
+    told = results.summary()["results"][0]["against_baseline"]
+    assert told["baseline"][-1] == pytest.approx(against.baseline[:, -1].mean())
+
+
+@pytest.mark.long
+def test_results_with_a_baseline_do_not_depend_on_the_number_of_processes():
+    assert same(played(), played(jobs=2))
 
 
 @pytest.mark.parametrize("spec", ["shop", "linear:n_items=256,n_features=8", "types"])

@@ -9,7 +9,7 @@ from test_ranker import ITEMS, mixed_steps, same_state
 
 from firstclick import Catalog, Ranker
 from firstclick.errors import InvalidInput
-from firstclick.kernels.mixed import BETAS, CLICKS, DONE, LOOKS, STAGE
+from firstclick.kernels.mixed import BETAS, CLICKS, DONE, DRIFT2, LOGGED, LOOKS, STAGE
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.streams import stream
 
@@ -87,12 +87,16 @@ def test_a_file_written_in_the_middle_of_a_refit_goes_on_bit_for_bit(features: A
 
 
 @with_features_or_without
-def test_a_weighed_log_counts_as_much_as_it_says_and_is_fitted_at_once(features: Any) -> None:
+def test_a_log_is_counted_beside_live_clicks_and_is_fitted_at_once(features: Any) -> None:
     teacher, pupil = new_ranker(features), new_ranker(features, seed=2)
     log = taught(teacher, 60)
     assert pupil.warm_start(log, weight=0.3) == 60
-    for name in ("examined", "hits", "totals"):
-        assert getattr(pupil.state, name).tolist() == (0.3 * getattr(teacher.state, name)).tolist(), name
+    assert pupil.state.logged_examined.tolist() == (0.3 * teacher.state.examined).tolist()
+    assert pupil.state.logged_hits.tolist() == (0.3 * teacher.state.hits).tolist()
+    assert pupil.state.log[:DRIFT2].tolist() == (0.3 * teacher.state.totals).tolist()
+    assert pupil.state.totals.tolist() == [0, 0]
+    assert not pupil.state.live_examined.any()
+    assert 0 < pupil.state.examined.sum() < pupil.state.logged_examined.sum(), "the log lends a part"
     assert pupil.state.time[0] == 18
     assert (pupil.state.refit[DONE], pupil.state.refit[STAGE]) == (1, 0)
     # Fitted, and not only counted.
@@ -101,8 +105,13 @@ def test_a_weighed_log_counts_as_much_as_it_says_and_is_fitted_at_once(features:
     assert (deviations > 0).all()
     for _ in range(3):
         pupil.warm_start(log[:1], weight=0.1)
-    assert pupil.state.totals[LOOKS] == pytest.approx(0.3 * (teacher.state.totals[LOOKS] + K))
-    taught(pupil, 60)
+    assert pupil.state.log[LOGGED] == pytest.approx(0.3 * (teacher.state.totals[LOOKS] + K))
+    live = new_ranker(features, seed=3)
+    for line in taught(pupil, 60):
+        slate = live.recommend(pinned=dict(enumerate(line["items"])))
+        live.learn(slate, **{word: told for word, told in line.items() if word != "items"})
+    assert pupil.state.live_examined.tolist() == live.state.examined.tolist()
+    assert pupil.state.totals.tolist() == live.state.totals.tolist()
     assert np.isfinite(pupil.estimates(ITEMS)).all()
 
 
@@ -115,10 +124,76 @@ def test_features_that_requests_brought_are_weighed_too() -> None:
     whole.warm_start(lines)
     part.warm_start(lines, weight=0.3)
     assert not part.state.examined.any()
-    assert part.state.totals.tolist() == (0.3 * whole.state.totals).tolist()
+    assert part.state.log[:DRIFT2].tolist() == (0.3 * whole.state.log[:DRIFT2]).tolist()
     # V is that of the time, and the log was read by the same rules.
     np.testing.assert_allclose(part.state.given_precision, 0.3 * whole.state.given_precision, rtol=1e-13)
     np.testing.assert_allclose(part.state.given_moment, 0.3 * whole.state.given_moment, rtol=1e-13)
+
+
+@with_features_or_without
+def test_a_log_that_agrees_with_live_clicks_is_believed_and_one_that_does_not_is_not(features: Any) -> None:
+    """Both logs tell of four items; only one tells what users do now."""
+    true, false = (
+        [{"items": [ITEMS[row]], "click": 0 if number < (wins, 400 - wins)[wrong] else None}
+         for row, wins in ((0, 320), (1, 40), (3, 280), (4, 80)) for number in range(400)]
+        for wrong in (False, True)
+    )  # fmt: skip
+    believed, doubted = new_ranker(features), new_ranker(features)
+    for ranker, log in ((believed, true), (doubted, false)):
+        ranker.warm_start(log)
+        first = {ranker.recommend().items[0] for _ in range(5)}
+        assert first <= ({ITEMS[0], ITEMS[3]} if ranker is believed else {ITEMS[1], ITEMS[4]})
+        draw = stream(3, "users")
+        for _ in range(150):
+            slate = ranker.recommend()
+            rates = [{ITEMS[0]: 0.8, ITEMS[3]: 0.7, ITEMS[4]: 0.2}.get(item, 0.1) for item in slate.items]
+            clicks = np.flatnonzero(draw.random(K) < rates)
+            ranker.learn(slate, click=int(clicks[0]) if len(clicks) else None)
+        assert ranker.recommend().items[0] in (ITEMS[0], ITEMS[3])
+    lent = [(ranker.state.examined - ranker.state.live_examined).sum() for ranker in (believed, doubted)]
+    assert lent[0] > 20 * lent[1]
+
+
+@with_features_or_without
+def test_a_ranker_with_a_log_is_saved_grown_changed_and_merged(features: Any, tmp_path: Path) -> None:
+    one, other = new_ranker(features), new_ranker(features, seed=6)
+    log = taught(new_ranker(features, seed=7), 40)
+    one.warm_start(log)
+    other_log = taught(other, 50)
+    merged = one.merge(other)
+    both = new_ranker(features, seed=8)
+    for line in other_log:
+        slate = both.recommend(pinned=dict(enumerate(line["items"])))
+        both.learn(slate, **{word: told for word, told in line.items() if word != "items"})
+    both.warm_start(log)
+    assert_close(merged, both)
+    taught(merged, 30)
+    merged.save(tmp_path / "r.npz")
+    loaded = Ranker.load(tmp_path / "r.npz")
+    assert same_state(loaded, merged)
+    for ranker in (loaded, merged):
+        ranker.add_items(["new"], None if features is None else features[:1])
+        if features is not None:
+            ranker.change_items(ITEMS[:2], features[2:4])
+        taught(ranker, 60, seed=4)
+    assert same_state(loaded, merged)
+    assert len(loaded.state.live_examined) == N_ITEMS + 1
+
+
+def test_a_late_click_corrects_a_slate_after_a_head_start() -> None:
+    log = taught(new_ranker(seed=7), 40)
+    corrected, right = new_ranker(), new_ranker()
+    for ranker in (corrected, right):
+        ranker.warm_start(log)
+    rows = np.array([2, 5, 7])
+    none, click = np.zeros(3, np.uint8), np.array([0, 1, 0], np.uint8)
+    corrected._engine.learn_rows(rows, none)
+    corrected._engine.unlearn_rows(rows)
+    for ranker in (corrected, right):
+        ranker._engine.learn_rows(rows, click)
+        ranker._engine.refit()
+    assert corrected.state.live_examined.tolist() == right.state.live_examined.tolist()
+    assert_close(corrected, right)
 
 
 @with_features_or_without
@@ -126,7 +201,9 @@ def test_two_halves_merged_are_one_log_after_a_refit(features: Any) -> None:
     first, second, whole = (new_ranker(features, seed=seed) for seed in (1, 2, 3))
     for ranker in (first, second):
         for line in taught(ranker, 70, seed=ranker.seed):
-            whole.warm_start([line])
+            slate = whole.recommend(pinned=dict(enumerate(line["items"])))
+            whole.learn(slate, **{word: told for word, told in line.items() if word != "items"})
+    whole._engine.refit()
     assert first.state.refit[STAGE] > 0 or second.state.refit[STAGE] > 0, "nothing was under way"
     merged = first.merge(second)
     assert merged.state.refit[STAGE] == 0

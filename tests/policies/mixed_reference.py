@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +22,7 @@ class Look(NamedTuple):
     x: Floats
     y: float
     variance: float
+    in_log: bool = False
 
 
 class Refit(NamedTuple):
@@ -31,6 +33,7 @@ class Refit(NamedTuple):
     examined: Floats
     hits: Floats
     given: list[Look]
+    drift: float = 0.0
 
 
 class Setting(NamedTuple):
@@ -43,6 +46,7 @@ class Setting(NamedTuple):
     in_units: Floats  # the deviation in a feature's natural unit
     prior: Floats
     level: Floats
+    drift: float | None = None  # of the log of a head start, if there is one
 
 
 class MixedReference:
@@ -52,6 +56,8 @@ class MixedReference:
         self.examined, self.hits = np.zeros(n_items), np.zeros(n_items)
         self.looks, self.clicks = 0.0, 0.0
         self.given: list[Look] = []
+        # The log of a head start.
+        self.logged, self.logged_hits = np.zeros(n_items), np.zeros(n_items)
         self.next = 16.0
         self.refit: Refit | None = None
         prior, level = np.r_[1.0, np.full(d, d / 0.3**2)], np.r_[0.5, np.zeros(d)]
@@ -61,18 +67,76 @@ class MixedReference:
         self.features = np.vstack([self.features, features])
         self.examined = np.r_[self.examined, np.zeros(len(features))]
         self.hits = np.r_[self.hits, np.zeros(len(features))]
+        self.logged = np.r_[self.logged, np.zeros(len(features))]
+        self.logged_hits = np.r_[self.logged_hits, np.zeros(len(features))]
+
+    def warm_start(self, examined: Floats, hits: Floats) -> None:
+        """Take these counts as a head start, and refit at once."""
+        self.logged, self.logged_hits = self.logged + examined, self.logged_hits + hits
+        self.next = 16.0
+        while self.next <= self.looks:
+            self.next *= 1.5
+        self.at = self.fitted(self.now(), *measured(self.features))
+        self.refit = None
+
+    def now(self) -> Refit:
+        """What a refit begins with that begins now."""
+        p = self.mean_rate()
+        drift = self.fitted_drift(p)
+        examined, hits = self.counts(drift)
+        return Refit(self.looks, p, examined, hits, self.given.copy(), drift)
+
+    def mean_rate(self) -> float:
+        logged, hits = self.logged.sum(), self.logged_hits.sum()
+        share = min(1.0, 200.0 / logged) if logged else 0.0
+        return float((self.clicks + share * hits + 0.5) / (self.looks + share * logged + 2))
+
+    def fitted_drift(self, p: float) -> float:
+        """The standard deviation that makes the differences of rates of the log and live ones most likely."""
+        both = (self.examined > 0) & (self.logged > 0)
+        n, s, m, t = self.examined[both], self.hits[both], self.logged[both], self.logged_hits[both]
+        rate = (s + t + 0.5) / (n + m + 1)
+        chance = rate * (1 - rate) * (1 / n + 1 / m)
+        grid = [p * 2 ** (0.75 * point - 5) for point in range(14)]
+
+        def likely(drift: float) -> float:
+            spread = np.sqrt(chance + drift**2)
+            return float(
+                norm.logpdf(s / n - t / m, 0, spread).sum() - 0.5 * (np.log(drift / p / 0.1) / 1.5) ** 2
+            )
+
+        return max(grid, key=likely)
+
+    def counts(self, drift: float) -> tuple[Floats, Floats]:
+        """Live counts and what the log lends."""
+        rate = (self.logged_hits + 0.5) / (self.logged + 1)
+        # The variance of a rate of the log is that of chance, and that of the drift.
+        variance = rate * (1 - rate) / np.maximum(self.logged, 1e-300) + drift**2
+        lent = np.where(self.logged > 0, rate * (1 - rate) / variance, 0.0)
+        hits = lent * self.logged_hits / np.maximum(self.logged, 1e-300)
+        return self.examined + lent, self.hits + hits
+
+    def known(self) -> tuple[Floats, Floats]:
+        """Counts as they are now."""
+        return (self.examined, self.hits) if self.at.drift is None else self.counts(self.at.drift)
+
+    def rows(self, at: Setting, features: Floats | None = None) -> Floats:
+        """What is known of all items beside their clicks."""
+        z = standardised(at, self.features if features is None else features)
+        return z if at.drift is None else np.c_[z, self.logged[: len(z)] > 0]
 
     def learn(
         self, slate: Sequence[int], examined: int, clicks: Sequence[int], features: Floats | None = None
     ) -> None:
-        if self.looks == 0:
+        if self.looks == 0 and self.at.drift is None:
             centre, deviation, in_units = measured(self.features)
             self.at = self.at._replace(centre=centre, deviation=deviation, in_units=in_units)
         for position in range(examined):
             if features is not None:
                 x = self.brought_near(features[position])
-                variance = variances(self.at, standardised(self.at, x[None]))[0]
-                self.given.append(Look(x, float(clicks[position]), variance))
+                in_log = bool(self.logged[slate[position]])
+                variance = variances(self.at, look_row(self.at, x, in_log)[None])[0]
+                self.given.append(Look(x, float(clicks[position]), variance, in_log))
             else:
                 self.examined[slate[position]] += 1
                 self.hits[slate[position]] += clicks[position]
@@ -81,8 +145,7 @@ class MixedReference:
         if self.refit is None and self.looks >= self.next:
             while self.next <= self.looks:
                 self.next *= 1.5
-            p = (self.clicks + 0.5) / (self.looks + 2)
-            self.refit = Refit(self.looks, p, self.examined.copy(), self.hits.copy(), self.given.copy())
+            self.refit = self.now()
             self.columns = measured(self.features)
         elif self.refit is not None and self.looks >= 1.25 * self.refit.looks:
             self.at, self.refit = self.fitted(self.refit, *self.columns), None
@@ -95,8 +158,9 @@ class MixedReference:
     def fitted(self, past: Refit, centre: Floats, deviation: Floats, in_units: Floats) -> Setting:
         """What is most likely, with one variance for all items first, then with one for each."""
         d = self.features.shape[1]
-        at = Setting(past.p, 0.0, centre, deviation, in_units, np.empty(0), np.empty(0))
-        z = standardised(at, self.features[: len(past.examined)])
+        drift = past.drift if self.logged.any() else None
+        at = Setting(past.p, 0.0, centre, deviation, in_units, np.empty(0), np.empty(0), drift)
+        z = self.rows(at, self.features[: len(past.examined)])
         found = at
         for by_item in (False, True):
             v = variances(found, z) if by_item else np.full(len(z), past.p * (1 - past.p))
@@ -124,7 +188,7 @@ class MixedReference:
         seen = past.examined > 0
         rates = np.r_[past.hits[seen] / past.examined[seen], [look.y for look in past.given]]
         noise = np.r_[v[seen] / past.examined[seen] + beta**2, [look.variance for look in past.given]]
-        rows = np.vstack([z[seen], *(standardised(at, look.x[None]) for look in past.given)])
+        rows = np.vstack([z[seen], *(look_row(at, look.x, look.in_log) for look in past.given)])
         covariance = (rows / prior) @ rows.T + np.diag(noise)
         root = np.linalg.cholesky(covariance)
         y = np.linalg.solve(root, rates)
@@ -132,13 +196,13 @@ class MixedReference:
 
     def posterior(self) -> tuple[Floats, Floats]:
         """M and B."""
-        z = standardised(self.at, self.features)
-        m, b = sums(self.at, z, self.examined, self.hits, variances(self.at, z), self.at.beta, self.given)
+        z = self.rows(self.at)
+        m, b = sums(self.at, z, *self.known(), variances(self.at, z), self.at.beta, self.given)
         return m + np.diag(self.at.prior), b
 
     def scaled(self) -> Setting:
         """Before the first look, features are in the scale of the catalog."""
-        if self.looks:
+        if self.looks or self.at.drift is not None:
             return self.at
         centre, deviation, in_units = measured(self.features)
         return self.at._replace(centre=centre, deviation=deviation, in_units=in_units)
@@ -150,23 +214,25 @@ class MixedReference:
         upper = np.linalg.cholesky(m).T
         theta = np.linalg.solve(m, b) + np.linalg.solve(upper, noise[: len(b)])
         u = noise[len(b)] if luck is None else (noise[len(b)] + luck) / np.sqrt(2)
-        z = standardised(self.at, self.features)
+        z = self.rows(self.at)
         f, v, beta2 = z @ theta, variances(self.at, z), self.at.beta**2
-        k = self.examined * beta2 / (v + self.examined * beta2)
-        rate = self.hits / np.maximum(self.examined, 1e-300)
+        examined, hits = self.known()
+        k = examined * beta2 / (v + examined * beta2)
+        rate = hits / np.maximum(examined, 1e-300)
         own = k * (rate - f) + np.sqrt(beta2 * (1 - k)) * u
-        return own + (f if features is None else standardised(self.at, features) @ theta)
+        return own + (f if features is None else self.rows(self.at, features) @ theta)
 
     def estimate(self) -> tuple[Floats, Floats]:
         """The mean and the variance of each item's attraction, by conditioning theta and b jointly on the
         rates."""
         m, b = self.posterior()
-        z = standardised(self.at, self.features)
+        z = self.rows(self.at)
         v, beta2 = variances(self.at, z), self.at.beta**2
-        k = self.examined * beta2 / (v + self.examined * beta2)
+        examined, hits = self.known()
+        k = examined * beta2 / (v + examined * beta2)
         f = z @ np.linalg.solve(m, b)
         widths = np.einsum("ij,ji->i", z, np.linalg.solve(m, z.T))
-        rate = self.hits / np.maximum(self.examined, 1e-300)
+        rate = hits / np.maximum(examined, 1e-300)
         return np.clip(f + k * (rate - f), 0, 1), (1 - k) ** 2 * widths + beta2 * (1 - k)
 
 
@@ -184,6 +250,11 @@ def standardised(at: Setting, x: Floats) -> Floats:
     return np.hstack([np.ones((len(x), 1)), z])
 
 
+def look_row(at: Setting, x: Floats, in_log: bool) -> Floats:
+    z = standardised(at, x[None])[0]
+    return z if at.drift is None else np.r_[z, float(in_log)]
+
+
 def variances(at: Setting, z: Floats) -> Floats:
     q = np.clip(z @ at.level, at.p / 4, 1 - at.p / 4)
     return q * (1 - q)
@@ -194,7 +265,8 @@ def prior_of(at: Setting, tau: float, shape: int) -> Floats:
     share = (at.in_units**2, np.ones(len(deviation)), deviation, deviation**2)[shape]
     share = np.where(deviation > 0, share, 0.0)
     share = np.where(deviation > 0, share / max(share.sum(), 1e-300), 1.0)
-    return np.r_[1 / (4 * p * p), 1 / (np.maximum(share, 1e-12) * (tau * p) ** 2)]
+    of_log = [] if at.drift is None else [1 / p**2]
+    return np.r_[1 / (4 * p * p), 1 / (np.maximum(share, 1e-12) * (tau * p) ** 2), of_log]
 
 
 def sums(
@@ -203,7 +275,7 @@ def sums(
     weight = 1 / (v + examined * beta**2)
     m, b = (z.T * (examined * weight)) @ z, z.T @ (hits * weight)
     for look in given:
-        zx = standardised(at, look.x[None])[0]
+        zx = look_row(at, look.x, look.in_log)
         m, b = m + np.outer(zx, zx) / look.variance, b + look.y / look.variance * zx
     return m, b
 

@@ -136,6 +136,52 @@ def test_features_of_requests_and_items_added_later_equal_the_reference() -> Non
     np.testing.assert_allclose(driver.state.moment, b, rtol=1e-7, atol=1e-8 * np.abs(b).max())
 
 
+@pytest.mark.parametrize("kind", ["unlike units", "categories", "none"])
+def test_slates_after_a_head_start_equal_those_of_the_reference(kind: str) -> None:
+    features = table(kind)
+    chances, draw = attractions(features), np.random.default_rng(21)
+    driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
+    n_items = len(features)
+
+    def warm_start(rows: list[int], looks: int, held: Floats) -> None:
+        examined, hits = np.zeros(n_items), np.zeros(n_items)
+        examined[rows] = looks + np.arange(len(rows))
+        hits[rows] = draw.binomial(examined[rows].astype(int), held[rows])
+        blank = driver.policy.initial_state(n_items, features.shape[1], K)
+        past = driver.policy.with_counts(blank, examined, hits, looks)
+        state = driver.policy.with_log(driver.state, past, nothing_known=False)
+        driver.state = driver.policy.refitted(state, driver.catalog)
+        driver.catalog = driver.policy.shortcuts(driver.catalog)
+        reference.warm_start(examined, hits)
+
+    warm_start([1, 4, 6, 7], 200, chances)
+    drifts = [reference.at.drift]
+    for step in range(size(250, plain=40)):
+        if step == size(120, plain=20):
+            warm_start([4, 9], 3000, 1 - chances)  # A log that is wrong, in the middle.
+        key, noise = noise_of(driver, step)
+        ties = hashes(key, n_items)
+        own = np.array([luck(tie) for tie in ties]) if kind == "none" else None
+        slate = driver.recommend(step)
+        assert slate == ranked(reference.scores(noise, own), ties, K), step
+        assert slate == driver.recommend(step, request(range(n_items))), "a search is a scan"
+        clicks = (draw.random(K) < chances[slate]).astype(int)
+        examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
+        driver.learn(slate, [examined - 1] if clicks.any() else None)
+        reference.learn(slate, examined, clicks.tolist())
+        drifts.append(reference.at.drift)
+    assert max(drifts) > 4 * drifts[0], "the wrong log was believed"
+    state = driver.state
+    assert state.live_examined.tolist() == reference.examined.tolist()
+    np.testing.assert_allclose([state.examined, state.hits], reference.known(), rtol=1e-12)
+    m, b = reference.posterior()
+    np.testing.assert_allclose(state.precision, m, rtol=1e-8, atol=1e-8 * np.abs(m).max())
+    np.testing.assert_allclose(state.moment, b, rtol=1e-8, atol=1e-8 * np.abs(b).max())
+    means, deviations = reference.estimate()
+    held = driver.estimate(list(range(n_items)))
+    np.testing.assert_allclose(held, [means, np.sqrt(deviations)], rtol=1e-7, atol=1e-10)
+
+
 def test_luck_is_the_normal_number_of_a_hash() -> None:
     draw = np.random.default_rng(1)
     given = np.r_[draw.integers(0, 2**64, 300, np.uint64), 0, 2**64 - 1, 2**63, 2**40, 2**64 - 2**40].astype(

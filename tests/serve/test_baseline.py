@@ -376,7 +376,7 @@ def test_a_server_starts_with_a_list_and_takes_it_once(serving: Path) -> None:
     with opened.service as service:
         assert items_of(service) == ("i3", "i1", "i5")
         assert any("the baseline has 3 items, the first is 'i3'" in note for note in opened.notes)
-        assert any("expected clicks stay at least 0.9 of the baseline's" in note for note in opened.notes)
+        assert any("at least 90% of the baseline" in note for note in opened.notes)
         seq = service.model("shop").seq
     with start().service as service:
         assert (service.model("shop").seq, items_of(service)) == (seq, ("i3", "i1", "i5"))

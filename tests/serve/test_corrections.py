@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_log import K, Log, made_items
+from made_log import K, Log, bare, made_items
 from stores import log_of
 
 from firstclick.serve.log.drawn import with_time_out
@@ -137,8 +137,8 @@ def test_however_it_is_folded_it_is_the_same(policy: str) -> None:
 def test_an_item_that_was_seen_on_that_page_alone_is_unseen_again() -> None:
     """The search of the default policy must not find it twice."""
     log = Corrected("cascade-mixed")
-    for n in range(30):
-        log.feedback([n % 5, 5 + n % 3, 8], n % K)
+    for n in range(12):
+        log.feedback([n % 5, 5 + n % 3, 8], None)  # so that unseen items are worth a try
     seq = log.time_out([10, 11, 12])
     log.model.recommend(1)
     log.correct(seq, [10, 11, 12], [0])
@@ -148,6 +148,22 @@ def test_an_item_that_was_seen_on_that_page_alone_is_unseen_again() -> None:
         items = log.model.recommend(number).items
         assert len(set(items)) == K
         assert items == fresh.recommend(number).items
+
+
+def test_groups_of_equal_counts_follow_a_correction() -> None:
+    """Without features the default policy keeps items of equal counts together, from 32 items on."""
+    log = Corrected("cascade-mixed", bare(made_items(40)))
+    for n in range(60):
+        log.feedback([n % 9, 9 + n % 7, 16 + n % 5], n % K)
+        log.model.recommend(n)
+        rows = [20 + n % 20, n % 20, (n + 3) % 20]
+        seq = log.time_out(rows)
+        log.model.recommend(n)
+        log.correct(seq, rows, [n % K])
+        fresh = log.model_at(len(log.events)) if n % 10 == 9 else None
+        for number in range(12 if fresh else 0):
+            assert fresh is not None
+            assert log.model.recommend(number).items == fresh.recommend(number).items, (n, number)
 
 
 @pytest.mark.parametrize("policy", ["cascade-ts", "cascade-mixed"])

@@ -1,8 +1,23 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
+from serving import a_service
 
 from firstclick.catalog.feature_scale import FeatureScale
-from firstclick.serve.demo import AT_BEST, BY_CHANCE, LEAST, DemoUsers, demo_catalog
+from firstclick.serve.config import Settings
+from firstclick.serve.demo import (
+    AT_BEST,
+    BY_CHANCE,
+    LEAST,
+    SEED,
+    SLATE,
+    DemoUsers,
+    demo_catalog,
+    demo_list,
+    start_beside_the_list,
+)
+from firstclick.serve.startup import open_for
 
 SEEDS = range(20)
 
@@ -82,3 +97,42 @@ def test_an_empty_slate_is_not_clicked_and_a_new_item_attracts_like_the_average(
     users = DemoUsers(1)
     assert users.click([]) is None
     assert users.attract("new") == users.attract(17) == pytest.approx(attractions(users).mean())
+
+
+def test_the_cafe_has_a_list_that_is_better_than_chance_and_far_from_the_best():
+    users, listed = DemoUsers(SEED), demo_list()
+    assert sorted(listed) == sorted(item.id for item in demo_catalog().items)
+    rate = clicked(np.array([users.attract(item) for item in listed[:SLATE]]))
+    # The note that the demo prints says one in five.
+    assert rate == pytest.approx(0.2, abs=0.02)
+    assert 1.2 * BY_CHANCE < rate < AT_BEST / 2
+
+
+def settings_of(tmp_path: Path, **more: object) -> Settings:
+    return Settings(demo=True, store=str(tmp_path / "demo.db"), name="cafe", seed=1, **more)
+
+
+def test_a_new_demo_starts_beside_the_list_and_an_old_one_stays_as_it_is(tmp_path: Path):
+    service, _, notes = open_for(settings_of(tmp_path, policy="cascade-ts", max_loss=0.1), given=())
+    with service:
+        launch = service.model("cafe").launch
+        assert launch.baseline is not None
+        assert (launch.baseline.items[0], launch.baseline.floor.max_loss) == ("cappuccino", 0.1)
+        assert launch.running is not None
+        seq = launch.running.seq
+        # Its owner takes the list away: starting the demo again does not bring it back.
+        service.remove_baseline("cafe")
+    assert any("one of its slates in five is clicked" in note for note in notes)
+    service, _, notes = open_for(settings_of(tmp_path, policy="cascade-ts"), given=())
+    with service:
+        launch = service.model("cafe").launch
+        assert launch.baseline is None
+        assert launch.trial is not None
+        assert launch.trial.seq == seq
+
+
+def test_a_model_that_cannot_start_beside_the_list_goes_without(tmp_path: Path):
+    with a_service(tmp_path) as service:
+        (note,) = start_beside_the_list(service, "shop", 0.05)
+        assert note.startswith("the café's own list is not compared with: baseline: item 'cappuccino'")
+        assert not service.model("shop").launch.decides

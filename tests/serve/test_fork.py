@@ -16,6 +16,7 @@ from stores import feedback, log_of
 from firstclick import policy_classes
 from firstclick.catalog.item import Item
 from firstclick.registry import is_research, make_policy
+from firstclick.serve import no_clicks
 from firstclick.serve.log.copies import creation_of, seen_by
 from firstclick.serve.log.events import (
     Correction,
@@ -44,7 +45,9 @@ ABLE = [name for name, cls in OURS.items() if cls.learns_from_others and not cls
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    # No event but those of the test, however long it takes.
+    monkeypatch.setattr(no_clicks, "COUNT_SECONDS", 1e9)
     with open_service(str(tmp_path / "service.db")) as service:
         yield service
 

@@ -3,6 +3,7 @@
 import json
 import random
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -255,3 +256,23 @@ def test_the_walk_holds_little_and_both_visitors_see_the_same_slates(service: Se
     assert len(explained) == audited.equal > 40
     assert explained.of(1) is None
     assert explained.of(10**9) is None
+
+
+def test_a_list_that_is_removed_meanwhile_does_not_change_a_slate_that_was_decided(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.set_baseline("shop", LIST, 0.001)
+    launch = service.model("shop").launch
+    right, removing = launch.decide, threading.Thread(target=service.remove_baseline, args=("shop",))
+
+    def decide(*asked: Any, **more: Any) -> Any:
+        decision = right(*asked, **more)
+        removing.start()
+        removing.join(0.3)
+        return decision
+
+    monkeypatch.setattr(launch, "decide", decide)
+    slate = service.recommend("shop")
+    assert (slate.items, slate.reasons) == (LIST[:3], ("floor",) * 3)
+    removing.join()
+    assert launch.baseline is None

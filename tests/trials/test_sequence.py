@@ -10,6 +10,7 @@ from firstclick.trials.sequence import (
     MIXTURE,
     Estimate,
     decided_by_units,
+    effective_clicks,
     estimate,
     estimate_of_sums,
     is_worse,
@@ -186,6 +187,16 @@ def test_a_handful_of_users_gives_no_interval():
     assert sum(tally.periods[0].sums[CLICKS]) == 9_997
     assert estimate(tally, 1, 0) is None
     assert not is_worse(tally, 0, 1)
+
+
+def test_clicks_of_few_users_give_no_interval():
+    """Effective buckets by clicks, at the better rate, for the smaller arm: in either order of the arms."""
+    big, small = (9_000.0, 900.0, 9_000.0, 900.0, 1_800.0), (1_000.0, 200.0, 1_000.0, 200.0, 500.0)
+    assert effective_clicks(*big, *small) == effective_clicks(*small, *big) == 200**2 / 500
+    worse = (1_000.0, 50.0, 1_000.0, 50.0, 50.0)
+    assert effective_clicks(*big, *worse) == effective_clicks(*worse, *big) == 900**2 / 1_800 / 9
+    nothing = (1_000.0, 0.0, 1_000.0, 0.0, 0.0)
+    assert effective_clicks(*nothing, *nothing) == 0
 
 
 def test_the_level_is_split_between_comparisons():

@@ -7,8 +7,10 @@ import pytest
 
 from benchmarks.aa_trials import AA, PERIODS, World, trial
 from firstclick.streams import stream
-from firstclick.trials.sequence import estimate, reach
-from firstclick.trials.tally import Tally
+from firstclick.trials.assignment import N_BUCKETS
+from firstclick.trials.report import last_pages
+from firstclick.trials.sequence import estimate, estimate_of_sums, reach
+from firstclick.trials.tally import Tally, sums_of
 
 
 def in_plain_python(world, seed):
@@ -35,6 +37,7 @@ def in_plain_python(world, seed):
     return first, score
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "world",
     [
@@ -56,10 +59,29 @@ def ever(world, n_trials):
 
 
 def test_few_trials_of_two_equal_arms_ever_alarm_though_users_return():
-    over_buckets, by_page, by_page_often = ever(World(users=1_000, pages=10_000, activity="lognormal 1"), 100)
-    assert over_buckets <= 0.05
-    assert by_page > 0.2
-    assert by_page_often > 0.6
+    """100 trials of 6,000 pages, looked at after every 300 pages."""
+    world, alarms, alarms_by_page = World(users=1_000, pages=6_000, activity="lognormal 1"), 0, 0
+    owner, _ = world.arms()
+    for seed in range(100):
+        generator = stream(seed, "few pages")
+        activity, rates, buckets = world.drawn(generator)
+        users = np.searchsorted(activity, generator.random(world.pages) * activity[-1])
+        here, clicked = buckets[users], generator.random(world.pages) < rates[users]
+        outside, outside_by_page = False, False
+        for n in range(300, world.pages + 1, 300):
+            pages = np.bincount(here[:n], minlength=N_BUCKETS).astype(np.uint32)
+            clicks = np.bincount(here[:n][clicked[:n]], minlength=N_BUCKETS).astype(np.uint32)
+            (p0, p1), (c0, c1), *_ = sums = sums_of(owner, pages, clicks, 2)
+            found = estimate_of_sums(sums, 1, 0)
+            by_page = c0 / p0 * (1 - c0 / p0) / p0 + c1 / p1 * (1 - c1 / p1) / p1
+            outside_by_page |= abs(c1 / p1 - c0 / p0) > 1.96 * by_page**0.5
+            if found is not None and found.enough:
+                interval = found.difference(reach(found, 0.05))
+                outside |= not interval.low <= 0 <= interval.high
+        alarms += outside
+        alarms_by_page += outside_by_page
+    assert alarms <= 5
+    assert alarms_by_page > 30
 
 
 @pytest.mark.long
@@ -76,3 +98,25 @@ def test_an_uplift_of_ten_percent_is_found():
     world = World(users=50_000, activity="lognormal 1", concentration=10, pages=80_000, uplift=1.1)
     assert ever(world, 50)[0] > 0.8
     assert ever(replace(world, uplift=1.0), 50)[0] <= 0.1
+
+
+@pytest.mark.long
+def test_the_intervals_of_all_stretches_hold_at_once():
+    world, size, n_trials, wrong = World(), 2_000, 400, 0
+    owner, _ = world.arms()
+    stretch = Tally([0.5, 0.5], size).units
+    for seed in range(n_trials):
+        generator = stream(seed, "stretches")
+        activity, rates, buckets = world.drawn(generator)
+        users = np.searchsorted(activity, generator.random(world.pages) * activity[-1])
+        clicked = generator.random(world.pages) < rates[users]
+        outside = False
+        for done, at in enumerate(range(0, world.pages, size), 1):
+            here = buckets[users[at : at + size]]
+            pages = np.bincount(here, minlength=N_BUCKETS).astype(np.uint32)
+            clicks = np.bincount(here[clicked[at : at + size]], minlength=N_BUCKETS).astype(np.uint32)
+            stretch.done, stretch.last = done, sums_of(owner, pages, clicks, 2)
+            interval = last_pages(stretch, 1, 0, 0.05).difference
+            outside |= interval is not None and not interval.low <= 0 <= interval.high
+        wrong += outside
+    assert wrong / n_trials <= 0.06

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from made_trials import full, played
+from scipy.special import stdtrit
 
 from firstclick import InvalidInput
 from firstclick.trials.report import more_needed, report, verdict
@@ -104,8 +105,8 @@ def test_later_stretches_have_wider_intervals_so_that_all_hold_at_once():
             last = report(tally, NAMES).comparisons[0].last
             widths.append(last.difference.high - last.difference.low)
     assert widths == sorted(widths)
-    # Normal quantiles of 0.05 / 2 and 0.05 / 110, each on two sides; Student's are a little larger.
-    assert widths[-1] / widths[0] == pytest.approx(3.51 / 2.24, rel=0.01)
+    # Student's quantiles of 0.05 / 2 and 0.05 / 110, each on two sides, with half the 200 buckets that click.
+    assert widths[-1] / widths[0] == pytest.approx(stdtrit(100, 0.025 / 110) / stdtrit(100, 0.0125))
 
 
 def test_pages_without_a_unit_are_reported_apart_and_decide_where_they_are_more():

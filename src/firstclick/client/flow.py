@@ -38,7 +38,7 @@ from firstclick.wire.feedback import (
     report_of,
 )
 from firstclick.wire.limits import MOST_ENTRIES
-from firstclick.wire.schemas import Changed, Deleted, ModelList, Outcome, Outcomes, Recommended
+from firstclick.wire.schemas import Changed, Deleted, ModelList, Outcome, Outcomes, Recommended, WarmStarted
 
 # What a proxy says for a server that it cannot reach is as good as not reaching it.
 TRY_AGAIN = frozenset({429, 502, 503, 504})
@@ -250,6 +250,14 @@ class Flow:
     def baseline(self) -> Steps[dict[str, Any]]:
         """The list that is shown today, how often it and the policy were clicked, and what is promised."""
         return self._read(dict[str, Any], Call("GET", self.path("/baseline")))
+
+    def warm_start(self, slates: Iterable[Mapping[str, Any]], *, weight: float | None = None) -> Steps[int]:
+        """Learn from slates that somebody else has shown, each a mapping with `items`, and `click` or
+        `clicks`; how many were of use. Sent once."""
+        body = {"slates": list(map(dict, slates)), "weight": weight}
+        call = Call("POST", self.path("/warm-start"), body, again=False, timeout=FILE_TIMEOUT)
+        told = yield from self._read(WarmStarted, call)
+        return told.slates
 
     def set_no_click_after(self, seconds: float) -> Steps[int]:
         """From now on a slate that nobody reported after so many seconds had no click; the place in the

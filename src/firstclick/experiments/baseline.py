@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.streams import stream
 from firstclick.validation.quoting import quoted
 from firstclick.worlds.base import Stage, World
@@ -52,33 +53,44 @@ def baseline_rows(
 def made_up_list(world: World, k: int, share: float, seed: int, run: int) -> NDArray[np.int64]:
     """A list that gets about this share of the reward of the best one: k of the m best or worst items, drawn
     at random, best first, for the m that comes closest. One list for all users; 1 is the best one."""
-    best = _best_list(world, k)
+    worth = _Worth(world, k)
+    best = _best_list(world, k, worth)
     if share == 1:
         return best
-    target = share * _worth(world, best)
-    order = np.argsort([-_worth(world, np.array([item])) for item in range(world.n_items)], kind="stable")
+    target = share * worth(best)
+    order = np.argsort([-worth(np.array([item])) for item in range(world.n_items)], kind="stable")
     draw = stream(seed, "run", run, "baseline")
     closest, distance = best, np.inf
     for m in np.unique(np.geomspace(k, world.n_items, LENGTHS).astype(int)).tolist():
         for number in range(2 * DRAWS):
             among = order[:m] if number < DRAWS else order[-m:]
             rows = among[np.sort(draw.permutation(m)[:k])]
-            away = abs(_worth(world, rows) - target)
+            away = abs(worth(rows) - target)
             if away < distance:
                 closest, distance = rows, away
     return np.asarray(closest, np.int64)
 
 
-def _best_list(world: World, k: int) -> NDArray[np.int64]:
+class _Worth:
+    """The expected reward of a list, on the average over users and times."""
+
+    def __init__(self, world: World, k: int) -> None:
+        self.world, self.arrays, self.memo = world, world.arrays(), new_memo(k)
+        self.bits = np.empty((self.arrays.n_users + 63) // 64, np.uint64)
+
+    def __call__(self, rows: NDArray[np.int64]) -> float:
+        world = self.world
+        if world.n_views == 1:  # The same as below, and for a large matrix far quicker.
+            return float(expected_reward(self.arrays, 0, rows, len(rows), self.memo, self.bits))
+        return float(np.mean([world.expected_reward(rows, view) for view in range(world.n_views)]))
+
+
+def _best_list(world: World, k: int, worth: _Worth) -> NDArray[np.int64]:
     """The best slate; where users differ or tastes move, one for all, put together item by item."""
     if world.n_views == 1:
         return world.optimal_slate(k)
     rows: list[int] = []
     for _ in range(k):
         left = [item for item in range(world.n_items) if item not in rows]
-        rows.append(max(left, key=lambda item: _worth(world, np.array([*rows, item]))))
+        rows.append(max(left, key=lambda item: worth(np.array([*rows, item]))))
     return np.array(rows, np.int64)
-
-
-def _worth(world: World, rows: NDArray[np.int64]) -> float:
-    return float(np.mean([world.expected_reward(rows, view) for view in range(world.n_views)]))

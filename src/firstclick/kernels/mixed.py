@@ -43,6 +43,11 @@ SKIPPED_ROW = 0.5
 # How many standard deviations from the catalog's mean a feature of a request may be: it is moved there.
 FARTHEST = 10.0
 
+# The log of a head start: points of the grid of its drift; its most likely drift before there are live rates
+# to compare with, and how much more or less than others its items attract, both in units of p; and for how
+# many looks it counts in p at most.
+DRIFTS, LIKELY_DRIFT, LOG_LEVEL, MOST_LOGGED = 14, 0.1, 1.0, 200.0
+
 # Places of `scale`.
 P, BETA2 = range(2)
 # Places of `totals`.
@@ -52,6 +57,8 @@ LOOKS, CLICKS = range(2)
 NEXT, BEGUN, STAGE, ROW, POINT, SPENT, COST, TAU, BETA, SHAPE, NEXT_P, NEXT_BETA2, DONE = range(13)
 # Places of `evidence`.
 BASE, BEST = range(2)
+# Places of `log`: looks and clicks in all, and the square of the drift, now and after the refit under way.
+LOGGED, LOGGED_CLICKS, DRIFT2, NEXT_DRIFT2 = range(4)
 NO_EVIDENCE = -1e300
 
 
@@ -88,6 +95,13 @@ class MixedState(NamedTuple):
     best_moment: NDArray[np.float64]
     observations: NDArray[np.int64]
     time: NDArray[np.int64]
+    # The log of a head start; empty if there was none. With one, `examined` and `hits` are live counts and
+    # what the log lends, and D is larger by one: whether an item is in the log comes last.
+    logged_examined: NDArray[np.float64]
+    logged_hits: NDArray[np.float64]
+    live_examined: NDArray[np.float64]
+    live_hits: NDArray[np.float64]
+    log: NDArray[np.float64]
 
 
 def blank_state(n_items: int, n_features: int) -> MixedState:
@@ -126,7 +140,28 @@ def blank_state(n_items: int, n_features: int) -> MixedState:
         best_moment=np.zeros(size),
         observations=np.zeros(1, np.int64),
         time=np.zeros(1, np.int64),
+        logged_examined=np.zeros(0),
+        logged_hits=np.zeros(0),
+        live_examined=np.zeros(0),
+        live_hits=np.zeros(0),
+        log=np.zeros(0),
     )
+
+
+def with_room_for_log(state: MixedState) -> MixedState:
+    """The state with the arrays of a log, in which there is nothing yet; a copy."""
+    if len(state.log) > 0:
+        return state._replace(**{name: array.copy() for name, array in state._asdict().items()})
+    wider = ("moment", "precision", "factor", "level")
+    arrays = {
+        name: np.pad(array, (0, 1)) if name.endswith(wider) else array.copy()
+        for name, array in state._asdict().items()
+    }
+    for matrix in (arrays["precision"], arrays["factor"]):
+        matrix[-1, -1] = 1.0  # A factor has no 0 there.
+    nothing = np.zeros(len(state.examined))
+    arrays |= {"logged_examined": nothing, "logged_hits": nothing.copy(), "log": np.zeros(NEXT_DRIFT2 + 1)}
+    return MixedState(**arrays | {"live_examined": state.examined.copy(), "live_hits": state.hits.copy()})
 
 
 @kernel
@@ -138,9 +173,29 @@ def standardise(x, columns, z):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def describe(state, x, row, columns, z):  # type: ignore[no-untyped-def]
+    """Set `z` to what is known of a row beside its clicks: 1, its features, and whether it is in the log."""
+    standardise(x, columns, z)
+    if len(state.log) > 0:
+        z[len(z) - 1] = 1.0 if state.logged_examined[row] > 0.0 else 0.0
+
+
+@kernel
+def lent(state, row, drift2):  # type: ignore[no-untyped-def]
+    """Looks and clicks that the log lends to a row: fewer than it has, because a rate of the log differs from
+    the live one by more than chance."""
+    n, s = state.logged_examined[row], state.logged_hits[row]
+    if n == 0.0:
+        return 0.0, 0.0
+    q = (s + 0.5) / (n + 1.0)
+    weight = 1.0 / (1.0 + n * drift2 / (q * (1.0 - q)))
+    return n * weight, s * weight
+
+
+@kernel
 def columns_of(state, features):  # type: ignore[no-untyped-def]
     """The scale of features: that of the last refit, or of the first look; before it, of the catalog now."""
-    if state.totals[LOOKS] > 0.0:
+    if state.totals[LOOKS] > 0.0 or len(state.log) > 0:
         return state.columns
     columns = np.empty(state.columns.shape)
     measure_columns(features, columns)
@@ -172,14 +227,14 @@ def own_part(examined, hits, variance, beta2):  # type: ignore[no-untyped-def]
 def learn_mixed(state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
     """Learn from the examined positions of one slate, and go on with the refit."""
     features, given = catalog.features, len(request.features) > 0
-    if state.totals[LOOKS] == 0.0:
+    if state.totals[LOOKS] == 0.0 and len(state.log) == 0:
         # Nothing is known yet, so that columns may be brought to their scale without a refit.
         measure_columns(features, state.columns)
     z = np.empty(len(state.moment))
     for position in range(examined):
         row = slate[position]
         if given:
-            _observe_given(state, request.features[position], float(clicks[position]), z)
+            _observe_given(state, request.features[position], row, float(clicks[position]), z)
         else:
             _observe_item(state, features[row], row, float(clicks[position]), z)
     go_on(state, features)
@@ -190,7 +245,7 @@ def learn_mixed(state, catalog, request, slate, examined, clicks):  # type: igno
 def _observe_item(state, x, row, y, z):  # type: ignore[no-untyped-def]
     """Count one look at an item of the catalog."""
     n, s = state.examined[row], state.hits[row]
-    standardise(x, state.columns, z)
+    describe(state, x, row, state.columns, z)
     variance, beta2 = variance_at(state.level, z, state.scale[P]), state.scale[BETA2]
     before, after = 1.0 / (variance + n * beta2), 1.0 / (variance + (n + 1.0) * beta2)
     _add(state, z, (n + 1.0) * after - n * before, (s + y) * after - s * before)
@@ -198,21 +253,34 @@ def _observe_item(state, x, row, y, z):  # type: ignore[no-untyped-def]
     if refit[STAGE] == FITS + 1 and row < refit[ROW]:
         # It is summed up already with the counts it had.
         p, beta2 = refit[NEXT_P], refit[NEXT_BETA2]
-        standardise(x, state.next_columns, z)
+        describe(state, x, row, state.next_columns, z)
         variance = variance_at(state.next_level, z, p)
-        before, after = 1.0 / (variance + n * beta2), 1.0 / (variance + (n + 1.0) * beta2)
-        _add_next(state, z, (n + 1.0) * after - n * before, (s + y) * after - s * before)
+        m, t = next_counts(state, row)
+        before, after = 1.0 / (variance + m * beta2), 1.0 / (variance + (m + 1.0) * beta2)
+        _add_next(state, z, (m + 1.0) * after - m * before, (t + y) * after - t * before)
     state.examined[row] = n + 1.0
     state.hits[row] = s + y
+    if len(state.log) > 0:
+        state.live_examined[row] += 1.0
+        state.live_hits[row] += y
     state.totals[LOOKS] += 1.0
     state.totals[CLICKS] += y
 
 
 @kernel
-def _observe_given(state, x, y, z):  # type: ignore[no-untyped-def]
+def next_counts(state, row):  # type: ignore[no-untyped-def]
+    """The counts of a row once the refit under way has taken effect."""
+    if len(state.log) == 0:
+        return state.examined[row], state.hits[row]
+    n, s = lent(state, row, state.log[NEXT_DRIFT2])
+    return state.live_examined[row] + n, state.live_hits[row] + s
+
+
+@kernel
+def _observe_given(state, x, row, y, z):  # type: ignore[no-untyped-def]
     """Count one look at an item whose features came with the request: it says something of theta, and nothing
     of what features the catalog has."""
-    standardise(x, state.columns, z)
+    describe(state, x, row, state.columns, z)
     near = np.empty(len(x))
     for j in range(len(x)):
         # A request far from the catalog would outweigh all others for ever.
@@ -222,7 +290,7 @@ def _observe_given(state, x, y, z):  # type: ignore[no-untyped-def]
     weight = 1.0 / variance_at(state.level, z, state.scale[P])
     _add(state, z, weight, y * weight)
     if state.refit[STAGE] == FITS + 1:
-        standardise(near, state.next_columns, z)
+        describe(state, near, row, state.next_columns, z)
         _add_next(state, z, weight, y * weight)
     z[0] = 1.0
     for j in range(len(x)):
@@ -313,18 +381,49 @@ def begin_refit(state, features):  # type: ignore[no-untyped-def]
     refit[NEXT] = FIRST_REFIT
     while refit[NEXT] <= looks:
         refit[NEXT] *= GROWTH
+    refit[NEXT_P] = mean_rate(state)
+    if len(state.log) > 0:
+        state.log[NEXT_DRIFT2] = fitted_drift(state, refit[NEXT_P]) ** 2
     for row in range(len(state.examined)):
-        state.past_examined[row] = state.examined[row]
-        state.past_hits[row] = state.hits[row]
+        state.past_examined[row], state.past_hits[row] = next_counts(state, row)
     for i in range(len(state.moment)):
         state.past_given_moment[i] = state.given_moment[i]
         for j in range(len(state.moment)):
             state.past_given_precision[i, j] = state.given_precision[i, j]
     measure_columns(features, state.next_columns)
     refit[BEGUN], refit[SPENT], refit[COST] = looks, 0.0, cost_of_refit(state)
-    refit[NEXT_P] = (state.totals[CLICKS] + 0.5) / (looks + 2.0)
     state.evidence[BEST] = NO_EVIDENCE
     _begin_stage(state, 1.0)
+
+
+@kernel
+def mean_rate(state):  # type: ignore[no-untyped-def]
+    """p: clicks a look. The log counts for some looks at most."""
+    looks, clicks = state.totals[LOOKS], state.totals[CLICKS]
+    if len(state.log) == 0 or state.log[LOGGED] == 0.0:
+        return (clicks + 0.5) / (looks + 2.0)
+    share = min(1.0, MOST_LOGGED / state.log[LOGGED])
+    return (clicks + share * state.log[LOGGED_CLICKS] + 0.5) / (looks + share * state.log[LOGGED] + 2.0)
+
+
+@kernel
+def fitted_drift(state, p):  # type: ignore[no-untyped-def]
+    """The standard deviation of the differences between rates of the log and live ones, beside chance, that
+    makes those seen most likely."""
+    found, best = 0.0, -inf
+    for point in range(DRIFTS):
+        drift = p * 2.0 ** (0.75 * point - 5.0)
+        likely = -0.5 * (log(drift / p / LIKELY_DRIFT) / 1.5) ** 2
+        for row in range(len(state.logged_examined)):
+            n, logged = state.live_examined[row], state.logged_examined[row]
+            if n > 0.0 and logged > 0.0:
+                s, hits = state.live_hits[row], state.logged_hits[row]
+                q = (s + hits + 0.5) / (n + logged + 1.0)
+                noise = q * (1.0 - q) * (1.0 / n + 1.0 / logged) + drift * drift
+                likely -= 0.5 * (log(noise) + (s / n - hits / logged) ** 2 / noise)
+        if likely > best:
+            found, best = drift, likely
+    return found
 
 
 @kernel
@@ -377,7 +476,8 @@ def _add_given(state, precision, moment):  # type: ignore[no-untyped-def]
     # z = Tx for x = (1, the features as they came).
     turn = np.zeros((size, size))
     turn[0, 0] = 1.0
-    for j in range(size - 1):
+    turn[size - 1, size - 1] = 1.0  # whether it is in the log, if there is one
+    for j in range(state.columns.shape[1]):
         turn[j + 1, 0] = -state.next_columns[0, j] * state.next_columns[1, j]
         turn[j + 1, j + 1] = state.next_columns[1, j]
     half = np.zeros((size, size))
@@ -402,16 +502,18 @@ def work(state, features, target):  # type: ignore[no-untyped-def]
     while refit[STAGE] > 0.0 and refit[SPENT] < target:
         stage, row = int(refit[STAGE]), int(refit[ROW])
         if row < n_rows:
-            counts, hits = state.past_examined, state.past_hits
-            beta2 = (_beta(state, stage) * refit[NEXT_P]) ** 2
+            counts, beta2 = state.past_examined, (_beta(state, stage) * refit[NEXT_P]) ** 2
             if stage > FITS:
-                counts, hits, beta2 = state.examined, state.hits, refit[NEXT_BETA2]
-            skipped = _next_counted(counts, row) - row
+                counts, beta2 = state.examined, refit[NEXT_BETA2]
+            skipped = _next_counted(counts, state.logged_examined, row) - row
             row += skipped
             refit[SPENT] += SKIPPED_ROW * skipped
             refit[ROW] = row
             if row < n_rows:
-                _sum_up(state, features[row], counts[row], hits[row], beta2, stage > BETAS, z)
+                n, s = state.past_examined[row], state.past_hits[row]
+                if stage > FITS:
+                    n, s = next_counts(state, row)
+                _sum_up(state, features[row], row, n, s, beta2, stage > BETAS, z)
                 refit[SPENT] += _cost_of_row(size)
                 refit[ROW] += 1.0
         elif stage > FITS:
@@ -427,9 +529,9 @@ def work(state, features, target):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _next_counted(counts, row):  # type: ignore[no-untyped-def]
-    """The first row from here on that was examined."""
-    while row < len(counts) and counts[row] == 0.0:
+def _next_counted(counts, logged, row):  # type: ignore[no-untyped-def]
+    """The first row from here on that was examined, or is in the log."""
+    while row < len(counts) and counts[row] == 0.0 and (len(logged) == 0 or logged[row] == 0.0):
         row += 1
     return row
 
@@ -444,10 +546,10 @@ def _beta(state, stage):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _sum_up(state, x, n, s, beta2, by_item, z):  # type: ignore[no-untyped-def]
+def _sum_up(state, x, row, n, s, beta2, by_item, z):  # type: ignore[no-untyped-def]
     """Add an item to the sums of this stage."""
     p = state.refit[NEXT_P]
-    standardise(x, state.next_columns, z)
+    describe(state, x, row, state.next_columns, z)
     variance = variance_at(state.next_level, z, p) if by_item else p * (1.0 - p)
     weight = 1.0 / (variance + n * beta2)
     _add_next(state, z, n * weight, s * weight)
@@ -474,6 +576,8 @@ def _set_prior(state, prior, tau, shape):  # type: ignore[no-untyped-def]
     for j in range(columns.shape[1]):
         share = _share(columns, j, shape, largest) / total if columns[1, j] > 0.0 else 1.0
         prior[j + 1] = 1.0 / (max(share, 1e-12) * (tau * p) ** 2)
+    if len(state.log) > 0:
+        prior[len(prior) - 1] = 1.0 / (LOG_LEVEL * p) ** 2
 
 
 @kernel
@@ -563,7 +667,7 @@ def _finish(state):  # type: ignore[no-untyped-def]
         return
     refit[DONE] += 1.0
     state.scale[P], state.scale[BETA2] = refit[NEXT_P], refit[NEXT_BETA2]
-    for j in range(size - 1):
+    for j in range(state.columns.shape[1]):
         for line in range(len(state.columns)):
             state.columns[line, j] = state.next_columns[line, j]
     for i in range(size):
@@ -571,6 +675,10 @@ def _finish(state):  # type: ignore[no-untyped-def]
         state.moment[i] = state.next_moment[i]
         for j in range(size):
             state.precision[i, j], state.factor[i, j] = precision[i, j], factor[i, j]
+    if len(state.log) > 0:
+        for row in range(len(state.examined)):
+            state.examined[row], state.hits[row] = next_counts(state, row)
+        state.log[DRIFT2] = state.log[NEXT_DRIFT2]
 
 
 @shared_kernel
@@ -583,7 +691,7 @@ def change_features(state, rows, before, features):  # type: ignore[no-untyped-d
         n, s = state.examined[row], state.hits[row]
         if n > 0.0:
             for sign in (-1.0, 1.0):
-                standardise(before[place] if sign < 0.0 else features[row], state.columns, z)
+                describe(state, before[place] if sign < 0.0 else features[row], row, state.columns, z)
                 variance = variance_at(state.level, z, state.scale[P])
                 weight = sign / (variance + n * state.scale[BETA2])
                 for i in range(size):
@@ -606,10 +714,15 @@ def unlearn_looks(state, features, slate, examined):  # type: ignore[no-untyped-
     for position in range(examined):
         row = slate[position]
         n, s = state.examined[row], state.hits[row]
-        if n - s < 1.0 - 1e-9:
+        live, live_hits = n, s
+        if len(state.log) > 0:
+            live, live_hits = state.live_examined[row], state.live_hits[row]
+        if live - live_hits < 1.0 - 1e-9:
             continue  # There was no such look.
+        if len(state.log) > 0:
+            state.live_examined[row] = live - 1.0
         left = max(n - 1.0, s)
-        standardise(features[row], state.columns, z)
+        describe(state, features[row], row, state.columns, z)
         variance = variance_at(state.level, z, state.scale[P])
         before = 1.0 / (variance + n * state.scale[BETA2])
         after = 1.0 / (variance + left * state.scale[BETA2])
@@ -633,6 +746,6 @@ def refit_now(state, features):  # type: ignore[no-untyped-def]
     """Make anew, at once, all that follows from the counts: after a merge, or after they were weighed."""
     state.observations[0] = 0
     state.refit[DONE] = 0.0
-    if state.totals[LOOKS] > 0.0:
+    if state.totals[LOOKS] > 0.0 or len(state.log) > 0:
         begin_refit(state, features)
         work(state, features, inf)

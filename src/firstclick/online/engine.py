@@ -81,7 +81,9 @@ class PolicyEngine:
         return self.policy.initial_state(self._n_rows, self.features.shape[1], self.k)
 
     def _checked(self, arrays: Mapping[str, NDArray[Any]]) -> State:
-        blank = self.blank_state()
+        blank = self.policy.like(self.blank_state(), arrays)
+        newer = {name: getattr(blank, name) for name in self.policy.newer_arrays if name not in arrays}
+        arrays = {**arrays, **newer}
         # A file must not decide what kernels are compiled for, or how far they read.
         for name, like in blank._asdict().items():
             array = arrays[name]
@@ -146,6 +148,7 @@ class PolicyEngine:
             raise InvalidInput(f"{self.policy.label} takes no items later; start a new one with all of them")
         grown = self.policy.grow(self.state, n_rows)
         wanted = self.policy.initial_state(n_rows, self.features.shape[1], self.k)
+        wanted = self.policy.like(wanted, grown._asdict())
         # Kernels do not look whether a row exists: a state that is too small would be overrun.
         if [array.shape for array in grown] != [array.shape for array in wanted]:
             raise InvalidInput(

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from numbers import Real
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -36,7 +35,7 @@ from firstclick.online.floor import Floor
 from firstclick.online.random_key import new_key
 from firstclick.online.request import AtMost, read_context, read_request
 from firstclick.online.slate_record import Fate, SlateRecord, parts_of
-from firstclick.online.warm_start import learn_log
+from firstclick.online.warm_start import HeadStart, checked_weight, learn_log
 from firstclick.policies.base import Policy, State
 from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.streams import stream, stream_key
@@ -426,8 +425,8 @@ class Ranker:
             "this ranker; what it showed is not known here, and its click cannot be learned"
         )
 
-    def warm_start(self, log: Iterable[Mapping[str, Any]], *, weight: float = 1.0) -> int:
-        """Learn from slates that somebody else has shown, as a prior; how many were used.
+    def warm_start(self, log: Iterable[Mapping[str, Any]], *, weight: float | None = None) -> int:
+        """Learn from slates that somebody else has shown, as a head start; how many were used.
 
         A slate is a mapping with `items`, and `click` or `clicks`; it may have `examined`, and what the
         request brought: `context`, and `features` of its items, which are those of now if there are none.
@@ -436,39 +435,23 @@ class Ranker:
         lines are passed over. Only what was examined counts. A slate ends before its first item that the
         catalog never had, and after k items: what lies below is not used.
 
-        Each observation counts `weight`, above 0 and at most 1: less for other users, or for long ago. The
-        default and linear policies that can merge take any weight. Policies that count do too, and keep whole
+        The default policy counts the log beside live clicks. It begins with what the log says, and finds from
+        live clicks how much that is worth. `weight`, above 0 and at most 1, is the most that an observation
+        counts; leave it out.
+
+        For other policies each observation counts `weight`, 1 unless given: less for other users, or for long
+        ago. Linear policies that can merge take any weight. Policies that count do too, and keep whole
         counts, which are drawn so that they are right on the average. Others take 1 alone.
         What is known already stays known; a policy that cannot merge must not know anything yet. A line that
         cannot be understood is named, and nothing is learned.
         """
-        given: object = weight
-        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < weight <= 1:
-            raise InvalidInput(f"must be a number above 0 and at most 1, got {quoted(weight)}", "weight")
-        if not self.policy.learns_from_others:
-            raise InvalidInput(
-                f"{self.policy.label} learns from slates that it has shuffled itself and takes no log; "
-                "take another policy, or start without one"
-            )
-        weight = float(weight)
+        share = checked_weight(weight, self.policy)
         with self._lock:
-            engine = self._engine
-            engine.follow_catalog()
-            blank = engine.blank_state()
             draw = stream(int(self._key), "warm start", self._warm_starts)
             self._warm_starts += 1
-            self.policy.tempered(blank, weight, draw)  # Refuses before a long log is read.
-            nothing_known = all(np.array_equal(a, b) for a, b in zip(self.state, blank, strict=True))
-            if not (nothing_known or self.policy.mergeable):
-                raise InvalidInput(
-                    f"{self.policy.label} cannot merge a log with what it has learned; warm_start a new "
-                    "ranker"
-                )
-            past = engine.with_state(blank._asdict())
-            used = learn_log(past, log)
-            state = self.policy.tempered(past.state, weight, draw)
-            engine.state = state if nothing_known else self.policy.merge(self.state, state)
-            engine.refit()
+            start = HeadStart(self._engine, share, draw)
+            used = learn_log(start.past, log)
+            start.finish()
             return used
 
     def estimates(

@@ -2,12 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.click_models import ClickModel
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.clicks import UNTOLD
@@ -15,10 +17,11 @@ from firstclick.not_given import NOT_GIVEN
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.feedback import click_bits
 from firstclick.online.request import read_context
+from firstclick.policies.base import Policy
 from firstclick.validation.quoting import quoted
 
 
-class _Lesson(NamedTuple):
+class Lesson(NamedTuple):
     """What there is to learn from a slate."""
 
     rows: NDArray[np.int64]
@@ -33,26 +36,96 @@ class _Step(NamedTuple):
 
     seq: int
     before: int  # the place of the step that it goes on from, -1 for none
-    lesson: _Lesson | None
+    lesson: Lesson | None
     corrects: int = 0  # the step of which it takes the place: a late click that of no click
 
 
+class LogCounts:
+    """How often each row was examined and clicked in a log: all that a policy takes of it for which
+    `counts_suffice`, beside slates with features of their own."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.examined, self.hits = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64)
+        self.slates = 0
+
+    def add(self, lesson: Lesson, click_model: ClickModel) -> None:
+        seen = click_model.examined(lesson.clicked, lesson.examined)
+        # No row is twice in a slate.
+        self.examined[lesson.rows[:seen]] += 1
+        self.hits[lesson.rows[:seen]] += lesson.clicked[:seen]
+        self.slates += 1
+
+
+def checked_weight(weight: object, policy: Policy) -> float:
+    """How much each observation of a log counts for this policy; 1 if it is not said. InvalidInput if it is
+    none, or the policy takes no log."""
+    if weight is None:
+        weight = 1.0
+    if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < float(weight) <= 1:
+        raise InvalidInput(f"must be a number above 0 and at most 1, got {quoted(weight)}", "weight")
+    if not policy.learns_from_others:
+        raise InvalidInput(
+            f"{policy.label} learns from slates that it has shuffled itself and takes no log; "
+            "take another policy, or start without one"
+        )
+    return float(weight)
+
+
 def learn_log(engine: PolicyEngine, log: Iterable[Mapping[str, Any]]) -> int:
-    """Learn from all slates of the log but those that it says were rolled back; how many there was something
-    to learn from.
+    """Learn from all slates of the log but those that it says were rolled back, or count them where that
+    suffices; how many there was something to learn from. The engine knew nothing before.
 
     A line with a `seq` may be taken back by any later one. So what such lines teach, about 600 bytes for a
     slate of ten, is held until the log ends or its numbers begin anew; other lines are learned as they come.
     An error names the line, from 1; what was learned until then stays learned.
     """
-    used = 0
-    for lesson in _lessons(engine, log):
-        engine.learn_rows(*lesson[:3], context=lesson.context, features=lesson.features)
+    used, counts = 0, LogCounts(len(engine.catalog.items))
+    for lesson in lessons(engine, log):
+        if engine.policy.counts_suffice and not len(lesson.features):
+            counts.add(lesson, engine.policy.click_model)
+        else:
+            engine.learn_rows(*lesson[:3], context=lesson.context, features=lesson.features)
         used += 1
+    count_log(engine, counts)
     return used
 
 
-def _lessons(engine: PolicyEngine, log: Iterable[Mapping[str, Any]]) -> Iterator[_Lesson]:
+def count_log(engine: PolicyEngine, counts: LogCounts) -> None:
+    """Let an engine know these counts too."""
+    if counts.slates:
+        engine.state = engine.policy.with_counts(
+            engine.state, counts.examined.astype(float), counts.hits.astype(float), counts.slates
+        )
+
+
+class HeadStart:
+    """A log on its way into what an engine knows: learned apart, then weighed, then put beside it.
+
+    `draw` is for what has to be rounded.
+    """
+
+    def __init__(self, engine: PolicyEngine, weight: float, draw: np.random.Generator) -> None:
+        engine.follow_catalog()
+        self._engine, self._weight, self._draw = engine, weight, draw
+        blank = engine.blank_state()
+        engine.policy.tempered(blank, weight, draw)  # Refuses before a long log is read.
+        same = (np.array_equal(mine, empty) for mine, empty in zip(engine.state, blank, strict=True))
+        self._nothing_known = all(same)
+        if not (self._nothing_known or engine.policy.mergeable):
+            raise InvalidInput(
+                f"{engine.policy.label} cannot merge a log with what it has learned; warm_start a new ranker"
+            )
+        self.past = engine.with_state(blank._asdict())  # learns the log
+
+    def finish(self) -> None:
+        """Let the engine know what the log has taught."""
+        engine, policy = self._engine, self._engine.policy
+        state = policy.tempered(self.past.state, self._weight, self._draw)
+        engine.state = policy.with_log(engine.state, state, nothing_known=self._nothing_known)
+        engine.refit()
+
+
+def lessons(engine: PolicyEngine, log: Iterable[Mapping[str, Any]]) -> Iterator[Lesson]:
     """What the log teaches in the end, in its order."""
     steps: list[_Step] = []
     last = 0
@@ -92,7 +165,7 @@ def _whole(value: object) -> int | None:
     return index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else None
 
 
-def _kept(steps: list[_Step]) -> list[_Lesson]:
+def _kept(steps: list[_Step]) -> list[Lesson]:
     """What counts after the last step: a rollback knows what was known then, an earlier rollback included."""
     lessons = []
     corrected = set()
@@ -132,7 +205,7 @@ def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str,
         yield line, entry
 
 
-def _lesson(engine: PolicyEngine, entry: Mapping[str, Any]) -> _Lesson | None:
+def _lesson(engine: PolicyEngine, entry: Mapping[str, Any]) -> Lesson | None:
     """What one slate teaches, as far as it can be used; None if that is nothing."""
     click, clicks = entry.get("click", NOT_GIVEN), entry.get("clicks")
     if "items" not in entry or (click is NOT_GIVEN and clicks is None):
@@ -174,7 +247,7 @@ def _lesson(engine: PolicyEngine, entry: Mapping[str, Any]) -> _Lesson | None:
     examined = engine.policy.click_model.examined(clicked, page_says)
     if examined == UNTOLD and clicked[size:].any():
         examined = size  # What lies below is not used, but a click there tells that all above was seen.
-    return _Lesson(
+    return Lesson(
         np.array(known[:size], np.int64),
         clicked[:size].copy(),  # A view would hold all of it, and a long log has many.
         None if examined == UNTOLD else min(examined, size),

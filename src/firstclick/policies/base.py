@@ -79,6 +79,12 @@ class Policy(Declared, ABC):
     # Numbers that kernels need and nobody declares, because they follow from the catalog.
     derived: ClassVar[tuple[str, ...]] = ()
     by_item: ClassVar[tuple[str, ...]] = ()  # The arrays of its state that `grow` gives zeros for new items.
+    # The arrays of its state that files of earlier versions do not have: there they are as `initial_state`
+    # has them.
+    newer_arrays: ClassVar[tuple[str, ...]] = ()
+    # Of a log it takes how often each item was examined and clicked, and of slates with features of their own
+    # all: see `with_log`.
+    counts_suffice: ClassVar[bool] = False
     numbers_type: ClassVar[Any] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -119,6 +125,10 @@ class Policy(Declared, ABC):
     @abstractmethod
     def initial_state(self, n_items: int, n_features: int, k: int) -> State:
         """What is known before the first click."""
+
+    def like(self, blank: State, arrays: Mapping[str, NDArray[Any]]) -> State:
+        """A state without knowledge, `blank`, in the shapes that one of these arrays may have."""
+        return blank
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
         """What each array of a state may hold; one that is not named holds counts, or finite numbers."""
@@ -216,6 +226,18 @@ class Policy(Declared, ABC):
         raise InvalidInput(
             f"{self.label} cannot weigh what it knows, so that weight must be 1, got {weight:g}"
         )
+
+    def with_counts(
+        self, state: State, examined: NDArray[np.float64], hits: NDArray[np.float64], slates: int
+    ) -> State:
+        """The state after so many slates more in which each item was examined and clicked so often; for a
+        policy for which `counts_suffice`. Then comes `refitted`."""
+        raise NotImplementedError
+
+    def with_log(self, state: State, past: State, *, nothing_known: bool) -> State:
+        """The state with a log of others' slates as a head start; `past` is what that alone has taught,
+        tempered. Then comes `refitted`."""
+        return past if nothing_known else self.merge(state, past)
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

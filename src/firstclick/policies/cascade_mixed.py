@@ -1,7 +1,8 @@
 """CascadeMixed, the default."""
 
+from collections.abc import Mapping
 from sys import float_info
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from firstclick.kernels.mixed import (
     BEST,
     DONE,
     FITS,
+    LOGGED,
+    LOGGED_CLICKS,
     NEXT_P,
     NO_EVIDENCE,
     POINT,
@@ -28,17 +31,20 @@ from firstclick.kernels.mixed import (
     change_features,
     learn_mixed,
     refit_now,
+    with_room_for_log,
 )
 from firstclick.kernels.posterior import mean, sample
 from firstclick.kernels.search.groups import new_groups, note, note_unlearned
 from firstclick.kernels.search.seen import estimate_mixed, note_seen, rank_mixed, unlearn_mixed, with_seen
-from firstclick.policies.base import Policy, State
+from firstclick.policies.base import Policy, State, lengthened
 from firstclick.validation.ranges import COUNT, NOT_NEGATIVE, POSITIVE, Range, check_factor, check_no_more
 
 # A mean click rate, which is neither 0 nor 1.
 SHARE = Range(float_info.min, 1 - float_info.epsilon)
 # What is counted, and adds up.
 COUNTED = ("examined", "hits", "totals", "given_precision", "given_moment")
+# What a log has, by item.
+OF_LOG = ("logged_examined", "logged_hits", "live_examined", "live_hits")
 
 
 class CascadeMixed(Policy):
@@ -58,6 +64,10 @@ class CascadeMixed(Policy):
     after a quarter as many. With more than 50 features the first refits are left out, because they would
     take too long.
 
+    The log of a head start is counted beside live clicks. Its rates differ from live ones by a drift, which
+    refits find where there are both: the larger, the fewer looks an item of the log counts for. Whoever chose
+    the log's items knew something of them: they have a level of their own, beside theta.
+
     Assumes a cascade, and a Gaussian for clicks. There is no bound on its regret: the shared u is not a draw
     from the posterior. The estimate of an item is its rate of clicks when it is looked at, given no click
     above it. Looks at slates with features of their own teach theta alone; a feature that does not vary in
@@ -73,6 +83,8 @@ class CascadeMixed(Policy):
     # Hyper-parameters are fitted to counts of some moments: between two refits, what came first matters.
     order_free: ClassVar[bool] = False
     by_item: ClassVar[tuple[str, ...]] = ("examined", "hits", "past_examined", "past_hits")
+    newer_arrays: ClassVar[tuple[str, ...]] = (*OF_LOG, "log")
+    counts_suffice: ClassVar[bool] = True
     scales_features: ClassVar[bool] = True
     corrects: ClassVar[bool] = True
     # Below so many items a scan takes no longer than looking at groups of equal counts.
@@ -82,10 +94,10 @@ class CascadeMixed(Policy):
         return blank_state(n_items, n_features)
 
     def noise_size(self, k: int, n_features: int) -> int:
-        return n_features + 2
+        return n_features + 3  # theta, u, and the level of a log's items
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
-        counted = ("examined", "hits", "totals", "past_examined", "past_hits")
+        counted = ("examined", "hits", "totals", "past_examined", "past_hits", "log", *OF_LOG)
         return {**dict.fromkeys(counted, COUNT), **dict.fromkeys(("scale", "refit"), NOT_NEGATIVE)}
 
     def check_state(self, state: State, n_items: int, k: int) -> None:
@@ -93,6 +105,11 @@ class CascadeMixed(Policy):
         check_factor(self.name, "factor", state.factor)
         check_no_more(self.name, "hits", state.hits, "examined", state.examined)
         check_no_more(self.name, "past_hits", state.past_hits, "past_examined", state.past_examined)
+        check_no_more(self.name, "logged_hits", state.logged_hits, "logged_examined", state.logged_examined)
+        check_no_more(self.name, "live_hits", state.live_hits, "live_examined", state.live_examined)
+        if len(state.log):
+            clicks, looks = state.log[LOGGED_CLICKS : LOGGED_CLICKS + 1], state.log[LOGGED : LOGGED + 1]
+            check_no_more(self.name, "clicks in log", clicks, "looks in log", looks)
         SHARE.check(self.name, "p in scale", state.scale[P : P + 1])
         self._check_columns("columns", state.columns)
         refit = state.refit
@@ -117,16 +134,53 @@ class CascadeMixed(Policy):
         for word, line, allowed in (("deviations", 1, NOT_NEGATIVE), ("units", 2, POSITIVE)):
             allowed.check(self.name, f"{word} in {name}", columns[line])
 
+    def like(self, blank: MixedState, arrays: Mapping[str, NDArray[Any]]) -> MixedState:
+        return with_room_for_log(blank) if np.size(arrays.get("log", ())) else blank
+
+    def grow(self, state: MixedState, n_items: int) -> MixedState:
+        grown = super().grow(state, n_items)
+        if len(state.log):
+            grown = grown._replace(**{name: lengthened(getattr(state, name), n_items) for name in OF_LOG})
+        return grown
+
     def merge(self, first: MixedState, second: MixedState) -> MixedState:
         """Sums of counts. All else follows from them: `refitted`."""
-        return first._replace(
-            **{name: getattr(first, name) + getattr(second, name) for name in (*COUNTED, "time")}
-        )
+        counted: tuple[str, ...] = (*COUNTED, "time")
+        if len(first.log) or len(second.log):
+            first, second = with_room_for_log(first), with_room_for_log(second)
+            counted += (*OF_LOG, "log")
+        return first._replace(**{name: getattr(first, name) + getattr(second, name) for name in counted})
 
     def tempered(self, state: MixedState, weight: float, draw: np.random.Generator) -> MixedState:
         """Counts are real numbers: nothing is rounded but the number of slates."""
         counted = {name: weight * getattr(state, name) for name in COUNTED}
         return state._replace(**counted, time=np.rint(weight * state.time).astype(np.int64))
+
+    def with_counts(
+        self, state: MixedState, examined: NDArray[np.float64], hits: NDArray[np.float64], slates: int
+    ) -> MixedState:
+        return state._replace(
+            examined=state.examined + examined,
+            hits=state.hits + hits,
+            totals=state.totals + np.array([examined.sum(), hits.sum()]),
+            time=state.time + slates,
+        )
+
+    def with_log(self, state: MixedState, past: MixedState, *, nothing_known: bool) -> MixedState:
+        """The counts of the log beside the live ones. Looks with features of their own teach theta as live
+        ones do."""
+        if not past.totals.any():
+            return state
+        told, blank = with_room_for_log(past), with_room_for_log(state)
+        logged = np.r_[past.totals, 0.0, 0.0]
+        return blank._replace(
+            logged_examined=blank.logged_examined + past.examined,
+            logged_hits=blank.logged_hits + past.hits,
+            log=blank.log + logged,
+            given_precision=blank.given_precision + told.given_precision,
+            given_moment=blank.given_moment + told.given_moment,
+            time=blank.time + past.time,
+        )
 
     def refitted(self, state: MixedState, catalog: CatalogArrays) -> MixedState:
         fresh = _copied(state)

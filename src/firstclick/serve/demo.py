@@ -64,8 +64,8 @@ def start_beside_the_list(service: "Service", model: str, max_loss: float) -> li
     except Refused as refusal:
         return [f"the café's own list is not compared with: {refusal}"]
     return [
-        "the café's own list is the baseline: one of its slates in five is clicked. Who visits, and what "
-        "they click, is made up; a trial shows the list to every tenth visitor"
+        "the café's own list is the baseline: one of its slates in five is clicked. A trial shows it to "
+        "every tenth visitor. Who visits, and what they click, is made up"
     ]
 
 

@@ -15,7 +15,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, BinaryIO
 
@@ -56,6 +55,7 @@ from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import check_not_archived, feedback_event, has_rows, outcomes, receipt
 from firstclick.serve.model.fork import fork
+from firstclick.serve.model.head_start import warm_start_body
 from firstclick.serve.model.model import Known, Model, Ranked
 from firstclick.serve.model.new_events import (
     availability,
@@ -334,71 +334,70 @@ class Service:
         if unit is not None:
             with refusing:
                 bucket_of(unit, bytes(KEY_SIZE))  # What is wrong with it is told before a trial starts.
-        # One slate after the other: the floor has to know what is out, and all of a slate is decided by the
-        # same list and trial.
+        plain = k is None and candidates is None and excluded == [] and not pinned
+        plain = plain and context is None and at_most is None and features is None and not explain
         decides = model.launch.decides
-        with model.lock if decides else nullcontext():
-            plain = k is None and candidates is None and excluded == [] and not pinned
-            plain = plain and context is None and at_most is None and features is None and not explain
-            if plain and request_id is None and not model.wants_context and not decides:
-                number, ranked = model.next_slate()
-                nonce = new_nonce(issued_ms, number)
+        if plain and request_id is None and not model.wants_context and not decides:
+            number, ranked = model.next_slate()
+            nonce = new_nonce(issued_ms, number)
+        else:
+            if request_id is None:
+                nonce = new_nonce(issued_ms)
+            request: dict[str, Any] = {
+                "k": k, "candidates": candidates, "exclude": excluded, "pinned": pinned,
+                "context": context, "at_most": at_most, "features": features, "explain": explain,
+            }  # fmt: skip
+            if decides:
+                ranked = self._decided(model, nonce, issued_ms, unit, **request)
             else:
-                if request_id is None:
-                    nonce = new_nonce(issued_ms)
-                request: dict[str, Any] = {
-                    "k": k, "candidates": candidates, "exclude": excluded, "pinned": pinned,
-                    "context": context, "at_most": at_most, "features": features, "explain": explain,
-                }  # fmt: skip
-                number = number_in(nonce)
-                ranked = (
-                    self._decided(model, number, unit, **request)
-                    if decides
-                    else model.recommend(number, **request)
-                )
-            rows = ranked.rows.astype("<u4").tobytes()
-            token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features, ranked.fields)
-            self.recommended[name] += 1
-            self.no_clicks.count(name, ranked.arm)
-            exploring = self.exploring.get(name)
-            # What others decided says nothing of the policy. Without a table it was deleted just now.
-            if plain and set(ranked.reasons) == {POLICY} and not ranked.by_arm and exploring is not None:
-                exploring.note(model, ranked.rows)
-            slate = ServedSlate(
-                ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
-                ranked.explored, ranked.not_evaluable, ranked.reasons,
-                ranked.without_exploring,
-            )  # fmt: skip
-            if request_id is not None:
-                kept = self._requests.keep(model.id, nonce, asked, slate)
-                if kept is not slate:
-                    return kept
-            if model.no_click_after or ranked.chosen is not None:
-                excess = model.launch.taken(ranked.chosen)
-                model.open.add(
-                    nonce, issued_ms, rows, ranked.context, ranked.features, ranked.fields, arm=ranked.arm,
-                    excess=excess,
-                )  # fmt: skip
-            return slate
+                ranked = model.recommend(number_in(nonce), **request)
+        rows = ranked.rows.astype("<u4").tobytes()
+        token = Token(model.id, issued_ms, nonce, rows, ranked.context, ranked.features, ranked.fields)
+        self.recommended[name] += 1
+        self.no_clicks.count(name, ranked.arm)
+        exploring = self.exploring.get(name)
+        # What others decided says nothing of the policy. Without a table it was deleted just now.
+        if plain and set(ranked.reasons) == {POLICY} and not ranked.by_arm and exploring is not None:
+            exploring.note(model, ranked.rows)
+        slate = ServedSlate(
+            ranked.items, ranked.scores, self.keys.sign(token), ranked.seq, ranked.skipped_pins,
+            ranked.explored, ranked.not_evaluable, ranked.reasons, ranked.without_exploring,
+        )  # fmt: skip
+        if request_id is not None:
+            kept = self._requests.keep(model.id, nonce, asked, slate)
+            if kept is not slate:
+                return kept
+        if model.no_click_after and not decides:
+            _keep_open(model, nonce, issued_ms, ranked)
+        return slate
 
-    def _decided(self, model: Model, number: int, unit: Unit | None, **asked: Any) -> Ranked:
-        """The slate of this number, by whoever decides it: the policy, the baseline, or an arm of a trial."""
-        launch = model.launch
+    def _decided(self, model: Model, nonce: bytes, issued_ms: int, unit: Unit | None, **asked: Any) -> Ranked:
+        """A slate by whoever decides it: the policy, the baseline, or an arm of a trial. It is open."""
+        launch, number = model.launch, number_in(nonce)
         replicas = model.reports.live(time.time(), self.process)
-        with refusing:
-            decision = launch.decide(number, unit, out=model.open.excess, replicas=replicas)
-        arm = launch.arm_of(decision.assigned)
-        if arm is not None and arm.kind == MODEL and (decision.chosen is None or decision.chosen.by_policy):
-            other = model_of(self.models.all(), arm)
-            # An encoder of its own stands behind each model: features of a request are of one of them.
-            if other is not None and asked["features"] is None:
-                slate = arm_slate(model, other, number, decision, **asked)
-                if slate is not None:
-                    return slate
+        # One slate after the other: the list and the trial must not change between the decision and the
+        # slate, and the floor has to know what is out.
+        with model.lock:
+            with refusing:
+                decision = launch.decide(number, unit, out=model.open.excess, replicas=replicas)
+            arm = launch.arm_of(decision.assigned)
+            by_list = decision.chosen is not None and not decision.chosen.by_policy
+            if arm is None or arm.kind != MODEL or by_list:
+                ranked = model.recommend(number, decision=decision, **asked)
+                _keep_open(model, nonce, issued_ms, ranked)
+                return ranked
+        # Not under the lock: two models may be arms of one another.
+        other = model_of(self.models.all(), arm)
+        slate = None
+        # An encoder of its own stands behind each model: features of a request are of one of them.
+        if other is not None and asked["features"] is None:
+            slate = arm_slate(model, other, number, decision, **asked)
+        if slate is None:
             # It is this model's slate, which belongs to no arm.
-            decision = decision._replace(assigned=None)
-        ranked = model.recommend(number, decision=decision, **asked)
-        return ranked._replace(arm=NO_ARM) if launch.running and decision.assigned is None else ranked
+            slate = model.recommend(number, decision=decision._replace(assigned=None), **asked)
+            slate = slate._replace(arm=NO_ARM)
+        _keep_open(model, nonce, issued_ms, slate)
+        return slate
 
     def _answered_before(self, model: Model, nonce: bytes, asked: bytes) -> ServedSlate | None:
         """What was answered to the same request; Conflict if its id was another request's."""
@@ -624,6 +623,27 @@ class Service:
         self._look_for(model, items)
         return self._change(model, baseline_set(model, items, max_loss, file_mark))
 
+    def warm_start(
+        self,
+        name: str,
+        log: Iterable[Mapping[str, Any]],
+        *,
+        weight: float | None = None,
+        file_mark: str = "",
+    ) -> tuple[int, int]:
+        """Learn from slates that somebody else has shown, as a head start; the place in the log, and how many
+        slates were used. See `Ranker.warm_start` for the log and the weight.
+
+        The log is one event: all of it is learned, or nothing. With a `file_mark` it is learned once, even
+        if several processes read the same file.
+        """
+        model = self.model(name)
+        body = warm_start_body(model.engine, log, weight, lock=model.lock, file_mark=file_mark)
+        event = _event(body)
+        if file_mark:
+            event = event._replace(nonce=hashlib.blake2b(file_mark.encode(), digest_size=NONCE_SIZE).digest())
+        return self.append(model, event), body.slates
+
     def remove_baseline(self, name: str) -> int:
         """From now on the policy decides alone; Unknown if there is no list."""
         model = self.model(name)
@@ -819,6 +839,15 @@ class Service:
 def _tell_refused(arm: Model, appended: Sequence[Appended] | Refused) -> None:
     if isinstance(appended, Refused):
         log.warning("%s: a late click on a slate of a trial was not learned: %s", arm.name, appended)
+
+
+def _keep_open(model: Model, nonce: bytes, issued_ms: int, ranked: Ranked) -> None:
+    """The slate is open until its feedback is folded, or its time has passed."""
+    if model.no_click_after or ranked.chosen is not None:
+        model.open.add(
+            nonce, issued_ms, ranked.rows.astype("<u4").tobytes(), ranked.context, ranked.features,
+            ranked.fields, arm=ranked.arm, excess=model.launch.taken(ranked.chosen),
+        )  # fmt: skip
 
 
 def _listed(items: Any) -> Any:

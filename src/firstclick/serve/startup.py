@@ -16,6 +16,7 @@ from firstclick.catalog.list_file import read_list
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
 from firstclick.not_given import NOT_GIVEN, NotGiven
+from firstclick.online.log_file import mark_of, read_log
 from firstclick.parameters import split_spec
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
@@ -24,7 +25,7 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
 from firstclick.serve.service import Service
 from firstclick.serve.store import open_store
-from firstclick.wire.errors import Conflict
+from firstclick.wire.errors import Conflict, Refused
 
 
 class Opened(NamedTuple):
@@ -68,6 +69,7 @@ def open_for(
                 notes += start_beside_the_list(service, settings.name, settings.max_loss)
         elif settings.catalog is not None:
             catalog = _follow(service, settings, _read(service, settings), given, notes)
+        notes += _warm_start(service, settings, progress)
         notes += _baseline(service, settings, given)
         notes += _exploration(service, settings, given)
         notes += _no_click_after(service, settings, given)
@@ -93,6 +95,25 @@ def _exploration(service: Service, settings: Settings, given: Collection[str]) -
     ]
 
 
+def _warm_start(service: Service, settings: Settings, progress: Progress) -> list[str]:
+    """Learn from the log, unless the model had one before; what to know of it."""
+    if settings.warm_start is None or settings.name not in service.names():
+        return []
+    model, file, mark = service.model(settings.name), settings.warm_start, mark_of(settings.warm_start)
+    if mark in model.warm_starts:
+        return []
+    if any(model.warm_starts):
+        return [
+            f"{file} was not learned: model {settings.name!r} has learned from another log, or from this one "
+            f"before it was changed; send what is new to POST /v1/models/{settings.name}/warm-start"
+        ]
+    try:
+        _, slates = service.warm_start(settings.name, read_log(file, progress), file_mark=mark)
+    except Refused as refusal:
+        raise InvalidInput(f"{file}: {refusal}") from None
+    return [f"model {settings.name!r} has learned from {slates:,} slates of {file}"]
+
+
 def _baseline(service: Service, settings: Settings, given: Collection[str]) -> list[str]:
     """Take the list of the file, unless it was taken before; what to know of it."""
     if settings.name not in service.names():
@@ -116,7 +137,7 @@ def _baseline(service: Service, settings: Settings, given: Collection[str]) -> l
     if (loss := baseline.floor.max_loss) < 1:
         told += (
             f"; the policy decides {baseline.floor.share():.0%} of slates now, and more as clicks show that "
-            f"it is better: expected clicks stay at least {1 - loss:.3g} of the baseline's, if its click "
+            f"it is better: expected clicks stay at least {1 - loss:.0%} of the baseline's, if its click "
             "rate is constant and pages are reported (docs/launch.md)"
         )
     return [told]

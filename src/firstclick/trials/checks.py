@@ -39,15 +39,17 @@ def check_shares(tally: Tally, names: Sequence[str]) -> Check:
             break  # It mirrors the other.
         planned = [quotas(one.shares)[arm] / N_BUCKETS for one in tally.periods]
         excess, variance, counted = 0.0, 0.0, 0.0
-        by_bucket = np.zeros(N_BUCKETS)
+        by_bucket, planned_by_bucket = np.zeros(N_BUCKETS), np.zeros(N_BUCKETS)
         for one, share in zip(tally.periods, planned, strict=True):
             by_bucket += one.pages * ((one.owner == arm) - share)
+            planned_by_bucket += one.pages * math.sqrt(share * (1 - share))
             single = sum(one.single[PAGES])
             excess += one.single[PAGES][arm] - share * single
             variance += single * share * (1 - share)
             counted += min(share, 1 - share) * _effective(one)
         excess += float(by_bucket.sum())
-        variance += float(by_bucket @ by_bucket)
+        # As found or as planned: an arm of few buckets that got no frequent user has too small a variance.
+        variance += max(float(by_bucket @ by_bucket), float(planned_by_bucket @ planned_by_bucket))
         # An arm that has, or had, all buckets cannot be short of any.
         if variance == 0:
             continue

@@ -225,6 +225,32 @@ class NewBaseline(Body):
     max_loss: MaxLoss = 0.05
 
 
+class LoggedSlate(Body, kw_only=True):
+    """A slate that somebody else has shown, and what was clicked: `click` or `clicks`."""
+
+    items: Annotated[list[ItemId], Meta(max_length=10_000)]
+    click: Click | UnsetType | None = UNSET
+    clicks: Annotated[list[Number], Meta(max_length=10_000)] | UnsetType = UNSET
+    examined: Examined | None = None
+    context: Context | None = None
+    features: OwnFeatures | None = None
+
+
+class NewWarmStart(Body):
+    """Slates that somebody else has shown. `weight` is the most that an observation counts; the default
+    policy finds out itself how much that is."""
+
+    slates: list[LoggedSlate]
+    weight: Annotated[float, Meta(gt=0, le=1)] | None = None
+
+
+class WarmStarted(Struct):
+    """The slates are in the log, as event `seq`, and learned; so many were of use."""
+
+    seq: int
+    slates: int
+
+
 class BaselineFacts(Struct):
     """The list, how often it and the policy were shown and clicked, and what is promised."""
 

@@ -192,6 +192,45 @@ def test_numbers_grow_in_place_while_clicks_arrive(
     assert page.evaluate("scrollY") == 400
 
 
+def test_a_trial_is_answered_in_words_first(service: Service, server: Server, visitor: Visitor) -> None:
+    # Clicks follow who decided, so that the policy is better.
+    service.set_baseline("shop", ["cake", "tea", 7, "espresso"], max_loss=1.0)
+    page = visitor.page
+    page.goto(server.address)
+    expect(page.locator("#trial")).to_be_hidden()
+    expect(page.locator("#floor-hint")).to_contain_text("firstclick trial start shop")
+    service.start_trial("shop", {"policy": 0.5, "baseline": 0.5})
+    for _ in range(10):
+        slates = [service.recommend("shop", unit=unit) for unit in range(200)]
+        clicked = [slate.reasons[0] == "policy" or place % 4 == 0 for place, slate in enumerate(slates)]
+        answers = [(slate.token, 0 if hit else None) for slate, hit in zip(slates, clicked, strict=True)]
+        service.feedback_batch("shop", answers)
+    trial = page.locator("#trial")
+    expect(trial.locator(".answer[data-kind=better] strong")).to_have_text("Better")
+    expect(trial.locator(".verdict")).to_contain_text("more clicks per page than baseline")
+    expect(trial.get_by_role("img", name=re.compile("all 2,000 pages: \\+"))).to_be_visible()
+    expect(trial.locator(".interval.up")).to_have_count(1)
+    expect(page.locator("#trial-arms > tr")).to_have_count(2)
+    expect(page.locator("#trial-arms > tr").last).to_contain_text(re.compile(r"^baseline50\s%"))
+    expect(page.locator("#trial-checks")).to_contain_text("The shares are as planned")
+    expect(page.locator("#against-words")).to_contain_text(
+        re.compile(r"^[34]\.\d times the clicks of your list")
+    )
+    expect(page.locator("#clickthrough-chart .label.start")).to_have_text(re.compile("^list 2"))
+    expect(page.locator("#floor-parts")).to_contain_text("your list, held out")
+    expect(page.locator("#floor-hint")).to_be_hidden()
+    expect(page.locator("#recent-list .of-list").first).to_be_visible()
+    page.get_by_text("The difference as a table").click()
+    expect(page.locator("#trial-table")).to_contain_text("policy, 2,000 pages")
+    service.stop_trial("shop", show="baseline")
+    expect(page.locator("#trial-stopped")).to_have_text(
+        "Stopped by hand. Your list decides all slates since."
+    )
+    for width in (320, 700):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert page.evaluate(SIDEWAYS) <= 0
+
+
 @pytest.mark.long
 def test_the_page_goes_on_by_itself_after_a_restart(tmp_path: Path, visitor: Visitor) -> None:
     page = visitor.page
@@ -448,9 +487,13 @@ def test_intervals_and_steps_are_computed_right(server: Server, visitor: Visitor
     assert times["low"] == pytest.approx(512 / 231 / spread)
     assert times["high"] == pytest.approx(512 / 231 * spread)
     assert numbers("numbers.timesAsMany({slates: 10, clicks: 0}, {slates: 10, clicks: 3})") is None
-    assert numbers("[0.512, 0, 0.0423, 0.00423, 1, null].map(numbers.percent)") == [
+    assert numbers("[0.512, 0, 0.0423, 0.00423, 1, null].map((share) => numbers.percent(share))") == [
         "51\u00a0%", "0\u00a0%", "4.2\u00a0%", "0.42\u00a0%", "100\u00a0%", "–",
     ]  # fmt: skip
+    assert numbers("[0.38, -0.004, 0, 14.1].map((share) => numbers.signed(share))") == [
+        "+38\u00a0%", "−0.40\u00a0%", "0\u00a0%", "+1,410\u00a0%",
+    ]  # fmt: skip
+    assert numbers("numbers.percent(0.2046, 1)") == "20.5\u00a0%"
     assert numbers("numbers.roundSteps(0.61)") == pytest.approx([0, 0.2, 0.4, 0.6, 0.8])
     assert numbers("numbers.roundSteps(0.03)") == pytest.approx([0, 0.01, 0.02, 0.03])
     for seconds in (5, 230, 240):

@@ -41,6 +41,7 @@ LOWEST = {
     "PUT /v1/models/{model}/baseline": Role.ADMIN,
     "DELETE /v1/models/{model}/baseline": Role.ADMIN,
     "GET /v1/models/{model}/baseline": Role.READ,
+    "POST /v1/models/{model}/warm-start": Role.ADMIN,
     "PATCH /v1/models/{model}": Role.ADMIN,
     "POST /v1/models": Role.ADMIN,
     "GET /v1/models/{model}/audit": Role.ADMIN,

@@ -18,8 +18,8 @@ from firstclick.kernels.mixed import (
     DONE,
     P,
     columns_of,
+    describe,
     own_part,
-    standardise,
     unlearn_looks,
     variance_at,
 )
@@ -60,7 +60,7 @@ def with_seen(catalog: CatalogArrays) -> CatalogArrays:
 @kernel
 def own_part_of(state, columns, features, row, z):  # type: ignore[no-untyped-def]
     """What the clicks of this row say of it: `kernels.mixed.own_part`. `z` becomes its scaled features."""
-    standardise(features[row], columns, z)
+    describe(state, features[row], row, columns, z)
     variance = variance_at(state.level, z, state.scale[P])
     return own_part(state.examined[row], state.hits[row], variance, state.scale[BETA2])
 
@@ -107,18 +107,18 @@ def rank_mixed(state, theta, u, catalog, request, key, slate):  # type: ignore[n
     return how many were found."""
     d = state.columns.shape[1]
     if d == 0:
-        return _rank_without_features(state, theta[0], u, catalog, request, key, slate)
+        return _rank_without_features(state, theta, u, catalog, request, key, slate)
     # In the units of the catalog: f = level + x'slope.
     slope, level, columns = np.empty(d), theta[0], columns_of(state, catalog.features)
     for j in range(d):
         slope[j] = theta[j + 1] * columns[1, j]
         level -= columns[0, j] * slope[j]
-    beta = sqrt(state.scale[BETA2])
-    seen = catalog.seen
+    beta, lift = sqrt(state.scale[BETA2]), theta[len(theta) - 1]
+    seen, logged = catalog.seen, state.logged_examined
     if len(seen.place_of) > 0:
         _follow_seen(seen, state, catalog.features)
     if len(seen.place_of) == 0 or len(request.candidates) > 0:
-        return _scan(state, slope, level, beta, u, catalog, request, key, slate)
+        return _scan(state, slope, level, lift, beta, u, catalog, request, key, slate)
     hidden, labels, rows = request.hidden, catalog.labels, seen.rows
     keep, rate, spread = seen.keep, seen.rate, seen.spread
     k, n, least = len(slate), 0, -inf
@@ -131,6 +131,10 @@ def rank_mixed(state, theta, u, catalog, request, key, slate):  # type: ignore[n
             scores[i - start] = keep[i] * scores[i - start] + (
                 (rate[i] + (keep[i] - 1.0) * level) + (spread[i] - beta) * u
             )
+        if len(logged) > 0:
+            for i in range(start, stop):
+                if logged[rows[i]] > 0.0:
+                    scores[i - start] += keep[i] * lift
         for i in range(start, stop):
             if scores[i - start] >= least and (len(hidden) == 0 or not hidden[rows[i]]):
                 n = place(slate, best, n, rows[i], scores[i - start], labels, key)
@@ -145,10 +149,11 @@ def rank_mixed(state, theta, u, catalog, request, key, slate):  # type: ignore[n
 
 
 @kernel
-def _scan(state, slope, level, beta, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+def _scan(state, slope, level, lift, beta, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """The same, looking at every row that is asked for."""
     # Arrays are taken out of their tuples once: Numba counts references at every access.
     rows, features, examined, seen = rows_of(catalog, request), catalog.features, state.examined, catalog.seen
+    logged = state.logged_examined
     place_of, keeps, rates, spreads = seen.place_of, seen.keep, seen.rate, seen.spread
     kept, given = len(place_of) > 0, len(request.features) > 0
     scores, z = np.empty(len(rows)), np.empty(len(state.moment))
@@ -168,12 +173,17 @@ def _scan(state, slope, level, beta, u, catalog, request, key, slate):  # type: 
             else:
                 scores[j] *= keep
             scores[j] += own
+            if len(logged) > 0 and logged[row] > 0.0:
+                scores[j] += keep * lift
     return rank(rows, scores, catalog, request, key, slate)
 
 
 @kernel
-def _rank_without_features(state, level, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+def _rank_without_features(state, theta, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
     """Fill `slate` by a draw for each item, half of which all items share."""
+    if len(state.log) > 0:
+        return _rank_logged(state, theta, u, catalog, request, key, slate)
+    level = theta[0]
     variance, beta2 = variance_at(state.level, np.ones(1), state.scale[P]), state.scale[BETA2]
     labels, hidden, groups, k = catalog.labels, request.hidden, catalog.groups, len(slate)
     if len(groups.group_of) == 0 or len(request.candidates) > 0:
@@ -204,6 +214,21 @@ def _rank_without_features(state, level, u, catalog, request, key, slate):  # ty
             if n == k:
                 least = best[n - 1]
     return n
+
+
+@kernel
+def _rank_logged(state, theta, u, catalog, request, key, slate):  # type: ignore[no-untyped-def]
+    """The same where a log was a head start: its items have a level of their own."""
+    rows, logged, beta2 = rows_of(catalog, request), state.logged_examined, state.scale[BETA2]
+    scores, z = np.empty(len(rows)), np.ones(2)
+    for j in range(len(rows)):
+        row = rows[j]
+        z[1] = 1.0 if logged[row] > 0.0 else 0.0
+        variance = variance_at(state.level, z, state.scale[P])
+        keep, rate, spread = own_part(state.examined[row], state.hits[row], variance, beta2)
+        own_luck = luck(mix(key, catalog.labels[row]))
+        scores[j] = rate + keep * (theta[0] + z[1] * theta[1]) + spread * sqrt(0.5) * (u + own_luck)
+    return rank(rows, scores, catalog, request, key, slate)
 
 
 @kernel
@@ -240,7 +265,7 @@ def estimate_mixed(state, catalog, request, rows, theta, means, deviations):  # 
         keep, rate, spread = own_part_of(state, columns, features, row, z)
         if len(request.features) > 0:
             # f of the request, and what f of the catalog takes from the own part.
-            standardise(features_at(catalog, request, row, j), columns, x)
+            describe(state, features_at(catalog, request, row, j), row, columns, x)
             for i in range(size):
                 z[i] = x[i] + (keep - 1.0) * z[i]
         else:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -170,6 +171,20 @@ def show_baseline(asked: Asked) -> schemas.BaselineFacts:
     if facts is None:
         raise Unknown(f"model {name!r} has no baseline; PUT one to /v1/models/{name}/baseline")
     return msgspec.convert(facts, schemas.BaselineFacts)
+
+
+def warm_start(asked: Asked) -> schemas.WarmStarted:
+    body: schemas.NewWarmStart = asked.body
+    slates = ({**_given(slate), "kind": "feedback"} for slate in body.slates)
+    try:
+        return schemas.WarmStarted(*asked.service.warm_start(asked.path[0], slates, weight=body.weight))
+    finally:
+        drop(body.slates)
+
+
+def _given(slate: schemas.LoggedSlate) -> dict[str, Any]:
+    said = msgspec.structs.asdict(slate).items()
+    return {name: value for name, value in said if value is not UNSET}
 
 
 def start_trial(asked: Asked) -> schemas.Changed:

@@ -176,6 +176,13 @@ ROUTES: list[Route] = [
         answer=schemas.BaselineFacts, refused=(404, 503), in_pool=True,
     ),
     Route(
+        "POST", f"{MODEL}/warm-start", ADMIN, handlers.warm_start,
+        "Learn from slates that somebody else has shown, as a head start: all of them, or none if one is "
+        "wrong. Send a long log in several requests.",
+        body=schemas.NewWarmStart, answer=schemas.WarmStarted, refused=(404, 503), bulk=True, in_pool=True,
+        long=True, example={"slates": [{"items": ["tea", "espresso"], "click": 1}]},
+    ),
+    Route(
         "POST", f"{MODEL}/trial", ADMIN, handlers.start_trial,
         "Start a trial: a share of users sees each arm, and GET compares their clicks. Without a body 90 % "
         "see the policy and 10 % the baseline.",

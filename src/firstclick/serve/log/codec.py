@@ -11,7 +11,7 @@ from firstclick.catalog.features import LARGEST_CONTEXT, LARGEST_FEATURE
 from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, Request
 from firstclick.kernels.clicks import UNTOLD, examined_positions
-from firstclick.kernels.compiling import compiled, kernel, learn
+from firstclick.kernels.compiling import compiled, kernel, learn, shared_kernel
 from firstclick.online.engine import PolicyEngine
 from firstclick.policies.base import Policy
 from firstclick.serve.log.events import FEEDBACK_HEAD, MORE, MORE_HEAD, WITH_FIELDS, read_feedback
@@ -133,6 +133,49 @@ def fold_feedback(numbers, state, catalog, request, content, ends, shape, clicks
                     clicks[i] = position
 
 
+@shared_kernel
+def _count(content, ends, n_rows, shape, examined, hits, counted):  # type: ignore[no-untyped-def]
+    """Add up how often each row was examined and clicked first, but in slates with features of their own;
+    `counted` says in which."""
+    rows = np.empty(shape.longest, np.int64)
+    clicked = np.empty(shape.longest, np.uint8)
+    words = np.empty(shape.n_context + shape.longest * shape.n_columns, np.uint64)
+    floats = words.view(np.float64)
+    start = 0
+    for i in range(len(ends)):
+        n, told, n_columns = _read(content, start, ends[i], n_rows, shape, rows, clicked, words, floats)
+        start = ends[i]
+        if n >= 0 and n_columns == 0:
+            counted[i] = True
+            for position in range(examined_positions(shape.click_model, clicked, n, told)):
+                examined[rows[position]] += 1
+                hits[rows[position]] += clicked[position]
+
+
+def count_slates(
+    engine: PolicyEngine,
+    content: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    examined: NDArray[np.int64],
+    hits: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Add to how often each row was examined and clicked in these payloads, one after another; which were
+    counted: not those with features of their own, nor what this model cannot have shown."""
+    counted = np.zeros(len(ends), np.bool_)
+    _count(content, ends, len(examined), _shape(engine), examined, hits, counted)
+    return counted
+
+
+def _shape(engine: PolicyEngine) -> Shape:
+    policy = engine.policy
+    return Shape(
+        engine.k,
+        policy.click_model.kind,
+        policy.n_context,
+        engine.features.shape[1] if policy.takes_features else 0,
+    )
+
+
 def fold(engine: PolicyEngine, payloads: Sequence[bytes]) -> NDArray[np.int64]:
     """Learn from these payloads of feedback, in order; the first position clicked in each, -1 for none, or
     SKIPPED."""
@@ -144,12 +187,6 @@ def fold(engine: PolicyEngine, payloads: Sequence[bytes]) -> NDArray[np.int64]:
     ends = np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)))
     # A copy, because a view of bytes is read-only, for which Numba would compile once more.
     content = np.frombuffer(bytearray(b"".join(payloads)), np.uint8)
-    shape = Shape(
-        engine.k,
-        policy.click_model.kind,
-        policy.n_context,
-        engine.features.shape[1] if policy.takes_features else 0,
-    )
     compiled(fold_feedback, type(policy))(
         engine.numbers,
         engine.state,
@@ -157,7 +194,7 @@ def fold(engine: PolicyEngine, payloads: Sequence[bytes]) -> NDArray[np.int64]:
         NO_LIMITS._replace(hidden=engine.hidden()),
         content,
         ends,
-        shape,
+        _shape(engine),
         clicks,
     )
     return clicks

@@ -7,7 +7,7 @@ origin can be read from the copy, and its slates be drawn again, wherever the or
 Models are named by their place in `Created.origins`, the first one first: a fork of a fork has two.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -25,12 +25,14 @@ from firstclick.serve.log.events import (
     ItemsPut,
     Kind,
     Origin,
+    WarmStart,
     full_payload,
     issued_ms,
     packed,
     read_feedback,
     unpacked,
 )
+from firstclick.serve.log.slate_pack import each_payload, pack, unpack
 
 T = TypeVar("T")
 
@@ -68,6 +70,16 @@ def with_other_words(payload: bytes, said: FeedbackEvent, place: int) -> bytes:
     )
 
 
+def with_other_slates(warm_start: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """The payload of a warm start, with what `change` makes of the feedback in it."""
+    body = msgspec.msgpack.decode(warm_start, type=WarmStart)
+    try:
+        changed = pack(map(change, each_payload(*unpack(body.sizes, body.content))))
+    except ValueError:
+        return warm_start  # Nobody can learn from it.
+    return packed(WarmStart(body.weight, *changed, body.file_mark))
+
+
 def origin_of(created: Created, name: str, id: int, upto: int, *, same_features: bool) -> Origin:
     """The model of this creation as the origin of another, which has the same items."""
     features = b"" if same_features else created.items.features
@@ -103,6 +115,9 @@ def seen_by(event: Event, place: int, created: Created) -> Event:
             return seen_by(event._replace(kind=body.kind, payload=body.payload), place, created)
         case Kind.FEEDBACK:
             return event._replace(payload=_earlier_payload(event.payload, place))
+        case Kind.WARM_START:
+            earlier = with_other_slates(event.payload, lambda payload: _earlier_payload(payload, place))
+            return event._replace(payload=earlier)
         case Kind.ITEMS_PUT:
             return event._replace(payload=packed(_earlier_items(unpacked(event, ItemsPut), place)))
         case Kind.ITEMS_CHANGED:

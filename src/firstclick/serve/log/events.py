@@ -38,6 +38,7 @@ class Kind(IntEnum):
     LIST_REMOVED = 9
     SETTINGS = 10
     BASELINE = 11
+    WARM_START = 12
     TRIAL_STARTED = 13
     TRIAL_SHARES = 14
     TRIAL_STOPPED = 15
@@ -193,6 +194,16 @@ class BaselineSet(msgspec.Struct, frozen=True):
     file_mark: str = ""  # a hash of the file that it came from: one that says the same again changes nothing
 
 
+class WarmStart(msgspec.Struct, frozen=True):
+    """Slates that others have shown, as a head start: see `slate_pack`, `Ranker.warm_start`."""
+
+    weight: float
+    slates: int
+    sizes: bytes
+    content: bytes
+    file_mark: str = ""  # a hash of the file that they came from: it is learned once
+
+
 class TrialArm(msgspec.Struct, frozen=True):
     """Who decides the slates of an arm: this model's policy, its baseline, or another model."""
 
@@ -306,7 +317,7 @@ def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
 
 Body = (
     Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
-    | Build | ListPut | ListRemoved | SettingsChanged | BaselineSet | Correction | Recommended
+    | Build | ListPut | ListRemoved | SettingsChanged | BaselineSet | WarmStart | Correction | Recommended
     | TrialStarted | TrialShares | TrialStopped | Copied
 )  # fmt: skip
 BODY_OF: dict[int, type[Body]] = {
@@ -321,6 +332,7 @@ BODY_OF: dict[int, type[Body]] = {
     Kind.LIST_REMOVED: ListRemoved,
     Kind.SETTINGS: SettingsChanged,
     Kind.BASELINE: BaselineSet,
+    Kind.WARM_START: WarmStart,
     Kind.TRIAL_STARTED: TrialStarted,
     Kind.TRIAL_SHARES: TrialShares,
     Kind.TRIAL_STOPPED: TrialStopped,
@@ -488,6 +500,8 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
         return told | {"items": _changes_in_words(body, words)}
     if isinstance(body, Correction):
         return told | {"corrects": body.seq} | _feedback_in_words(body.feedback, words)
+    if isinstance(body, WarmStart):
+        return told | {"slates": body.slates, "weight": body.weight}
     told |= msgspec.structs.asdict(body)
     if isinstance(body, SettingsChanged):
         told = {word: value for word, value in told.items() if value is not None}

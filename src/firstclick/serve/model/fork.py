@@ -20,10 +20,17 @@ from firstclick.online.engine import scale_for
 from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
 from firstclick.registry import is_research, make_policy, policy_class, policy_classes
-from firstclick.serve.log.copies import left_out, origin_of, with_features, with_other_words
+from firstclick.serve.log.copies import (
+    left_out,
+    origin_of,
+    with_features,
+    with_other_slates,
+    with_other_words,
+)
 from firstclick.serve.log.events import (
     Created,
     Event,
+    FeedbackEvent,
     ItemsChanged,
     ItemsPut,
     Kind,
@@ -235,7 +242,8 @@ class Fork:
 
     def events(self, events: list[Event]) -> list[Event]:
         """The next events as they are in the fork."""
-        return [self._copy(event) for event in events]
+        with refusing:
+            return [self._copy(event) for event in events]
 
     def _copy(self, event: Event) -> Event:
         copy = COPIES.get(event.kind)
@@ -249,8 +257,8 @@ class Fork:
     def _same(self, event: Event) -> Event:
         return event
 
-    def _build(self, event: Event) -> Event:
-        # Of processes that drew slates of the origin.
+    def _of_processes(self, event: Event) -> Event:
+        """What processes say that drew slates of the origin."""
         return event if self._again else self._left_out(event)
 
     def _left_out(self, event: Event) -> Event:
@@ -285,15 +293,22 @@ class Fork:
         if self._again:
             return event
         try:
-            said = before = read_feedback(event.payload)
-        except (ValueError, struct.error):
+            before = read_feedback(event.payload)
+            said = self._said(before)
+        except (FirstclickError, ValueError, struct.error):
             return event  # Nobody learns from it.
         if policy.n_context and len(said.context) != policy.n_context:
             self.n_left_out += 1
             return self._left_out(event)
-        if said.context and not policy.n_context:
+        if said is before:
+            return event
+        return event._replace(payload=with_other_words(event.payload, said, self._place))
+
+    def _said(self, said: FeedbackEvent) -> FeedbackEvent:
+        """What a slate says to the policy; the same object if that is what it said before."""
+        if said.context and not self.policy.n_context:
             said = said._replace(context=())
-        if said.features and not policy.takes_features:
+        if said.features and not self.policy.takes_features:
             said = said._replace(features=())
         elif said.features and self._before != self._after:
             rows = np.array(said.features)
@@ -303,15 +318,25 @@ class Fork:
         if self._first_alone and said.examined is None and len(said.clicks) == 1:
             # It may be the first of several: nothing is known of what stands below it.
             said = said._replace(examined=said.clicks[0] + 1)
-        if said is before:
-            return event
-        return event._replace(payload=with_other_words(event.payload, said, self._place))
+        return said
 
     def _correction(self, event: Event) -> Event:
         if self._again or self.policy.corrects:
             return event
         self.n_late_clicks += 1
         return self._left_out(event)
+
+    def _warm_start(self, event: Event) -> Event:
+        """Each of its slates as feedback would be."""
+        if self._again:
+            return event
+
+        def fitting(payload: bytes) -> bytes:
+            copy = self._feedback(event._replace(kind=Kind.FEEDBACK, payload=payload))
+            # What is left out stays as it is: the policy passes over it.
+            return copy.payload if copy.kind == Kind.FEEDBACK else payload
+
+        return event._replace(payload=with_other_slates(event.payload, fitting))
 
     def fold(self, name: str, events: list[Event], memory: Memory) -> list[Event]:
         """Have the model called `name` learn from the next events of the fork, which are given back."""
@@ -357,9 +382,10 @@ COPIES: dict[int, Callable[[Fork, Event], Event]] = {
     Kind.LIST_REMOVED: Fork._same,
     Kind.SETTINGS: Fork._same,
     Kind.BASELINE: Fork._same,
+    Kind.WARM_START: Fork._warm_start,
     Kind.CORRECTION: Fork._correction,
-    Kind.BUILD: Fork._build,
-    Kind.RECOMMENDED: Fork._left_out,  # by those processes
+    Kind.BUILD: Fork._of_processes,
+    Kind.RECOMMENDED: Fork._of_processes,
     Kind.TRIAL_STARTED: Fork._left_out,  # A trial is of the model that it was started on.
     Kind.TRIAL_SHARES: Fork._left_out,
     Kind.TRIAL_STOPPED: Fork._left_out,

@@ -45,6 +45,7 @@ from firstclick.serve.log.events import (
     Recommended,
     RolledBack,
     SettingsChanged,
+    WarmStart,
     feedback_payload,
     read_feedback,
     time_out_of,
@@ -55,10 +56,12 @@ from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snap
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
+from firstclick.serve.model.head_start import learn_warm_start
 from firstclick.serve.model.launch import THE_POLICY, Decision, Launch
 from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.reports import Reports
 from firstclick.source_code import code_hash
+from firstclick.streams import stream
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Malformed, OtherHistory, OtherVersion, refusing
 
@@ -164,6 +167,7 @@ class Model:
         # Why nothing more is appended: the store has another log. Another Model takes the place of this one.
         self.set_back = ""
         self.builds = [created.build] if created.build is not None else []
+        self.warm_starts: list[str] = []  # the file of each log that was a head start: a hash, or nothing
         self.restored_from = 0  # the event after which the snapshot was made that this came from
         # Events from 2 to the one before this are archived; their newest slate is of this time, in ms.
         self.archived_before = 1
@@ -285,6 +289,8 @@ class Model:
                 self.builds.append(unpacked(event, Build))
             elif event.kind == Kind.SETTINGS:
                 self._set(unpacked(event, SettingsChanged))
+            elif event.kind == Kind.WARM_START:
+                self._warm_start(unpacked(event, WarmStart))
             elif event.kind == Kind.RECOMMENDED:
                 self.reports.add(event.received, unpacked(event, Recommended))
             elif event.kind == Kind.CORRECTION:
@@ -308,6 +314,12 @@ class Model:
             self.explorer = Explorer.of(self._key, changed.explore)
         if changed.no_click_after is not None:
             self.no_click_after = changed.no_click_after
+
+    def _warm_start(self, body: WarmStart) -> None:
+        draw = stream(int(self._key), "warm start", len(self.warm_starts))
+        self.warm_starts.append(body.file_mark)
+        if not learn_warm_start(self.engine, body, draw):
+            log.error("%s: %s cannot learn from a log of %d slates", self.name, self.policy, body.slates)
 
     def _correct(self, body: Correction, received: float) -> None:
         """Learn a click in the place of none. Whoever cannot passes over it: the policy of a copied log."""
@@ -563,7 +575,9 @@ class Model:
         with self.lock:
             # Copied now and hashed later: nobody waits for the digest of a large catalog.
             catalog, names, groups = self.catalog, dict(self.items.names), dict(self.catalog.group_of)
-            arrays = [*_copied(self.engine.state), catalog.hidden.copy(), self.engine.features.copy()]
+            state, newer = _copied(self.engine.state), self.engine.policy.newer_arrays
+            known = [array for name, array in state._asdict().items() if array.size or name not in newer]
+            arrays = [*known, catalog.hidden.copy(), self.engine.features.copy()]
             page = {"seq": self.seq, "items": catalog.items.copy(), "history": self.click_stats.as_json()}
             # Only where there are any: models without them have the digests they always had.
             if self.builds:
@@ -575,6 +589,8 @@ class Model:
             if launch := self.launch.as_json():
                 page["launch"] = launch
                 arrays += self.launch.arrays().values()
+            if self.warm_starts:
+                page["warm_starts"] = self.warm_starts.copy()
             if self.no_click_after:
                 page["no_click_after"] = self.no_click_after
             if self.reports:
@@ -620,6 +636,7 @@ class Model:
                 "builds": [msgspec.to_builtins(build) for build in self.builds],
                 "explore": self.explorer.share,
                 "launch": self.launch.as_json(),
+                "warm_starts": self.warm_starts,
                 "no_click_after": self.no_click_after,
                 "reports": self.reports.as_json(),
                 "in_force": [list(self.in_force.kept), self.in_force.since],
@@ -651,6 +668,7 @@ class Model:
             # What was archived by an earlier version has none.
             model.launch.restore(page.get("launch", {}), arrays)
             # What an archive goes on from may be older than these.
+            model.warm_starts = [str(mark) for mark in page.get("warm_starts", [])]
             model.no_click_after = float(page.get("no_click_after", created.no_click_after))
             if "reports" in page:
                 model.reports = Reports.from_json(page["reports"])

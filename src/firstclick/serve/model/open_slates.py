@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from firstclick.serve.log.events import ROW_SIZE
 
-# A slate of six items takes about 350 bytes here. With long contexts or features the bytes are the limit.
+# A slate of six items takes about 300 bytes here. With long contexts or features the bytes are the limit.
 MOST_SLATES = 200_000
 MOST_BYTES = 100_000_000
 # What a slate takes beside its own bytes.
