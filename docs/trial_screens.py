@@ -19,6 +19,7 @@ import numpy as np
 from playwright.sync_api import FloatRect, Page, sync_playwright
 from screenshot import ARGUMENTS, HERE, chromium, in_few_colours
 
+from firstclick.serve import no_clicks
 from firstclick.serve.config import Settings
 from firstclick.serve.demo import demo_catalog, demo_list
 from firstclick.serve.http.server import Server
@@ -29,15 +30,18 @@ K = 6
 AT_ONCE = 40
 SECONDS = 60.0  # between two batches
 LIST_RATE = 0.2
+LAST_PAGES = 4_000
 RETURNING = 1500  # the mean number of a unit: small ones come again and again
 LISTED = ("floor", "holdout", "baseline")
 
 
 class Made(NamedTuple):
-    """What a trial is made of: pages, how often slates of the policy are clicked, and how it is set up."""
+    """What a trial is made of: pages, how often slates of the policy and of the list are clicked, and how it
+    is set up."""
 
     pages: int
     rate: float
+    list_rate: float = LIST_RATE
     max_loss: float = 0.05
     trial: bool = True
     stop_if_worse: bool = False
@@ -54,7 +58,8 @@ STATES = {
     "lost": Made(8_000, 0.1, max_loss=1.0, arms={"policy": 0.5, "baseline": 0.5}),
     "stopped": Made(8_000, 0.1, max_loss=1.0, stop_if_worse=True, arms={"policy": 0.5, "baseline": 0.5}),
     "ended": Made(16_000, 0.29, stop="policy"),
-    "equal": Made(60_000, 0.2, max_loss=1.0, arms={"policy": 0.5, "baseline": 0.5}),
+    "arms": Made(8_000, 0.29, arms={"policy": 0.4, "policy:cascade-ucb1": 0.4, "baseline": 0.2}),
+    "equal": Made(16_000, 0.8, list_rate=0.8, max_loss=1.0, arms={"policy": 0.5, "baseline": 0.5}),
 }
 FIVE = ("early", "undecided", "won", "lost", "stopped")
 
@@ -79,19 +84,22 @@ def made(made: Made) -> Iterator[Service]:
     """A café whose visitors click by chance: by the list's rate on its slates, else by another one."""
     clock.behind = made.pages / AT_ONCE * SECONDS
     cafe, draw = demo_catalog(), np.random.default_rng(SEED)
-    with tempfile.TemporaryDirectory() as folder, open_service(f"{folder}/cafe.db") as service:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_service(f"{folder}/cafe.db") as service,
+    ):
         service.create(
             "cafe", policy="cascade-ts", k=K, items=cafe.items, seed=SEED, baseline=demo_list(),
             max_loss=made.max_loss,
         )  # fmt: skip
         if made.trial:
-            service.start_trial("cafe", made.arms, stop_if_worse=made.stop_if_worse, last_pages=1_000)
+            service.start_trial("cafe", made.arms, stop_if_worse=made.stop_if_worse, last_pages=LAST_PAGES)
         for batch in range(0, made.pages, AT_ONCE):
             clock.behind = (made.pages - batch) / AT_ONCE * SECONDS
             slates = [
                 service.recommend("cafe", unit=int(unit)) for unit in draw.exponential(RETURNING, AT_ONCE)
             ]
-            rates = [LIST_RATE if slate.reasons[0] in LISTED else made.rate for slate in slates]
+            rates = [made.list_rate if slate.reasons[0] in LISTED else made.rate for slate in slates]
             clicks = np.where(draw.random(len(slates)) < rates, draw.integers(0, K, len(slates)), -1)
             answers = [
                 (slate.token, None if click < 0 else int(click))
@@ -139,6 +147,7 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="the whole page")
     parser.add_argument("--picture", action="store_true", help="only the picture of the documentation")
     wanted = parser.parse_args()
+    no_clicks.COUNT_SECONDS = 1.0  # By a clock that nobody sets: a minute would be too long.
     logging.getLogger("firstclick.serve").setLevel(logging.ERROR)  # It says that the clock jumps.
     if not wanted.picture:
         wanted.folder.mkdir(parents=True, exist_ok=True)

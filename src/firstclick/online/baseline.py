@@ -17,7 +17,7 @@ from firstclick.kernels.hashing import uniform
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.explore import Explorer
 from firstclick.online.floor import Floor
-from firstclick.online.request import Answered, SlateRequest, answered, request_of_rows
+from firstclick.online.request import Answered, SlateRequest, answered, request_of_rows, within_caps
 from firstclick.policies.base import Policy
 from firstclick.streams import stream_key
 from firstclick.validation.quoting import quoted
@@ -91,24 +91,12 @@ class Baseline:
 
     def filling(self, engine: PolicyEngine, asked: SlateRequest) -> tuple[SlateRequest, int]:
         """The request with its free places pinned to the items of the list that it allows, and how many."""
-        kernel, held = asked.kernel, asked.rows.pinned
+        held, hidden = asked.rows.pinned, asked.kernel.hidden
         free = [place for place in range(asked.rows.k) if place not in held]
-        candidates = None if asked.rows.candidates is None else set(asked.rows.candidates.tolist())
-        left = kernel.caps.copy()
-        found: list[int] = []
-        for row in self.rows:
-            if len(found) == len(free):
-                break
-            if len(kernel.hidden) and kernel.hidden[row]:
-                continue
-            if candidates is not None and row not in candidates:
-                continue
-            if len(kernel.groups):
-                group = kernel.groups[row]
-                if left[group] <= 0:
-                    continue
-                left[group] -= 1
-            found.append(row)
+        candidates = self.rows if asked.rows.candidates is None else asked.rows.candidates.tolist()
+        allowed = set(candidates)
+        shown = (row for row in self.rows if row in allowed and not (len(hidden) and hidden[row]))
+        found = within_caps(asked.kernel, shown, len(free))
         pinned = held | dict(zip(free, found, strict=False))
         filled = request_of_rows(engine, asked.rows._replace(pinned=pinned))
         # It stays the request that was asked.

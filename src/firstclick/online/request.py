@@ -181,10 +181,17 @@ def without_exploring(engine: PolicyEngine, asked: SlateRequest) -> NDArray[np.i
     means, _ = engine.estimates(rows, request.context, features)
     if np.isnan(means).any():
         return None
+    best = within_caps(request, rows[np.argsort(-means, kind="stable")].tolist(), asked.free)
+    free = np.array(best, np.int64)
+    return with_pinned(free, pinned) if pinned else free
+
+
+def within_caps(request: Request, rows: Iterable[int], n: int) -> list[int]:
+    """The first n of these rows of which no group has more than its cap."""
     left = request.caps.copy()
     found: list[int] = []
-    for row in rows[np.argsort(-means, kind="stable")].tolist():
-        if len(found) == asked.free:
+    for row in rows:
+        if len(found) == n:
             break
         if len(request.groups):
             group = request.groups[row]
@@ -192,8 +199,7 @@ def without_exploring(engine: PolicyEngine, asked: SlateRequest) -> NDArray[np.i
                 continue
             left[group] -= 1
         found.append(row)
-    free = np.array(found, np.int64)
-    return with_pinned(free, pinned) if pinned else free
+    return found
 
 
 def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float64]:

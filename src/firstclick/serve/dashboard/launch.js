@@ -63,7 +63,7 @@ function answered(node, { arm, against, verdict, by_units: byUnits, units, singl
   say(words.children[0], MARKS[verdict.kind] ?? "");
   attribute(words.children[0], "aria-hidden", "true");
   say(words.children[1], first);
-  say(words.children[2], rest && rest[0].toUpperCase() + rest.slice(1));
+  say(words.children[2], /^[a-z]+[ ,]/.test(rest) ? rest[0].toUpperCase() + rest.slice(1) : rest);
   const all = byUnits ? units : singles;
   const width = Math.floor(figure.parentElement.getBoundingClientRect().width);
   const pages = `${width < 420 ? "" : "all "}${counted(all.pages, "page")}`;
@@ -133,7 +133,7 @@ function notes({ waiting, answer, unreported }, list) {
   if (waiting > 0) said.push(`${counted(waiting, "page")} wait: a page counts when its time has passed.`);
   const late = answer.arms.reduce((sum, arm) => sum + arm.corrected, 0);
   if (late > 0) said.push(`${counted(late, "click")} came after their page was counted, and are not in the rates.`);
-  if (unreported !== null) said.push(`Nobody said what became of ${percent(unreported)} of the slates.`);
+  if (unreported !== null && unreported >= 0.005) said.push(`Nobody said what became of ${percent(unreported)} of the slates.`);
   if (answer.periods > 1) said.push(`Shares were changed: ${count(answer.periods)} periods, each with its own rates.`);
   if (list && list.max_loss < 1) {
     said.push("The policy's arm is all that its visitors saw, your list too where the floor showed it.");

@@ -303,7 +303,7 @@ function feedback(view) {
 /** Slates of which nobody said what became of them. */
 function reporting({ timed_out: timedOut, unreported, warnings }) {
   const said = [];
-  if (unreported !== null) said.push(`${percent(unreported)} of the slates recommended lately were never reported.`);
+  if (unreported !== null && unreported >= 0.005) said.push(`${percent(unreported)} of the slates recommended lately were never reported.`);
   if (timedOut > 0) said.push(`${counted(timedOut, "slate")} in all counted as no click, because nobody reported them in time.`);
   show(part("reporting"), said.length > 0);
   say(part("reporting"), said.join(" "));
