@@ -90,6 +90,7 @@ def test_a_unit_has_one_arm_and_shares_are_as_asked(shop: Service) -> None:
 
 
 def test_who_is_in_the_holdout_sees_the_list_and_others_the_policy_as_the_floor_allows(shop: Service) -> None:
+    shop.set_baseline("shop", LIST, 0.3)
     shop.start_trial("shop", HALF)
     for _ in range(10):
         held = shop.recommend("shop", unit=unit_in(shop, 1))
