@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from serving import a_service
 
 from firstclick import Catalog, Ranker
 from firstclick.catalog.item import Item
+from firstclick.client import Client
 from firstclick.errors import InvalidInput
 from firstclick.online.log_file import mark_of
 from firstclick.serve.config import Settings
+from firstclick.serve.http.server import Server
 from firstclick.serve.log import slate_pack
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service, open_service
@@ -205,3 +208,33 @@ def test_a_file_with_a_bad_line_stops_the_start(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(InvalidInput, match="no such file"):
         open_for(settings)
+
+
+def test_a_log_over_http_and_by_the_client(tmp_path: Path) -> None:
+    with (
+        a_service(tmp_path) as service,
+        Server(service, Settings(port=0)) as server,
+        Client(server.address, model="shop") as client,
+    ):
+        model = service.model("shop")
+        slates = [{"items": ["tea", "cake"], "click": step % 2} for step in range(30_000)]
+        assert client.warm_start([*slates, {"items": ["unknown"], "click": None}], weight=0.5) == 30_000
+        held = dict(
+            zip(["tea", "cake", "espresso"], model.engine.estimates(np.array([1, 3, 0]))[0], strict=True)
+        )
+        assert held["cake"] > 0.9
+        assert held["tea"] == pytest.approx(0.5, abs=0.05)
+        seq = model.seq
+        for slates, weight, sentence in (
+            (
+                [{"items": ["tea"], "click": 0}, {"items": ["tea"]}],
+                None,
+                "line 2 of the log: a slate needs items",
+            ),
+            ([{"items": ["tea"], "click": 3}], None, "line 1 of the log: "),
+            ([{"items": ["tea"], "clicked": 0}], None, "clicked"),
+            ([{"items": ["tea"], "click": 0}], 2, "weight must be a number, at most 1"),
+        ):
+            with pytest.raises(Malformed, match=sentence):
+                client.warm_start(slates, weight=weight)
+        assert model.seq == seq
