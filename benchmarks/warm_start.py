@@ -106,7 +106,7 @@ def shop_log(name, world, k, draw):
 
 def film_log(matrix, k, draw):
     """The most popular films, shown to users of the other half."""
-    popular = np.argsort(-np.asarray(matrix.sum(axis=0)).ravel())[:PICKED]
+    popular = np.argsort(-np.asarray(matrix.sum(axis=0), float).ravel(), kind="stable")[:PICKED]
     shown = pages(popular, VIEWS, k, draw, 0.0)
     users = draw.integers(matrix.shape[0], size=VIEWS)
     dense = matrix[:, popular].toarray() > 0
