@@ -121,7 +121,8 @@ def test_units_stay_across_restart_import_and_a_change_of_shares(tmp_path: Path)
         for number, (one, two) in enumerate(zip(first, second, strict=True)):
             assert one == two or moved[bucket_of(f"u{number}", key)]
         service.put_items("shop", [Item("new")])
-        service.set_baseline("shop", ["new", *LIST])
+        with pytest.raises(Conflict, match="stop the trial first"):
+            service.set_baseline("shop", ["new", *LIST])
         service.roll_back("shop", 2)
         assert arms_of_units(service) == second
     with a_shop(tmp_path / "other.db") as service:
@@ -197,7 +198,7 @@ def a_life(service: Service, pages: int = 240, seed: int = 2) -> None:
             service.change_trial_shares("shop", {"policy": 0.3, "baseline": 0.7})
         if page == 100:
             service.set_explore("shop", 0.3)
-            service.set_baseline("shop", [*LIST, "i1"], 0.5)
+            service.set_baseline("shop", LIST, 0.5)
         if page == 120:
             service.roll_back("shop", 30)
         if page == 150:
