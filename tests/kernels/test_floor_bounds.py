@@ -177,8 +177,8 @@ def test_a_share_rises_with_clicks():
 
 
 def test_pages_that_nobody_saw_at_first_do_not_switch_the_floor_off():
-    """Probes, bots, a tracker that does not work yet: 50 pages of the list without a click. Kept for ever, the
-    bound of then would let a policy half as good as the list take over."""
+    """Probes, bots, a tracker that does not work yet: 50 pages of the list without a click. Kept for ever,
+    the bound of then would let a policy half as good as the list take over."""
     rng, floor, kept = np.random.default_rng(7), blank_floor(0.95), 0.0
     for _ in range(50):
         observe_page(floor, 0.05, False, False)

@@ -16,8 +16,8 @@ probability m_t given what was before. Each exp(l S - sum log(1 + m_t (e^l - 1))
 and the mean m of the m_t it is at least exp(l S - n log(1 + m (e^l - 1))), because the logarithm is concave.
 A weighted mean of these over some l exceeds 1/delta at any time with probability delta at most (Ville), and m
 is bounded from below by where it does. The upper bound of r is the same with clicks and no clicks exchanged.
-L never falls, because the sum does not. H follows the evidence. Where it rises after much was shown, the room is
-below 0 for a while, and the share below max_loss.
+L never falls, because the sum does not. H follows the evidence. Where it rises after much was shown, the room
+is below 0 for a while, and the share below max_loss.
 """
 
 from math import exp, expm1, inf, log, log1p
@@ -116,8 +116,8 @@ def raised(n, total, evidence, least):  # type: ignore[no-untyped-def]
 
 @kernel
 def bound_from(n, total, evidence, start):  # type: ignore[no-untyped-def]
-    """The lower bound of the sum of n probabilities of which `total` came true, wherever it lies: one step from
-    above the root leads below it."""
+    """The lower bound of the sum of n probabilities of which `total` came true, wherever it lies: one step
+    from above the root leads below it."""
     step = _newton_step(n, total, evidence, start)
     return raised(n, total, evidence, max(start + step, 0.0) if step < 0.0 else start)
 
