@@ -19,7 +19,7 @@ CATALOG = Catalog(["tea", "coffee", 7, "12", "id", "cocoa"])
         ("tea\ncocoa", ["tea", "cocoa"]),
         ("\ufefftea\ncocoa\n", ["tea", "cocoa"]),
         ("tea\r\ncocoa\r\n", ["tea", "cocoa"]),
-        ("what we show\ntea\ncocoa\n", ["tea", "cocoa"]),
+        ("what we show\ntea\ncocoa\n", ["what we show", "tea", "cocoa"]),
         ("id\ntea\ncocoa\n", ["tea", "cocoa"]),
         ("place,sku,price\n1,cocoa,2.5\n2,tea,3\n", ["cocoa", "tea"]),
         ("Price,Item_ID\n2.5,cocoa\n3,tea\n", ["cocoa", "tea"]),

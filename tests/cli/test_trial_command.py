@@ -38,9 +38,9 @@ def pages(service: Service, n: int = 40) -> None:
 def test_a_trial_from_start_to_end_in_a_store(run, shop: Path) -> None:
     done = run("trial", "start", "shop", "--store", shop)
     assert (done.code, done.out) == (0, "")
-    assert done.err == "shop: the trial starts with event 2; see `firstclick trial report shop`\n"
+    assert done.err.splitlines()[0] == "shop: the trial starts with event 2: policy 0.9, baseline 0.1"
     done = run("trial", "shares", "shop", "--arm", "policy=60%", "--arm", "baseline=0.4", "--store", shop)
-    assert done.err == "shop: the shares are others from event 3 on\n"
+    assert done.err == "shop: from event 3 on policy 0.6, baseline 0.4\n"
     with open_service(str(shop)) as service:
         pages(service)
     text = run("trial", "report", "shop", "--store", shop).out
@@ -52,9 +52,9 @@ def test_a_trial_from_start_to_end_in_a_store(run, shop: Path) -> None:
     assert {name: arm["share"] for name, arm in arms.items()} == {"policy": 0.6, "baseline": 0.4}
     assert sum(arm["pages"] for arm in arms.values()) == 40
     done = run("trial", "stop", "shop", "--show", "baseline", "--store", shop)
-    assert done.err == "shop: the trial ends with event 44; the baseline decides from now on\n"
+    assert done.err == "shop: no trial is running; from event 44 on the baseline is shown\n"
     assert (
-        "stopped, because somebody asked for it; the baseline decides all slates since"
+        "stopped, because somebody asked for it; the baseline is shown since"
         in run("trial", "report", "shop", "--store", shop).out
     )
 

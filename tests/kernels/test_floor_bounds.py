@@ -68,7 +68,7 @@ class SlowFloor:
 
     def share(self, max_loss: float) -> float:
         spent = sum(share for share, _, _ in self.pages)
-        room = max_loss * len(self.pages) - spent + max(self.least) / min(self.most)
+        room = max_loss * len(self.pages) - spent + max(self.least) / self.most[-1]
         return min(1.0, max(max_loss + room, 0.0))
 
 
@@ -84,7 +84,7 @@ def test_the_kernel_equals_the_definition(pages, max_loss):
         observe_page(floor, share, by_policy, clicked)
         slow.observe(share, by_policy, clicked)
         assert floor[LEAST] == pytest.approx(max(slow.least), rel=1e-9, abs=1e-12)
-        assert floor[MOST] == pytest.approx(min(slow.most), rel=1e-9)
+        assert floor[MOST] == pytest.approx(slow.most[-1], rel=1e-9)
         assert allowed_share(floor, max_loss, 0.0, 1.0) == pytest.approx(slow.share(max_loss), abs=1e-9)
     assert floor[PAGES] == len(pages)
     assert floor[SHARES] == pytest.approx(sum(share for share, _, _ in pages))
@@ -166,14 +166,28 @@ def test_a_bound_that_is_looked_at_only_once_would_fail():
     assert failed > 15
 
 
-def test_a_share_is_never_below_max_loss_and_rises_with_clicks():
+def test_a_share_rises_with_clicks():
     rng, floor = np.random.default_rng(5), blank_floor(0.95)
     for _ in range(3000):
         share = allowed_share(floor, 0.03, 0.0, 1.0)
-        assert 0.03 - 1e-9 <= share <= 1.0
+        assert 0.0 <= share <= 1.0
         by_policy = bool(rng.random() < share)
         observe_page(floor, share, by_policy, bool(rng.random() < (0.3 if by_policy else 0.2)))
     assert share == 1.0
+
+
+def test_pages_that_nobody_saw_at_first_do_not_switch_the_floor_off():
+    """Probes, bots, a tracker that does not work yet: 50 pages of the list without a click. Kept for ever,
+    the bound of then would let a policy half as good as the list take over."""
+    rng, floor, kept = np.random.default_rng(7), blank_floor(0.95), 0.0
+    for _ in range(50):
+        observe_page(floor, 0.05, False, False)
+    for _ in range(5000):
+        share = allowed_share(floor, 0.05, 0.0, 1.0)
+        by_policy = bool(rng.random() < share)
+        observe_page(floor, share, by_policy, bool(rng.random() < (0.15 if by_policy else 0.3)))
+        kept += share * 0.5 + (1 - share)
+    assert kept / 5000 > 0.94
 
 
 def test_a_policy_that_gets_no_click_keeps_its_max_loss_and_no_more():

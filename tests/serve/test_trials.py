@@ -90,6 +90,7 @@ def test_a_unit_has_one_arm_and_shares_are_as_asked(shop: Service) -> None:
 
 
 def test_who_is_in_the_holdout_sees_the_list_and_others_the_policy_as_the_floor_allows(shop: Service) -> None:
+    shop.set_baseline("shop", LIST, 0.3)
     shop.start_trial("shop", HALF)
     for _ in range(10):
         held = shop.recommend("shop", unit=unit_in(shop, 1))
@@ -120,7 +121,8 @@ def test_units_stay_across_restart_import_and_a_change_of_shares(tmp_path: Path)
         for number, (one, two) in enumerate(zip(first, second, strict=True)):
             assert one == two or moved[bucket_of(f"u{number}", key)]
         service.put_items("shop", [Item("new")])
-        service.set_baseline("shop", ["new", *LIST])
+        with pytest.raises(Conflict, match="stop the trial first"):
+            service.set_baseline("shop", ["new", *LIST])
         service.roll_back("shop", 2)
         assert arms_of_units(service) == second
     with a_shop(tmp_path / "other.db") as service:
@@ -196,7 +198,7 @@ def a_life(service: Service, pages: int = 240, seed: int = 2) -> None:
             service.change_trial_shares("shop", {"policy": 0.3, "baseline": 0.7})
         if page == 100:
             service.set_explore("shop", 0.3)
-            service.set_baseline("shop", [*LIST, "i1"], 0.5)
+            service.set_baseline("shop", LIST, 0.5)
         if page == 120:
             service.roll_back("shop", 30)
         if page == 150:

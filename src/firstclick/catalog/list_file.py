@@ -17,8 +17,8 @@ ID_COLUMNS = ("id", "item", "item_id", "itemid", "product", "product_id", "sku")
 def read_list(path: str | os.PathLike[str], catalog: Catalog) -> list[ItemId]:
     """The items of the file, in its order: an id a line, or a table with a column of ids.
 
-    The header says which column (`id`, `item_id`, `sku`, ...); without such a header it is the first. A first
-    line that is not an item of the catalog, where the second is one, is a header.
+    The header says which column (`id`, `item_id`, `sku`, ...). Without such a header it is the first column,
+    and the first line is an item too.
     """
     file = as_path(path)
     named = file.suffix in (*PARQUET, *JSON_LINES)
@@ -28,17 +28,12 @@ def read_list(path: str | os.PathLike[str], catalog: Catalog) -> list[ItemId]:
     words = [str(cell).strip().lower() for cell in head]
     place = next((words.index(word) for word in ID_COLUMNS if word in words), None)
     cells = columns[place or 0]
-    if not named and (place is not None or _is_header(cells, catalog)):
+    if not named and place is not None:
         cells = cells[1:]
     found = [_as_in(catalog, cell) for cell in cells if cell is not None]
     if not found:
         raise InvalidInput(f"{path}: it names no item; write an id a line, the first place first")
     return found
-
-
-def _is_header(cells: Sequence[Any], catalog: Catalog) -> bool:
-    known = [catalog.row_of(_as_in(catalog, cell)) is not None for cell in cells[:2] if cell is not None]
-    return known == [False, True]
 
 
 def _as_in(catalog: Catalog, cell: Any) -> ItemId:

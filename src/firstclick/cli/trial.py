@@ -72,7 +72,9 @@ def start(
         lambda service: service.start_trial(model, shares, **options),
         lambda client: client.start_trial(shares, **options),
     )  # fmt: skip
-    talk.print(f"{model}: the trial starts with event {place:,}; see `firstclick trial report {model}`")
+    told = _in_words(shares or {"policy": 0.9, "baseline": 0.1})
+    talk.print(f"{model}: the trial starts with event {place:,}: {told}")
+    talk.print(f"`firstclick trial report {model}` tells how it stands")
 
 
 @trial_app.command(short_help="Change the shares of the arms.")
@@ -98,7 +100,7 @@ def shares(
         lambda service: service.change_trial_shares(model, given),
         lambda client: client.change_trial_shares(given),
     )  # fmt: skip
-    talk.print(f"{model}: the shares are others from event {place:,} on")
+    talk.print(f"{model}: from event {place:,} on {_in_words(given)}")
 
 
 @trial_app.command(short_help="End the trial.")
@@ -120,7 +122,8 @@ def stop(
         lambda service: service.stop_trial(model, show=show),
         lambda client: client.stop_trial(show=show),
     )  # fmt: skip
-    talk.print(f"{model}: the trial ends with event {place:,}; the {show} decides from now on")
+    told = "the policy decides, within its floor" if show == "policy" else "the baseline is shown"
+    talk.print(f"{model}: no trial is running; from event {place:,} on {told}")
 
 
 @trial_app.command(short_help="Print what the trial says so far.")
@@ -154,6 +157,10 @@ def report(
         print_json(asdict(found))
     else:
         page().print(found.text(), end="")
+
+
+def _in_words(shares: dict[str, float]) -> str:
+    return ", ".join(f"{name} {share:.4g}" for name, share in shares.items())
 
 
 def _shares(arms: list[str] | None) -> dict[str, float] | None:

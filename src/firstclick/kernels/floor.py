@@ -16,7 +16,8 @@ probability m_t given what was before. Each exp(l S - sum log(1 + m_t (e^l - 1))
 and the mean m of the m_t it is at least exp(l S - n log(1 + m (e^l - 1))), because the logarithm is concave.
 A weighted mean of these over some l exceeds 1/delta at any time with probability delta at most (Ville), and m
 is bounded from below by where it does. The upper bound of r is the same with clicks and no clicks exchanged.
-L never falls and H never rises, so that a share is never below max_loss.
+L never falls, because the sum does not. H follows the evidence. Where it rises after much was shown, the room
+is below 0 for a while, and the share below max_loss.
 """
 
 from math import exp, expm1, inf, log, log1p
@@ -83,14 +84,15 @@ def observe_page(floor, share, by_policy, clicked):  # type: ignore[no-untyped-d
         n = floor[BASE_PAGES] = floor[BASE_PAGES] + 1.0
         if clicked:
             floor[BASE_CLICKS] += 1.0
-        else:
-            least = raised(n, n - floor[BASE_CLICKS], floor[EVIDENCE], (1.0 - floor[MOST]) * n)
-            floor[MOST] = min(floor[MOST], 1.0 - least / n)
+        # The bound of now, not the smallest so far: pages of the first hour that nobody saw, or a rate that
+        # rose since, must not count for ever.
+        start = (1.0 - floor[MOST]) * n
+        floor[MOST] = 1.0 - bound_from(n, n - floor[BASE_CLICKS], floor[EVIDENCE], start) / n
 
 
 @shared_kernel
 def rate_bounds(floor):  # type: ignore[no-untyped-def]
-    """A lower and an upper bound of the baseline's click rate, as the evidence of now has them or better."""
+    """A lower and an upper bound of the baseline's click rate, by the evidence of now."""
     n = floor[BASE_PAGES]
     if n == 0.0:
         return 0.0, 1.0
@@ -105,19 +107,32 @@ def raised(n, total, evidence, least):  # type: ignore[no-untyped-def]
     from below never pass the root.
     """
     while True:
-        largest = -inf
-        for j in range(_N):
-            term = _LOG_WEIGHTS[j] + _LAMBDAS[j] * total - n * log1p(least * _FACTORS[j] / n)
-            largest = max(largest, term)
-        height, slope = 0.0, 0.0
-        for j in range(_N):
-            within = 1.0 + least * _FACTORS[j] / n
-            term = exp(_LOG_WEIGHTS[j] + _LAMBDAS[j] * total - n * log(within) - largest)
-            height += term
-            slope += term * _FACTORS[j] / within
-        excess = largest + log(height) - evidence
-        step = excess * height / slope
+        step = _newton_step(n, total, evidence, least)
         # Also where rounding leaves no room for a step.
         if not step > 1e-12 * (least + step):
             return least
         least += step
+
+
+@kernel
+def bound_from(n, total, evidence, start):  # type: ignore[no-untyped-def]
+    """The lower bound of the sum of n probabilities of which `total` came true, wherever it lies: one step
+    from above the root leads below it."""
+    step = _newton_step(n, total, evidence, start)
+    return raised(n, total, evidence, max(start + step, 0.0) if step < 0.0 else start)
+
+
+@kernel
+def _newton_step(n, total, evidence, least):  # type: ignore[no-untyped-def]
+    """From this bound towards the one at which the mixture is as large as the evidence."""
+    largest = -inf
+    for j in range(_N):
+        term = _LOG_WEIGHTS[j] + _LAMBDAS[j] * total - n * log1p(least * _FACTORS[j] / n)
+        largest = max(largest, term)
+    height, slope = 0.0, 0.0
+    for j in range(_N):
+        within = 1.0 + least * _FACTORS[j] / n
+        term = exp(_LOG_WEIGHTS[j] + _LAMBDAS[j] * total - n * log(within) - largest)
+        height += term
+        slope += term * _FACTORS[j] / within
+    return (largest + log(height) - evidence) * height / slope

@@ -29,8 +29,8 @@ from firstclick.validation.quoting import quoted
 CONFIDENCE = 0.95
 
 ASSUMED = (
-    "The baseline's click rate is constant. Only reported pages count, and whether a page is reported does "
-    "not depend on what it showed. A click is a page with at least one click."
+    "Assumed: the baseline's click rate is constant. Only reported pages count, and whether a page is "
+    "reported does not depend on what it showed. A click is a page with at least one click."
 )
 
 

@@ -109,7 +109,7 @@ class Ranker:
         max_pending: int = 10_000,
         explore: float = 0.0,
         baseline: Iterable[ItemId] | None = None,
-        max_loss: float = MAX_LOSS,
+        max_loss: float | None = None,
     ) -> None:
         if old_order:
             policy, catalog = _in_new_order((catalog, *old_order), policy)
@@ -132,7 +132,9 @@ class Ranker:
         listed = None
         if baseline is not None:
             items, rows = check_baseline(baseline, catalog, k, chosen)
-            listed = Baseline(key, items, rows, Floor(max_loss))
+            listed = Baseline(key, items, rows, Floor(MAX_LOSS if max_loss is None else max_loss))
+        elif max_loss is not None:
+            raise InvalidInput("goes with a baseline, which is missing", "max_loss")
         origins = frozenset({int(key)})
         self._go_on_from(
             Saved(engine, seed, key, origins, max_pending, {}, {}, explore=share, baseline=listed)

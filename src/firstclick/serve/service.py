@@ -621,7 +621,14 @@ class Service:
         """
         model = self.model(name)
         self._look_for(model, items)
-        return self._change(model, baseline_set(model, items, max_loss, file_mark))
+        body = baseline_set(model, items, max_loss, file_mark)
+        trial, listed = model.launch.running, model.launch.baseline
+        if trial is not None and listed is not None and listed.items != tuple(body.items):
+            raise Conflict(
+                f"a trial on model {name!r} compares with the baseline as it is; stop the trial first, then "
+                "change the list"
+            )
+        return self._change(model, body)
 
     def warm_start(
         self,

@@ -119,16 +119,24 @@ def _baseline(service: Service, settings: Settings, given: Collection[str]) -> l
     if settings.name not in service.names():
         return []
     model = service.model(settings.name)
-    launch = model.launch
+    launch, notes = model.launch, []
     if settings.baseline is not None:
         items = read_list(settings.baseline, model.catalog)
         # A list that was changed over HTTP since is newer than a file that stayed as it was.
         mark = hashlib.blake2b(json.dumps(items).encode(), digest_size=8).hexdigest()
-        if launch.file_mark != mark:
-            service.set_baseline(settings.name, items, settings.max_loss, file_mark=mark)
+        try:
+            if launch.file_mark != mark:
+                service.set_baseline(settings.name, items, settings.max_loss, file_mark=mark)
+        except Conflict as refusal:
+            notes.append(f"the list of {settings.baseline} is not taken: {refusal}")
+        if not notes and launch.baseline is not None and list(launch.baseline.items) != items:
+            notes.append(
+                f"the list of {settings.baseline} is not taken: it was taken before, and another one was "
+                "sent since"
+            )
     baseline = launch.baseline
     if baseline is None:
-        return []
+        return notes
     if "max_loss" in given and settings.max_loss != baseline.floor.max_loss:
         service.set_baseline(settings.name, baseline.items, settings.max_loss, file_mark=launch.file_mark)
         baseline = launch.baseline
@@ -136,11 +144,11 @@ def _baseline(service: Service, settings: Settings, given: Collection[str]) -> l
     told = f"the baseline has {len(baseline.items)} items, the first is {baseline.items[0]!r}"
     if (loss := baseline.floor.max_loss) < 1:
         told += (
-            f"; the policy decides {baseline.floor.share():.0%} of slates now, and more as clicks show that "
-            f"it is better: expected clicks stay at least {1 - loss:.0%} of the baseline's, if its click "
+            "; the policy decides few slates at first, and more as clicks show that it is better: expected "
+            f"clicks stay at least {1 - loss:.0%} of the baseline's, if its click "
             "rate is constant and pages are reported (docs/launch.md)"
         )
-    return [told]
+    return [*notes, told]
 
 
 def _no_click_after(service: Service, settings: Settings, given: Collection[str]) -> list[str]:

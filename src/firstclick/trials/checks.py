@@ -68,8 +68,8 @@ def check_shares(tally: Tally, names: Sequence[str]) -> Check:
         return Check(
             "shares",
             False,
-            f"The shares are not as planned: {worst}. Pages of one arm get lost or are counted twice; do not "
-            "trust the difference before you know why.",
+            f"The shares are not as planned: {worst}. Pages of one arm get lost or are counted twice, or its "
+            "users come more often; do not trust the difference before you know why.",
         )
     return Check("shares", True, f"The shares are as planned: {worst}.")
 

@@ -13,7 +13,7 @@ motion at time V, the probability that it ever leaves |S| < sqrt((V + m) log((V 
 (normal mixture: Robbins 1970, Howard et al. 2021; with estimated variances, Waudby-Smith et al. 2021). The
 constant m = `MIXTURE` is fixed in advance: it says where the interval is tightest.
 
-**Users that return make it wider than needed, never narrower.** A user who clicks more than others does
+**Users that return make it wider than needed.** A user who clicks more than others does
 so at the next page too: S(t) - S(s) is positively correlated with S(s). Hence Cov(S(s), S(t)) >= V(s), and
 corr(S(s), S(t)) >= sqrt(V(s) / V(t)), which is the correlation of the Brownian motion at these times. Of two
 Gaussian processes with the same variances the one with larger correlations exceeds a boundary more rarely

@@ -162,7 +162,7 @@ ROUTES: list[Route] = [
         "PUT", f"{MODEL}/baseline", ADMIN, handlers.set_baseline,
         "The list that is shown today. The policy starts beside it, and the expected clicks of all slates "
         "stay at least 1 - `max_loss` of what the list would have got. Another list starts this anew.",
-        body=schemas.NewBaseline, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
+        body=schemas.NewBaseline, answer=schemas.Changed, refused=(404, 409, 503), bulk=True, in_pool=True,
         example={"items": ["espresso", "tea"], "max_loss": 0.05},
     ),
     Route(
@@ -184,8 +184,8 @@ ROUTES: list[Route] = [
     ),
     Route(
         "POST", f"{MODEL}/trial", ADMIN, handlers.start_trial,
-        "Start a trial: a share of users sees each arm, and GET compares their clicks. Without a body 90 % "
-        "see the policy and 10 % the baseline.",
+        "Start a trial: a share of users sees each arm, and GET compares their clicks. With `{}` 90 % see "
+        "the policy and 10 % the baseline.",
         body=schemas.NewTrial, answer=schemas.Changed, refused=(404, 409, 503), in_pool=True, long=True,
         example={"arms": {"policy": 0.9, "baseline": 0.1}, "stop_if_worse": True},
     ),

@@ -24,6 +24,7 @@ from firstclick.serve.log.events import (
     TrialStarted,
     TrialStopped,
     read_feedback,
+    time_out_of,
     unpacked,
 )
 from firstclick.serve.model.trial import ALL, ASKED, BASELINE, MODEL, POLICY, Trial
@@ -181,7 +182,11 @@ class Launch:
             if self.trial is not None and drawn.assigned is not None:
                 issued = _ms(read_feedback(event.payload).issued)
                 deadline = issued + _ms(wait)
-                self.trial.count(drawn.assigned, clicked, deadline, _ms(event.received))
+                self.trial.count(
+                    drawn.assigned, clicked, deadline, _ms(event.received),
+                    given_up=time_out_of(event.payload) is not None,
+                    by_floor=chosen is not None and chosen.choice == Choice.FLOOR,
+                )  # fmt: skip
 
     def correct(self, payload: bytes) -> None:
         """A slate that was taken for one without a click was clicked later."""

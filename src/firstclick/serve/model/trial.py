@@ -33,6 +33,12 @@ class Trial:
         self.stopped: TrialStopped | None = None
         # Slates that processes say they have recommended, by arm.
         self.recommended = [0] * len(body.arms)
+        # Slates that a page has reported, by arm: not those that were given up.
+        self.reported = [0] * len(body.arms)
+        # Slates whose outcome is known, and of these those that the arm decided itself: on others the floor
+        # showed the list.
+        self.known = [0] * len(body.arms)
+        self.decided = [0] * len(body.arms)
         # Pages that are reported, and not counted before their time has passed: else clicks, which come
         # early, would be counted before pages without a click. Deadline in ms, and what to count.
         self._waiting: list[tuple[int, int, int, int, int]] = []
@@ -69,13 +75,26 @@ class Trial:
         """Whether its shares may be changed once more."""
         return len(self.tally.periods) < MOST_PERIODS
 
-    def count(self, page: Assigned, clicked: bool, deadline_ms: int, now_ms: int) -> None:
-        """A page that is reported now; it is counted when its time has passed."""
+    def count(
+        self,
+        page: Assigned,
+        clicked: bool,
+        deadline_ms: int,
+        now_ms: int,
+        *,
+        given_up: bool = False,
+        by_floor: bool = False,
+    ) -> None:
+        """A page whose outcome is known now; it is counted when its time has passed. `given_up`: nobody has
+        reported it. `by_floor`: the floor showed the list in place of what the arm would have shown."""
         tally = self.tally
         if page.trial != self.id or page.period > tally.period or page.arm >= tally.n_arms:
             return
         if page.bucket is not None and tally.periods[page.period].owner[page.bucket] != page.arm:
             return
+        self.known[page.arm] += 1
+        self.reported[page.arm] += not given_up
+        self.decided[page.arm] += not by_floor
         bucket = -1 if page.bucket is None else page.bucket
         heapq.heappush(self._waiting, (deadline_ms, page.period, page.arm, bucket, int(clicked)))
         self.advance(now_ms)
@@ -105,6 +124,9 @@ class Trial:
             "started": self.started,
             "body": msgspec.to_builtins(self.body),
             "recommended": self.recommended,
+            "reported": self.reported,
+            "known": self.known,
+            "decided": self.decided,
             "stopped": None if self.stopped is None else msgspec.to_builtins(self.stopped),
         }
 
@@ -117,7 +139,8 @@ class Trial:
     def restored(cls, page: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Trial":
         """The trial of a snapshot; LookupError, TypeError or ValueError if it does not fit."""
         trial = cls(int(page["seq"]), float(page["started"]), msgspec.convert(page["body"], TrialStarted))
-        trial.recommended = [int(slates) for slates in page["recommended"]]
+        for word in ("recommended", "reported", "known", "decided"):
+            setattr(trial, word, [int(slates) for slates in page[word]])
         if page["stopped"] is not None:
             trial.stopped = msgspec.convert(page["stopped"], TrialStopped)
         trial.tally = Tally.restored({name: array for name, array in arrays.items() if name != WAITING})

@@ -125,7 +125,9 @@ def trial_stopped(model: Model, trial: Trial, show: str, why: str = ASKED) -> Tr
 @dataclass(frozen=True)
 class TrialReport:
     """A trial and what it says. `waiting` are pages that are reported and not counted before their time has
-    passed; `unreported` is the share of the recommended slates of which nobody said what became of them."""
+    passed; `unreported` is the share of the recommended slates of which nobody said what became of them.
+    `decided` has for each arm the share of its pages that it decided itself: on the others the floor showed
+    the list."""
 
     model: str
     running: bool
@@ -136,6 +138,7 @@ class TrialReport:
     stop_if_worse: bool
     waiting: int
     unreported: float | None
+    decided: dict[str, float]
     answer: Report
 
     def text(self) -> str:
@@ -145,8 +148,14 @@ class TrialReport:
             head += "running"
         else:
             why = "the policy was worse" if self.stopped_because == WORSE else "somebody asked for it"
-            head += f"stopped, because {why}; the {self.shown_since} decides all slates since"
+            since = "the policy decides" if self.shown_since == POLICY else "the baseline is shown"
+            head += f"stopped, because {why}; {since} since"
         lines = [head]
+        for arm, share in self.decided.items():
+            if share < 1:
+                lines.append(
+                    f"{arm} decided {share:.0%} of its pages; the floor showed the list on the rest."
+                )
         if self.waiting:
             lines.append(f"{self.waiting:,} pages are reported and wait until their time has passed.")
         if self.unreported is not None:
@@ -176,6 +185,11 @@ def trial_report(model: Model) -> TrialReport:
             trial.body.stop_if_worse,
             trial.n_waiting,
             model.unreported(),
+            {
+                arm.name: trial.decided[place] / known
+                for place, arm in enumerate(trial.arms)
+                if arm.kind != BASELINE and (known := trial.known[place])
+            },
             answer_of(trial),
         )
 
@@ -190,6 +204,7 @@ def answer_of(trial: Trial) -> Report:
         names,
         against=kinds.index(BASELINE if BASELINE in kinds else POLICY),
         recommended=recommended,
+        reported=trial.reported,
         learn_from_all=trial.body.learn_from == ALL,
     )
 

@@ -107,7 +107,8 @@ def test_a_policy_that_arranges_slates_for_itself_has_no_list(tmp_path: Path) ->
 
 def test_the_floor_counts_what_the_log_says(shop: Service) -> None:
     """Beside a floor that is told of each page, as its own words have it."""
-    told, rng = Floor(0.05), np.random.default_rng(3)
+    told, rng = Floor(0.4), np.random.default_rng(3)
+    shop.set_baseline("shop", LIST, 0.4)
     shop.set_explore("shop", 0.2)
     for page in range(200):
         slate = shop.recommend("shop")
