@@ -26,7 +26,7 @@ def ranker(
 ) -> Ranker:
     return Ranker(
         Catalog(ITEMS, groups=GROUPS), k=3, policy="cascade-ucb1", seed=seed, baseline=baseline,
-        max_loss=max_loss, **more,
+        max_loss=None if baseline is None else max_loss, **more,
     )  # fmt: skip
 
 

@@ -121,6 +121,7 @@ def test_a_new_demo_starts_beside_the_list_and_an_old_one_stays_as_it_is(tmp_pat
         assert launch.running is not None
         seq = launch.running.seq
         # Its owner takes the list away: starting the demo again does not bring it back.
+        service.stop_trial("cafe")
         service.remove_baseline("cafe")
     assert any("one of its slates in five is clicked" in note for note in notes)
     service, _, notes = open_for(settings_of(tmp_path, policy="cascade-ts"), given=())

@@ -106,8 +106,8 @@ def simulate(
 
     \b
     Beside the list that is shown today, with a floor under the clicks:
-      firstclick simulate --world linear:n_items=60 --policy cascade-ts --steps 20000 \\
-        --baseline 0.6 --max-loss 0.05
+      firstclick simulate --world linear:n_items=60 --policy cascade-ts \\
+        --steps 20000 --baseline 0.6 --max-loss 0.05
 
     \b
     Worlds and their defaults:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import msgspec
 from typer import Option
 
 from firstclick.cli.command_line import command_group
@@ -149,6 +148,8 @@ def report(
         from firstclick.client import Client
 
         with Client(server, model, key=key) as client:
+            import msgspec
+
             found = msgspec.convert(client.trial_report(), TrialReport)
     else:
         with opened(store) as there, progress_bar() as progress:

@@ -76,7 +76,7 @@ def simulate(
     ... )
     >>> against = results["cascade-ts"].against
     >>> print(against.worst_stated[0, -1].round(2), against.policy_pages[0, -1])
-    0.97 2650.0
+    0.97 2515.0
     """
     k = whole_number("k", k, at_least=1)
     steps = whole_number("steps", steps, at_least=1, at_most=MOST_STEPS)
