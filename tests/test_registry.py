@@ -229,6 +229,7 @@ def install(folder, source):
     (site / "lastfirst.py").write_text(source)
 
 
+@pytest.mark.long
 def test_a_plug_in_is_found_played_cached_edited_and_removed(tmp_path):
     install(tmp_path, POLICY)
     listed = json.loads(python(tmp_path, "-m", "firstclick", "policies", "--all", "--json"))

@@ -52,6 +52,7 @@ FILE = (
 )  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_file_of_who_liked_what_gets_an_answer_and_what_it_stands_on(run, ratings):
     seen = run(*FILE, "--runs", 3)
     assert seen.code == 0

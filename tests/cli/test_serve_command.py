@@ -130,6 +130,7 @@ def test_what_becomes_of_columns_and_a_catalog_without_features_are_told(run, fo
     assert "needs features, and the items have none" in done.err
 
 
+@pytest.mark.long
 def test_the_default_takes_columns_of_any_size_and_a_catalog_without_features(folder: Path) -> None:
     Path("items.csv").write_text("id,price,sale\na,400,0\nb,20,1\nc,300,1\n")
     Path("bare.csv").write_text("id,name\na,A\nb,B\nc,C\n")

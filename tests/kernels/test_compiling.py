@@ -109,6 +109,7 @@ def answer():
 """
 
 
+@pytest.mark.long
 def test_kernels_of_one_name_out_of_the_cache_are_not_taken_for_one_another(tmp_path):
     """Numba would number the functions of each process from 1, and the second would call the first."""
     (tmp_path / "maker.py").write_text(MAKER)
@@ -178,6 +179,7 @@ print(*fold(live, [feedback_payload(1, 0, np.array([2, 3], "<u4").tobytes())]), 
 """
 
 
+@pytest.mark.long
 def test_an_edit_of_firstclick_is_seen_with_a_warm_cache(tmp_path):
     """In a module that only holds constants for the compiled one, and in the file of a policy."""
     package = tmp_path / "firstclick"

@@ -31,6 +31,7 @@ def check_row(n_items: int, k: int, gap: float, runs: int) -> None:
         assert abs(ours["mean"] - mean) < 4 * np.hypot(ours["stderr"], stderr), result.policy
 
 
+@pytest.mark.long
 def test_table_1_of_kveton_et_al_first_row():
     check_row(16, 2, 0.15, runs=6)
 

@@ -177,6 +177,7 @@ def test_requests_that_would_be_misread_are_refused_with_a_way_out(policy):
     assert len(ranker.recommend(exclude=["never there"], pinned={}, k=1).items) == 1
 
 
+@pytest.mark.long
 def test_the_service_refuses_them_and_still_folds_the_slates_of_old_logs(tmp_path):
     items = [Item(name) for name in "abcd"]
     with open_service(str(tmp_path / "shop.db")) as service:

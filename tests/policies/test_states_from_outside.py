@@ -226,6 +226,7 @@ def in_plain_python(script: str, folder: Path) -> dict[str, int]:
     return {word: int(number) for word, number in map(str.split, done.stdout.splitlines())}
 
 
+@pytest.mark.long
 def test_no_array_of_any_policy_leads_a_kernel_beyond_its_end(tmp_path):
     refused = in_plain_python(EVERY_ARRAY, tmp_path)
     assert min(refused.values()) >= 1, refused

@@ -173,7 +173,9 @@ def test_a_request_names_columns_and_the_rest_is_that_of_the_item(table: Service
         table.recommend("shop", candidates=["t3"], features=[{"prise": 4}])
 
 
-@pytest.mark.parametrize("policy", ["cascade-mixed", "cascade-lin-ucb", "cascade-ts"])
+@pytest.mark.parametrize(
+    "policy", ["cascade-mixed", pytest.param("cascade-lin-ucb", marks=pytest.mark.long), "cascade-ts"]
+)
 def test_an_item_keeps_its_row_and_its_counts_when_its_features_change(tmp_path: Path, policy: str) -> None:
     place = str(tmp_path / "kept.db")
     with open_service(place) as service:

@@ -141,6 +141,8 @@ def report(
     Example:
       firstclick trial report shop --store shop.db
     """
+    import msgspec
+
     from firstclick.serve.model.replay import recover
     from firstclick.serve.model.trial_events import TrialReport, trial_report
 
@@ -148,8 +150,6 @@ def report(
         from firstclick.client import Client
 
         with Client(server, model, key=key) as client:
-            import msgspec
-
             found = msgspec.convert(client.trial_report(), TrialReport)
     else:
         with opened(store) as there, progress_bar() as progress:
