@@ -718,6 +718,7 @@ def test_a_loaded_ranker_goes_on_bit_for_bit_with_the_slates_that_waited(policy,
         assert all(a[name].tobytes() == b[name].tobytes() for name in a.files if name != "page")
         pages = [json.loads(file["page"].tobytes()) for file in (a, b)]
     waiting = [[entry[1:] for entry in page.pop("pending")] for page in pages]
+    assert [len(page.pop("made")) for page in pages] == [len(waiting[0])] * 2, "when they were shown"
     runs = [page.pop("runs") for page in pages]
     assert list(runs[0].values()) == [whole.requests]
     assert len(runs[1]) == 2, "that of the file, and its own"
@@ -838,7 +839,7 @@ def saved(tmp_path):
 PAGE_KEYS = [
     "policy", "numbers", "k", "scale", "seed", "key", "origins", "runs", "records", "warm_starts",
     "max_pending", "requests", "items", "has_features", "groups", "cold", "pending",
-    "unavailable", "encoder", "values", "explore",
+    "unavailable", "encoder", "values", "explore", "chosen", "made", "expired", "baseline",
 ]  # fmt: skip
 ARRAY_NAMES = [
     "features",
@@ -905,10 +906,11 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
     ("change", "error", "sentence"),
     [
         (
-            lambda page: page.update(format="firstclick ranker 7"),
+            lambda page: page.update(format="firstclick ranker 8"),
             InvalidInput,
-            "expected 'firstclick ranker 6' or 'firstclick ranker 5' or 'firstclick ranker 4' or 'firstclick "
-            "ranker 3' or 'firstclick ranker 2' or 'firstclick ranker 1', got 'firstclick ranker 7'",
+            "expected 'firstclick ranker 7' or 'firstclick ranker 6' or 'firstclick ranker 5' or 'firstclick "
+            "ranker 4' or 'firstclick ranker 3' or 'firstclick ranker 2' or 'firstclick ranker 1', got "
+            "'firstclick ranker 8'",
         ),
         (
             lambda page: page["policy"].update(name="cascade-lin-uct"),
@@ -1127,7 +1129,7 @@ def test_a_catalog_is_asked_for_and_text_is_told_from_numbers():
 
 def test_a_slate_is_only_a_handle_and_a_list():
     slate = new_ranker().recommend()
-    assert slate == Slate(id=slate.id, items=slate.items)
+    assert slate == Slate(id=slate.id, items=slate.items, reasons=("policy",) * len(slate))
     assert isinstance(slate.items, tuple)
 
 
@@ -1136,9 +1138,9 @@ def test_a_slate_is_only_a_handle_and_a_list():
 
 def test_a_ranker_shows_these_names_and_nothing_of_its_engine():
     assert {name for name in dir(new_ranker()) if not name.startswith("_")} == {
-        "add_items", "catalog", "change_items", "estimates", "explore", "k", "learn", "load", "max_pending",
-        "merge", "pending", "policy", "recommend", "requests", "save", "seed", "set_available", "state",
-        "warm_start", "withdraw_items",
+        "add_items", "baseline", "catalog", "change_items", "estimates", "expire", "explore", "floor", "k",
+        "learn", "load", "max_pending", "merge", "pending", "policy", "recommend", "requests", "save", "seed",
+        "set_available", "set_baseline", "state", "warm_start", "withdraw_items",
     }  # fmt: skip
 
 
