@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from numbers import Real
 from operator import index
 from typing import Any, NamedTuple, SupportsIndex
 
@@ -60,7 +61,8 @@ def checked_weight(weight: object, policy: Policy) -> float:
     none, or the policy takes no log."""
     if weight is None:
         weight = 1.0
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight <= 1:
+    # Not float(weight): a whole number may be too large for that.
+    if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < weight <= 1:  # type: ignore[operator]
         raise InvalidInput(f"must be a number above 0 and at most 1, got {quoted(weight)}", "weight")
     if not policy.learns_from_others:
         raise InvalidInput(
