@@ -22,7 +22,7 @@ from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model import feedback as feedback_module
 from firstclick.serve.model import model as model_module
 from firstclick.serve.model import trial as trial_module
-from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
+from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.open_slates import OpenSlate, OpenSlates
 from firstclick.serve.model.trial import Trial
@@ -142,9 +142,9 @@ def accepted_although_it_failed() -> None:
 def rollback_leaves_new_items_on_show() -> None:
     apply = CatalogState.apply
 
-    def mutant(self: CatalogState, event: Event, copy_at: Callable[[int], CatalogCopy]) -> None:
+    def mutant(self: CatalogState, event: Event, *others: Any) -> None:
         if event.kind != Kind.ROLLED_BACK:
-            apply(self, event, copy_at)
+            apply(self, event, *others)
 
     CatalogState.apply = mutant  # type: ignore[method-assign]
 
@@ -226,9 +226,9 @@ def copies_in_a_second_commit() -> None:
 def a_page_counts_twice() -> None:
     count = Trial.count
 
-    def mutant(self: Trial, *page: Any) -> None:
-        count(self, *page)
-        count(self, *page)
+    def mutant(self: Trial, *page: Any, **more: Any) -> None:
+        count(self, *page, **more)
+        count(self, *page, **more)
 
     Trial.count = mutant  # type: ignore[method-assign]
 
