@@ -374,7 +374,7 @@ class Service:
     def _decided(self, model: Model, nonce: bytes, issued_ms: int, unit: Unit | None, **asked: Any) -> Ranked:
         """A slate by whoever decides it: the policy, the baseline, or an arm of a trial. It is open."""
         launch, number = model.launch, number_in(nonce)
-        replicas = model.reports.live(time.time(), self.process)
+        replicas = model.live_replicas(time.time(), self.process)
         # One slate after the other: the list and the trial must not change between the decision and the
         # slate, and the floor has to know what is out.
         with model.lock:

@@ -17,7 +17,7 @@ from firstclick.trials.tally import MOST_PERIODS, Tally
 
 POLICY, BASELINE, MODEL = KINDS = ("policy", "baseline", "model")
 OWN, ALL = LEARN_FROM = ("own", "all")
-ASKED, WORSE = WHY = ("asked", "worse")  # why a trial was stopped
+ASKED, WORSE = ("asked", "worse")  # why a trial was stopped
 WAITING = "waiting"
 
 
