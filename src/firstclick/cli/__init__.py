@@ -12,6 +12,7 @@ from firstclick.cli.compare import compare
 from firstclick.cli.data import data_app
 from firstclick.cli.delete import delete
 from firstclick.cli.demo import demo
+from firstclick.cli.evaluate import evaluate_app
 from firstclick.cli.features import features
 from firstclick.cli.fork import fork, relearn
 from firstclick.cli.keys import keys_app
@@ -32,6 +33,7 @@ app.command(short_help="The paper: its experiments, figures and claims.")(reprod
 app.command(short_help="Play an experiment that a TOML file declares.")(run)
 app.command(short_help="Recommend over HTTP, and learn from the clicks.")(serve)
 app.add_typer(trial_app, name="trial")
+app.add_typer(evaluate_app, name="evaluate")
 app.add_typer(catalog_app, name="catalog")
 app.command(short_help="Learn item features from a log, write a catalog.")(features)
 app.command(short_help="Copy a store while a server runs.")(backup)

@@ -1,0 +1,23 @@
+"""Click models: how a user goes through a slate, and which of them fits a log."""
+
+from firstclick.click_models.base import (
+    CLICK_MODELS,
+    Cascade,
+    ClickModel,
+    DependentClick,
+    LeavingUnseen,
+    PositionBased,
+    Scroll,
+    make_click_model,
+)
+
+__all__ = [
+    "CLICK_MODELS",
+    "Cascade",
+    "ClickModel",
+    "DependentClick",
+    "LeavingUnseen",
+    "PositionBased",
+    "Scroll",
+    "make_click_model",
+]

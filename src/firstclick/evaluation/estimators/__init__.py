@@ -1,0 +1,1 @@
+"""The value of a policy from weighted slates: estimators, intervals, and whether the log can answer."""

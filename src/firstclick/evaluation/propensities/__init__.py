@@ -1,0 +1,1 @@
+"""How likely a policy is to show the first 1, 2, ... items of a slate."""

@@ -1,0 +1,56 @@
+"""What every reader of a ranked log gives: slates and their clicks as arrays, a batch at a time."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog.ids import ItemId
+from firstclick.files.progress import Progress, silent
+from firstclick.files.table import Skipped
+
+# An item where a slate has ended.
+NO_ITEM = -1
+# A page that does not tell how far the user looked.
+NOT_TOLD = -1
+
+
+class SlateBatch(NamedTuple):
+    """Some slates of a log, one a row; K is the length of the log's longest slate.
+
+    `items`, `segments` and `candidates` hold places in the lists of the log. None: the log does not have it.
+    """
+
+    items: NDArray[np.int32]  # n x K, best first; NO_ITEM after the end of a shorter slate
+    clicks: NDArray[np.uint8]  # n x K, 1 where clicked
+    examined: NDArray[np.int32]  # n, how many positions from the top the page says were seen; NOT_TOLD
+    reported: NDArray[np.bool_]  # n, whether the outcome is known: no report is not the same as no click
+    numbers: NDArray[np.int64]  # n, the row (from 0) or event of each slate, for messages and joins
+    # n x K, the probability of the first 1, 2, ... items in the policy that chose the slate; NaN: not known.
+    propensities: NDArray[np.float64] | None = None
+    segments: NDArray[np.int32] | None = None  # n
+    times: NDArray[np.float64] | None = None  # n, seconds since the epoch
+    # The candidates of slate i are candidates[candidate_starts[i]:candidate_starts[i + 1]]; None: all items.
+    candidates: NDArray[np.int32] | None = None
+    candidate_starts: NDArray[np.int64] | None = None  # n + 1
+
+    @property
+    def n(self) -> int:
+        """The number of slates."""
+        return len(self.items)
+
+
+class RankedLog(ABC):
+    """A log that can be read again and again, in the same order, without holding it in memory."""
+
+    name: str  # for messages: "clicks.csv"
+    items: Sequence[ItemId]  # every item in a slate or among candidates
+    segments: Sequence[str] = ()
+    k: int  # the length of the longest slate
+    skipped: tuple[Skipped, ...] = ()  # rows that could not be read, and why
+
+    @abstractmethod
+    def batches(self, progress: Progress = silent) -> Iterator[SlateBatch]:
+        """The slates in the order of the log."""
