@@ -196,7 +196,7 @@ class SamplingPolicy(EngineTarget):
         logged item and for the target's, so that no expectation over the next item has to be computed."""
         n, k = slates.items.shape
         expected = np.empty((n, k))
-        segments = segments_of(slates)
+        segments = segments_of(slates, fit)
         done: dict[tuple[bytes, int], Table] = {}
         for place, (key, asked) in enumerate(self._requests_of(slates)):
             known = key, int(segments[place])

@@ -177,7 +177,7 @@ class Uniform(Target):
     def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions:
         """Exact for the item at each position. What is expected below it is a mean over uniform slates,
         whatever stands above: any number will do there that does not depend on the item."""
-        segments = segments_of(slates)
+        segments = segments_of(slates, fit)
         n, k = slates.items.shape
         shown = slates.items != NO_ITEM
         of_items = np.where(shown, fit.attraction[segments[:, None], np.maximum(slates.items, 0)], 0.0)
@@ -227,13 +227,15 @@ def _examined(fit: ClickFit, slates: SlateBatch, segments: NDArray[np.int32]) ->
 
 def clicks_from_each_place(fit: ClickFit, items: Places, slates: SlateBatch) -> Table:
     """The clicks that a model expects on these slates from each position on, in the logged slates' place."""
-    chances = fit.click_chances(items, segments_of(slates))
+    chances = fit.click_chances(items, segments_of(slates, fit))
     return np.cumsum(chances[:, ::-1], axis=1)[:, ::-1]
 
 
-def segments_of(slates: SlateBatch) -> NDArray[np.int32]:
-    """The segment of each slate; 0 in a log without segments."""
-    return np.zeros(slates.n, np.int32) if slates.segments is None else slates.segments
+def segments_of(slates: SlateBatch, fit: ClickFit) -> NDArray[np.int32]:
+    """The segment of each slate in a fit; 0 where it tells none apart."""
+    if slates.segments is None or len(fit.segments) == 1:
+        return np.zeros(slates.n, np.int32)
+    return slates.segments
 
 
 def places_of(items: Sequence[ItemId], among: Sequence[ItemId]) -> Places:

@@ -1,0 +1,214 @@
+"""`evaluate`: what other policies would have earned, from a log."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from firstclick.errors import InvalidInput
+from firstclick.evaluation.click_fits import CrossFit, cross_fit
+from firstclick.evaluation.estimators.evaluate import Estimate as OneEstimate
+from firstclick.evaluation.estimators.evaluate import Evaluation as Judgement
+from firstclick.evaluation.estimators.evaluate import evaluate as judge
+from firstclick.evaluation.judged_slates import JudgedSlates, LogFacts, log_facts
+from firstclick.evaluation.result import (
+    CANNOT_SAY,
+    CAUTION,
+    OK,
+    Estimate,
+    EstimatorRow,
+    Evaluation,
+    PolicyAnswer,
+)
+from firstclick.evaluation.targets import Target
+from firstclick.files.progress import Progress, silent
+from firstclick.logs.ranked_log import RankedLog
+from firstclick.validation.whole_number import seed_number
+
+# Slates with an impossible probability that are left out; more of them, and no probability is believed.
+MOST_IMPOSSIBLE = 0.01
+LOGGERS = ("fixed", "learning")
+
+Doing = Callable[[str], Progress]
+
+
+def evaluate(
+    log: RankedLog,
+    targets: Mapping[str, Target],
+    *,
+    logger: str | None = None,
+    level: float = 0.95,
+    explore: float = 0.1,
+    seed: int = 0,
+    doing: Doing = lambda what: silent,
+) -> Evaluation:
+    """What each target would have earned in place of what was shown, in clicks per page.
+
+    `logger` says whether the policy that wrote the log was "fixed" or "learning". Without it, it is taken for
+    fixed if the same first item always had the same probability. `explore` is the share of uniform slates
+    that the advice for a log which cannot answer may ask for. `doing(what)` gives the `progress(done, total)`
+    of a piece of work.
+    """
+    if not 0 < level < 1:
+        raise InvalidInput(f"must lie between 0 and 1, such as 0.95, got {level}", "level")
+    if not 0 < explore <= 1:
+        raise InvalidInput(f"must be above 0 and at most 1, got {explore}", "explore")
+    if logger not in (None, *LOGGERS):
+        raise InvalidInput(f"must be one of {', '.join(LOGGERS)}, got {logger!r}", "logger")
+    seed = seed_number(seed)
+    facts = log_facts(log, doing("reading the log"))
+    learning = facts.logger_changed if logger is None else logger == "learning"
+    refusals = _refusals(log, facts)
+    fits: CrossFit | None = None
+    if targets and not refusals:
+        fits = cross_fit(log, doing("fitting click models"))
+    answers, shown = [], None
+    for label, target in targets.items():
+        slates = JudgedSlates(log, target, fits, facts.slates, lambda label=label: doing(f"judging {label}"))
+        judgement = None
+        if facts.slates:
+            judgement = judge(
+                slates, learning=learning, click_model=None if fits is None else fits.model,
+                confidence=level, unreported=facts.unreported, seen=slates.seen(),
+                candidates=_candidates(log, facts), explore=explore, seed=seed,
+            )  # fmt: skip
+            shown = Estimate(judgement.shown, judgement.shown_low, judgement.shown_high)
+        answers.append(_answer(label, target, judgement, refusals, facts))
+    return Evaluation(
+        log=log.name,
+        slates=facts.slates,
+        left_out=_left_out(log, facts),
+        items=len(log.items),
+        k=log.k,
+        shown=shown,
+        answers=tuple(answers),
+        click_model="" if fits is None else fits.sentence,
+        level=level,
+        seed=seed,
+        notes=tuple(_notes(log, facts, logger, learning)),
+    )
+
+
+def _candidates(log: RankedLog, facts: LogFacts) -> int:
+    """How many items a slate is chosen from, on average."""
+    return round(facts.candidates / facts.slates) if facts.has_candidates and facts.slates else len(log.items)
+
+
+def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
+    """Why no policy can be judged from this log, whatever it is."""
+    said = []
+    known = facts.slates + facts.without_propensity + facts.impossible
+    if not known:
+        return [f"no slate of {log.name} has a reported outcome"]
+    if facts.without_propensity == known:
+        return [
+            f"{log.name} has no propensities, and nobody can tell what else might have been shown. Log the "
+            "probability of each slate's first 1, 2, ... items; of a log of firstclick `firstclick evaluate "
+            "propensities` computes them"
+        ]
+    if facts.impossible > MOST_IMPOSSIBLE * known:
+        said.append(
+            f"{facts.impossible:,} of {known:,} slates have probabilities that are none: they must be above 0, "
+            "at most 1, and must not rise from the first item to the last "
+            f"({facts.first_impossible})"
+        )
+    if len(log.items) == 1:
+        said.append("the log has one item, so that every policy shows the same")
+    if facts.slates and not facts.clicks:
+        said.append("no slate of the log was clicked, so that no policy can be told from another")
+    if facts.slates and facts.clicks == facts.positions:
+        said.append("every place of every slate was clicked, so that no policy can be told from another")
+    return said
+
+
+def _answer(
+    label: str, target: Target, judgement: Judgement | None, refusals: list[str], facts: LogFacts
+) -> PolicyAnswer:
+    notes = tuple(target.notes()) if facts.slates else ()
+    if judgement is None:
+        return PolicyAnswer(label, CANNOT_SAY, tuple(refusals), notes=notes)
+    support = judgement.support
+    numbers = _support_numbers(judgement)
+    if refusals or support.verdict == CANNOT_SAY:
+        reasons = (*refusals, *(map(_clause, support.reasons) if support.verdict == CANNOT_SAY else ()))
+        return PolicyAnswer(
+            label, CANNOT_SAY, tuple(reasons), _clause(support.advice), support=numbers, notes=notes
+        )
+    best = judgement.answer
+    assert best is not None
+    verdict, reasons = support.verdict, [_clause(reason) for reason in support.reasons]
+    if facts.clicked_slates == facts.slates:
+        reasons = [
+            *(reasons if verdict == CAUTION else ()),
+            "every page of the log has a click: if pages without a click are missing, all numbers are too high",
+        ]
+        verdict = CAUTION
+    return PolicyAnswer(
+        policy=label,
+        verdict=verdict,
+        reasons=tuple(reasons),
+        difference=Estimate(best.difference, best.difference_low, best.difference_high),
+        value=Estimate(best.value, best.low, best.high),
+        estimator=best.title,
+        why="; ".join(map(_clause, judgement.reasons)),
+        estimators=tuple(_row(one, one.name == judgement.chosen) for one in judgement.estimates),
+        support=numbers,
+        notes=notes,
+    )
+
+
+def _row(one: OneEstimate, chosen: bool) -> EstimatorRow:
+    notes = []
+    if not one.valid:
+        notes.append("its interval is not valid for a logger that learned")
+    if one.bias_bound is not None:
+        notes.append(f"too low by at most {one.bias_bound:.3g}")
+    return EstimatorRow(
+        one.name,
+        one.title,
+        Estimate(one.value, one.low, one.high),
+        Estimate(one.difference, one.difference_low, one.difference_high),
+        chosen,
+        "; ".join(notes),
+    )
+
+
+def _support_numbers(judgement: Judgement) -> dict[str, Any]:
+    support = judgement.support
+    return {
+        "slates": support.slates,
+        "without_propensity": support.missing,
+        "unreported": support.unreported,
+        "items_doubted": support.items_doubted,
+        "positions": [vars(one) if hasattr(one, "__dict__") else one for one in support.positions],
+    }
+
+
+def _left_out(log: RankedLog, facts: LogFacts) -> dict[str, int]:
+    left = {
+        "without a reported outcome": facts.unreported,
+        "without propensities": facts.without_propensity,
+        "with impossible propensities": facts.impossible,
+        "that could not be read": sum(one.rows for one in log.skipped),
+    }
+    return {reason: n for reason, n in left.items() if n}
+
+
+def _notes(log: RankedLog, facts: LogFacts, logger: str | None, learning: bool) -> list[str]:
+    said = []
+    if facts.slates and logger is None:
+        said.append(
+            "the logger is taken for one that learned, because the same first item had different probabilities; "
+            "if it did not, say `logger='fixed'` for narrower intervals"
+            if learning
+            else "the logger is taken for fixed, because the same first item always had the same probability"
+        )
+    if facts.whole_slates_only:
+        said.append(
+            f"{facts.whole_slates_only:,} slates have the probability of the whole slate alone: they are "
+            "weighed as a whole, which widens intervals"
+        )
+    return said
+
+
+def _clause(sentence: str) -> str:
+    """A sentence of the estimators as part of a longer one."""
+    return sentence.strip().removesuffix(".")
