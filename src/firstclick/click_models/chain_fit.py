@@ -117,7 +117,7 @@ class _Chain:
         return parameters[:n], parameters[n:-1], float(parameters[-1])
 
     def expected(self, parameters: Numbers) -> tuple[float, Numbers, Numbers, NDArray[np.float64]]:
-        """The E-step: the log-likelihood; expected looks and leavings; how often users could go on, and did."""
+        """The E-step: the log-likelihood; expected looks and leavings; how often users could go on, did."""
         attraction, leaving, gamma = self.parts(parameters)
         sessions = self.sessions
 

@@ -22,8 +22,8 @@ def fit(
     """Fit a click model, one of FITTED_MODELS, to the slates of a log whose outcome is known.
 
     `resample` counts each slate as often as this bootstrap resample has it; `leave_out` leaves out one part
-    of the log, by a hash of the numbers of its slates. `closed_form`: dcm and sdbn as in their papers, without
-    EM. The result does not depend on `threads`.
+    of the log, by a hash of the numbers of its slates. `closed_form`: dcm and sdbn as in their papers,
+    without EM. The result does not depend on `threads`.
     """
     _check(model)
     sessions = read_sessions(log, by_segment=by_segment, progress=progress)

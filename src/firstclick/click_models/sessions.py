@@ -13,6 +13,7 @@ from firstclick.catalog.ids import ItemId
 from firstclick.click_models.slate_hash import fold_of, resample_weights
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
+from firstclick.kernels.compiling import keep_shared_kernels
 from firstclick.logs.ranked_log import NOT_TOLD, RankedLog, SlateBatch
 
 # A fit has two numbers for each item of each segment: 20 million are 320 MB.
@@ -61,6 +62,7 @@ class Sessions:
 
 def read_sessions(log: RankedLog, *, by_segment: bool = False, progress: Progress = silent) -> Sessions:
     """The slates of a log whose outcome is known; `by_segment` tells its segments apart."""
+    keep_shared_kernels()
     items, segments = tuple(log.items), tuple(log.segments) if by_segment else ()
     if by_segment and not segments:
         raise InvalidInput(f"{log.name} has no segments; leave out `by_segment=True`")
