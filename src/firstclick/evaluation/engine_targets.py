@@ -18,6 +18,7 @@ from firstclick.evaluation.targets import (
     named,
     places_of,
     segments_of,
+    shorter_page,
 )
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.logs.ranked_log import NO_ITEM, RankedLog, SlateBatch
@@ -55,16 +56,15 @@ class EngineTarget(Target):
         self._places[self._rows[known]] = np.flatnonzero(known)
         self._requests: dict[bytes, SlateRequest] = {}
 
+    def refusal(self) -> str:
+        k = self.log.k
+        return shorter_page(f"the policy makes slates of {self.engine.k}", k) if self.engine.k < k else ""
+
     def notes(self) -> list[str]:
         said = []
         strange = [item for item, row in zip(self.log.items, self._rows, strict=True) if row < 0]
         if strange:
             said.append(f"the policy does not know {named(strange)} of the log, and never shows it")
-        if self.engine.k < self.log.k:
-            said.append(
-                f"the policy makes slates of {self.engine.k} and the log has {self.log.k} places: those below "
-                "are judged as empty"
-            )
         return said
 
     def _request(self, candidates: NDArray[np.int32] | None) -> tuple[bytes, SlateRequest]:

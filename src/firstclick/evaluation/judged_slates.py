@@ -30,6 +30,7 @@ class LogFacts:
     first_impossible: str = ""
     whole_slates_only: int = 0  # with the probability of the whole slate alone
     clicks: int = 0
+    squares: int = 0  # of the clicks of each slate
     positions: int = 0
     clicked_slates: int = 0
     candidates: int = 0  # in all slates together
@@ -51,9 +52,11 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
         kept, logged = usable(batch, facts)
         facts.slates += kept.n
         shown = kept.items != NO_ITEM
-        facts.clicks += int(kept.clicks[shown].sum())
+        of_slates = np.where(shown, kept.clicks, 0).sum(axis=1, dtype=np.int64)
+        facts.clicks += int(of_slates.sum())
+        facts.squares += int((of_slates**2).sum())
         facts.positions += int(shown.sum())
-        facts.clicked_slates += int((kept.clicks > 0).any(axis=1).sum())
+        facts.clicked_slates += int((of_slates > 0).sum())
         if kept.candidate_starts is not None:
             facts.has_candidates = True
             facts.candidates += int(kept.candidate_starts[-1] - kept.candidate_starts[0])

@@ -1,7 +1,10 @@
 """`evaluate`: what other policies would have earned, from a log."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from scipy.special import ndtri
 
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit, cross_fit
@@ -60,31 +63,41 @@ def evaluate(
     fits: CrossFit | None = None
     if targets and not refusals:
         fits = cross_fit(log, doing("fitting click models"))
-    answers, shown = [], None
+    answers = []
     for label, target in targets.items():
         slates = JudgedSlates(log, target, fits, facts.slates, lambda label=label: doing(f"judging {label}"))
+        own = [*refusals, *filter(None, [target.refusal()])]
         judgement = None
-        if facts.slates:
+        if facts.slates and not own:
             judgement = judge(
-                slates, learning=learning, click_model=None if fits is None else fits.model,
+                slates, learning=learning, click_model=None if fits is None else fits.best,
                 confidence=level, unreported=facts.unreported, seen=slates.seen(),
                 candidates=_candidates(log, facts), explore=explore, seed=seed,
             )  # fmt: skip
-            shown = Estimate(judgement.shown, judgement.shown_low, judgement.shown_high)
-        answers.append(_answer(label, target, judgement, refusals, facts))
+        answers.append(_answer(label, target, judgement, own, facts))
     return Evaluation(
         log=log.name,
         slates=facts.slates,
         left_out=_left_out(log, facts),
         items=len(log.items),
         k=log.k,
-        shown=shown,
+        shown=_shown(facts, level),
         answers=tuple(answers),
         click_model="" if fits is None else fits.sentence,
         level=level,
         seed=seed,
         notes=tuple(_notes(log, facts, logger, learning)),
     )
+
+
+def _shown(facts: LogFacts, level: float) -> Estimate | None:
+    """The clicks per page of the slates that are judged."""
+    if not facts.slates:
+        return None
+    mean = facts.clicks / facts.slates
+    variance = max(facts.squares / facts.slates - mean**2, 0.0) / max(facts.slates - 1, 1)
+    reach = float(ndtri(0.5 + level / 2)) * math.sqrt(variance)
+    return Estimate(mean, mean - reach, mean + reach)
 
 
 def _candidates(log: RankedLog, facts: LogFacts) -> int:
@@ -122,16 +135,12 @@ def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
 def _answer(
     label: str, target: Target, judgement: Judgement | None, refusals: list[str], facts: LogFacts
 ) -> PolicyAnswer:
-    notes = tuple(target.notes()) if facts.slates else ()
     if judgement is None:
-        return PolicyAnswer(label, CANNOT_SAY, tuple(refusals), notes=notes)
-    support = judgement.support
-    numbers = _support_numbers(judgement)
-    if refusals or support.verdict == CANNOT_SAY:
-        reasons = (*refusals, *(map(_clause, support.reasons) if support.verdict == CANNOT_SAY else ()))
-        return PolicyAnswer(
-            label, CANNOT_SAY, tuple(reasons), _clause(support.advice), support=numbers, notes=notes
-        )
+        return PolicyAnswer(label, CANNOT_SAY, tuple(refusals))
+    support, numbers, notes = judgement.support, _support_numbers(judgement), tuple(target.notes())
+    if support.verdict == CANNOT_SAY:
+        reasons = tuple(map(_clause, support.reasons))
+        return PolicyAnswer(label, CANNOT_SAY, reasons, _clause(support.advice), support=numbers, notes=notes)
     best = judgement.answer
     assert best is not None
     verdict, reasons = support.verdict, [_clause(reason) for reason in support.reasons]

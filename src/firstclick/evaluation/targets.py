@@ -64,6 +64,10 @@ class Target(ABC):
         """What a click model expects of the target; None: it is judged without a click model."""
         return None
 
+    def refusal(self) -> str:
+        """Why this log can say nothing of the target, whatever it holds; asked for after `start`."""
+        return ""
+
     def notes(self) -> list[str]:
         """What a reader must know of this target and this log; asked for after the last batch."""
         return []
@@ -117,6 +121,9 @@ class FixedList(DeterministicTarget):
     def start(self, log: RankedLog) -> None:
         super().start(log)
         self._places = places_of(self.items, log.items)
+        # Whether requests allow some items only, so that the list may go on below its first K.
+        first = next(iter(log.batches()), None)
+        self._chooses = first is not None and first.candidates is not None
 
     def best_slates(self, slates: SlateBatch) -> Places:
         n, k = slates.items.shape
@@ -139,19 +146,17 @@ class FixedList(DeterministicTarget):
         best[slate_of[shown_there], place[shown_there]] = self._places[ranks[shown_there]]
         return best
 
+    def refusal(self) -> str:
+        k = self.log.k
+        if len(self.items) < k:
+            return shorter_page(f"the list has {len(self.items)}", k)
+        strange = [item for item, place in zip(self.items[:k], self._places, strict=False) if place < 0]
+        return f"no slate of the log shows {named(strange)}" if strange and not self._chooses else ""
+
     def notes(self) -> list[str]:
-        said = []
-        shown = self.items[: self.log.k]
-        if len(self.items) > self.log.k:
-            said.append(f"the list has {len(self.items)} items and the log's slates {self.log.k}: of a page "
-                        f"without candidates the first {self.log.k} are judged")  # fmt: skip
-        elif len(self.items) < self.log.k:
-            said.append(f"the list has {len(self.items)} items and the log's slates {self.log.k}: the places "
-                        "below its end are judged as empty")  # fmt: skip
-        strange = [item for item, place in zip(shown, self._places, strict=False) if place < 0]
-        if strange:
-            said.append(f"{named(strange)}: in no slate of the log")
-        return said
+        if len(self.items) > self.log.k and not self._chooses:
+            return [f"the first {self.log.k} of its {len(self.items)} items are judged: slates have no more"]
+        return []
 
 
 class Uniform(Target):
@@ -247,6 +252,14 @@ def places_of(items: Sequence[ItemId], among: Sequence[ItemId]) -> Places:
         as_text.setdefault(str(item), place)
     found = [place_of.get(item, as_text.get(str(item), UNKNOWN_ITEM)) for item in items]
     return np.array(found, np.int32)
+
+
+def shorter_page(target: str, k: int) -> str:
+    """The refusal of a target that fills fewer places than the log has."""
+    return (
+        f"{target} item{'s' * (target.split()[-1] != '1')} and the log's slates up to {k}: a page with fewer "
+        f"places was not logged; fill all {k}"
+    )
 
 
 def named(items: Sequence[ItemId], most: int = 3) -> str:
