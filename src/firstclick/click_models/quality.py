@@ -1,8 +1,8 @@
 """How well a fit predicts clicks that it has not seen.
 
 The log-likelihood of a page is that of its clicks, position after position, each given the clicks above it.
-Perplexity at a rank is 2 to the minus mean log2 of the chance that a fit gave to what happened there, click or
-no click: 1 is perfect, 2 a coin. It is taken given the items alone, as in Chuklin et al. (2015), and
+Perplexity at a rank is 2 to the minus mean log2 of the chance that a fit gave to what happened there, click
+or no click: 1 is perfect, 2 a coin. It is taken given the items alone, as in Chuklin et al. (2015), and
 conditional, given also the clicks above. The one number for all ranks is their mean.
 """
 

@@ -28,6 +28,7 @@ CLOSE_NATS = 0.005
 CLOSE_ERRORS = 2.0
 MOST_SECOND_CLICKS = 0.10
 LEAST_CLICKED = 100
+HELD_OUT = Fold(0, of=5)
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Verdict:
 
 
 def compare_models(
-    sessions: Sessions, models: tuple[str, ...], held_out: Fold = Fold(0, 5), threads: int | None = None
+    sessions: Sessions, models: tuple[str, ...], held_out: Fold = HELD_OUT, threads: int | None = None
 ) -> Comparison:
     """Fit each model without the fold `held_out`, and predict its clicks."""
     apart = sessions.folds(held_out.check().of) == held_out.number
@@ -87,8 +88,8 @@ def verdict(compared: Comparison) -> Verdict:
     """What the comparison says, by the rules above."""
     if compared.clicked < LEAST_CLICKED:
         sentence = (
-            f"Cannot say which model fits: {whole(compared.clicked)} of the {whole(compared.slates)} held-out "
-            f"slates were clicked, and it takes {LEAST_CLICKED}."
+            f"Cannot say which model fits: {whole(compared.clicked)} of the {whole(compared.slates)} "
+            f"held-out slates were clicked, and it takes {LEAST_CLICKED}."
         )
         return Verdict("", "", None, "", "", {}, {}, (sentence,))
     best, pages = _differences({name: one.pages for name, one in compared.qualities.items()}, compared.clicks)
