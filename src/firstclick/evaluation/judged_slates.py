@@ -33,10 +33,16 @@ class LogFacts:
     squares: int = 0  # of the clicks of each slate
     positions: int = 0
     clicked_slates: int = 0
+    by_position: Table = field(default_factory=lambda: np.empty(0))  # clicks on all slates with an outcome
     candidates: int = 0  # in all slates together
     has_candidates: bool = False
     lowest: Table = field(default_factory=lambda: np.empty(0))  # of the probability of each first item
     highest: Table = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def reported(self) -> int:
+        """Slates whose outcome is known."""
+        return self.slates + self.without_propensity + self.impossible
 
     @property
     def logger_changed(self) -> bool:
@@ -47,10 +53,12 @@ class LogFacts:
 
 def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
     """Read the log once."""
-    facts = LogFacts(lowest=np.full(len(log.items), np.inf), highest=np.zeros(len(log.items)))
+    n_items = len(log.items)
+    facts = LogFacts(by_position=np.zeros(log.k), lowest=np.full(n_items, np.inf), highest=np.zeros(n_items))
     for batch in log.batches(progress):
         kept, logged = usable(batch, facts)
         facts.slates += kept.n
+        facts.by_position += batch.clicks[batch.reported].sum(axis=0)
         shown = kept.items != NO_ITEM
         of_slates = np.where(shown, kept.clicks, 0).sum(axis=1, dtype=np.int64)
         facts.clicks += int(of_slates.sum())

@@ -4,10 +4,11 @@ import os
 
 from firstclick.evaluation.figure import forest_plot
 from firstclick.evaluation.numbers import level_in_words
-from firstclick.evaluation.result import CANNOT_SAY, MODEL_BASED, Evaluation
+from firstclick.evaluation.result import MODEL_BASED, Evaluation
 from firstclick.evaluation.text import (
     ASSUMPTIONS,
     NOT_CLAIMED,
+    about,
     estimators_block,
     headline,
     headlines,
@@ -78,17 +79,9 @@ def write_page(evaluation: Evaluation, path: str | os.PathLike[str], *, command:
 
 
 def _support(evaluation: Evaluation) -> list[str]:
-    said = []
-    for answer in evaluation.answers:
-        reasons = "; ".join(answer.reasons)
-        said.append(f"{answer.policy}: {answer.verdict}" + (f": {reasons}." if reasons else "."))
-        if answer.verdict == CANNOT_SAY and answer.needed:
-            said[-1] += f" To know: {answer.needed}."
-        if answer.why:
-            said[-1] += f" {answer.estimator} was chosen: {answer.why}."
-        said += [f"{answer.policy}: {note}." for note in answer.notes]
+    said = [f"{line}." for line in about(evaluation)]
     if evaluation.click_model:
-        said.append(f"Click model: {evaluation.click_model}.")
+        said.append(f"click model: {evaluation.click_model}.")
     return said
 
 

@@ -11,6 +11,8 @@ from firstclick.evaluation.click_fits import CrossFit, cross_fit
 from firstclick.evaluation.estimators.evaluate import Estimate as OneEstimate
 from firstclick.evaluation.estimators.evaluate import Evaluation as Judgement
 from firstclick.evaluation.estimators.evaluate import evaluate as judge
+from firstclick.evaluation.estimators.logging_plan import logging_that_answers
+from firstclick.evaluation.estimators.support import FEW
 from firstclick.evaluation.judged_slates import JudgedSlates, LogFacts, log_facts
 from firstclick.evaluation.result import (
     CANNOT_SAY,
@@ -66,7 +68,9 @@ def evaluate(
     answers = []
     for label, target in targets.items():
         slates = JudgedSlates(log, target, fits, facts.slates, lambda label=label: doing(f"judging {label}"))
-        own = [*refusals, *filter(None, [target.refusal()])]
+        own, needed = refusals, _needed(log, facts, explore) if refusals else ""
+        if not refusals and (of_target := target.refusal()):
+            own = [of_target]
         judgement = None
         if facts.slates and not own:
             judgement = judge(
@@ -74,7 +78,7 @@ def evaluate(
                 confidence=level, unreported=facts.unreported, seen=slates.seen(),
                 candidates=_candidates(log, facts), explore=explore, seed=seed,
             )  # fmt: skip
-        answers.append(_answer(label, target, judgement, own, facts))
+        answers.append(_answer(label, target, judgement, own, needed, facts))
     return Evaluation(
         log=log.name,
         slates=facts.slates,
@@ -108,7 +112,7 @@ def _candidates(log: RankedLog, facts: LogFacts) -> int:
 def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
     """Why no policy can be judged from this log, whatever it is."""
     said = []
-    known = facts.slates + facts.without_propensity + facts.impossible
+    known = facts.reported
     if not known:
         return [f"no slate of {log.name} has a reported outcome"]
     if facts.without_propensity == known:
@@ -132,11 +136,21 @@ def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
     return said
 
 
+def _needed(log: RankedLog, facts: LogFacts, explore: float) -> str:
+    """The logging that would answer, where the log is refused as a whole."""
+    if not facts.reported:
+        return "report the outcome of every page, no click included"
+    if len(log.items) == 1:
+        return "log pages that are chosen from two items or more"
+    rates = (facts.by_position / facts.reported).tolist()
+    return _clause(logging_that_answers(rates, _candidates(log, facts), explore, FEW))
+
+
 def _answer(
-    label: str, target: Target, judgement: Judgement | None, refusals: list[str], facts: LogFacts
+    label: str, target: Target, judgement: Judgement | None, refusals: list[str], needed: str, facts: LogFacts
 ) -> PolicyAnswer:
     if judgement is None:
-        return PolicyAnswer(label, CANNOT_SAY, tuple(refusals))
+        return PolicyAnswer(label, CANNOT_SAY, tuple(refusals), needed)
     support, numbers, notes = judgement.support, _support_numbers(judgement), tuple(target.notes())
     if support.verdict == CANNOT_SAY:
         reasons = tuple(map(_clause, support.reasons))
@@ -157,7 +171,7 @@ def _answer(
         difference=Estimate(best.difference, best.difference_low, best.difference_high),
         value=Estimate(best.value, best.low, best.high),
         estimator=best.title,
-        why="; ".join(map(_clause, judgement.reasons)),
+        why=". ".join(map(_clause, judgement.reasons)),
         estimators=tuple(_row(one, one.name == judgement.chosen) for one in judgement.estimates),
         support=numbers,
         notes=notes,

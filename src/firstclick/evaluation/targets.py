@@ -65,7 +65,7 @@ class Target(ABC):
         return None
 
     def refusal(self) -> str:
-        """Why this log can say nothing of the target, whatever it holds; asked for after `start`."""
+        """Why the log can say nothing of this target, and the way out; asked for after `start`."""
         return ""
 
     def notes(self) -> list[str]:
@@ -151,7 +151,9 @@ class FixedList(DeterministicTarget):
         if len(self.items) < k:
             return shorter_page(f"the list has {len(self.items)}", k)
         strange = [item for item, place in zip(self.items[:k], self._places, strict=False) if place < 0]
-        return f"no slate of the log shows {named(strange)}" if strange and not self._chooses else ""
+        if strange and not self._chooses:
+            return f"no slate of the log shows {named(strange)}; log pages that may show it, or leave it out"
+        return ""
 
     def notes(self) -> list[str]:
         if len(self.items) > self.log.k and not self._chooses:

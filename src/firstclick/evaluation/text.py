@@ -22,6 +22,7 @@ SHOWN = "what was shown"
 UNIT = "clicks per page"
 CHOSEN = "(chosen)"
 NO_NUMBER = ""
+MOST_SENTENCES = 2
 # A page of text in a terminal that does not tell its width.
 WIDTH = 100
 
@@ -63,8 +64,7 @@ def blocks(evaluation: Evaluation) -> Iterator[str | Table]:
             yield "All estimators"
             yield terminal_table(estimators)
         yield ""
-        for answer in evaluation.answers:
-            yield from _about(answer)
+        yield from about(evaluation)
         yield f"judged: {judged(evaluation)}"
         if evaluation.click_model:
             yield f"click model: {evaluation.click_model}"
@@ -81,35 +81,52 @@ def headline(answer: PolicyAnswer | PlayedAnswer, level: float) -> str:
     if answer.difference is None:
         if not isinstance(answer, PolicyAnswer):
             return f"{answer.policy}: no number"
-        why = "; ".join(answer.reasons)
+        why = ". ".join(answer.reasons)
         return f"{answer.policy}: cannot say: {why}" + (f". To know: {answer.needed}" if answer.needed else "")
     value, interval = value_and_interval(answer.difference, signed=True)
     return f"{answer.policy}: {value} {UNIT} against {SHOWN} ({level_in_words(level)} interval {interval})"
 
 
 def headlines(evaluation: Evaluation) -> str:
-    """All of them as sentences, for a page."""
-    lines = [headline(answer, evaluation.level) + "." for answer in evaluation.answers]
+    """The answer in a sentence or two, for a page: of many policies the highest and the lowest."""
+    answers: list[PolicyAnswer | PlayedAnswer] = list(evaluation.answers)
+    said = _few(answers, evaluation.level)
     if evaluation.played is not None:
-        lines += [
-            f"{MODEL_BASED.capitalize()}: {headline(answer, evaluation.level)}."
-            for answer in evaluation.played.answers
-        ]
-    return " ".join(lines)
+        said.append(f"{MODEL_BASED.capitalize()}:")
+        said += _few(list(evaluation.played.answers), evaluation.level)
+    return " ".join(said)
+
+
+def _few(answers: list[PolicyAnswer | PlayedAnswer], level: float) -> list[str]:
+    if len(answers) <= MOST_SENTENCES:
+        return [f"{headline(answer, level)}." for answer in answers]
+    known = sorted(
+        (answer for answer in answers if answer.difference is not None),
+        key=lambda answer: answer.difference.value if answer.difference is not None else 0.0,
+    )
+    said = []
+    if known:
+        said.append(f"Highest of {len(answers)}: {headline(known[-1], level)}.")
+    if len(known) > 1:
+        said.append(f"Lowest: {headline(known[0], level)}.")
+    if unknown := len(answers) - len(known):
+        said.append(f"Cannot say: {unknown} of {len(answers)}.")
+    return said
 
 
 def overview(evaluation: Evaluation) -> TableBlock:
     """One row a policy, and what was shown."""
     level = level_in_words(evaluation.level)
     rows = [
-        (answer.policy, *_cells(answer.difference, signed=True), *_cells(answer.value), answer.verdict)
+        (answer.policy, answer.verdict, *_cells(answer.difference, signed=True), *_cells(answer.value))
         for answer in evaluation.answers
     ]
-    rows.append((SHOWN, "", "", *_cells(evaluation.shown), ""))
+    rows.append((SHOWN, "", "", "", *_cells(evaluation.shown)))
     return TableBlock(
         f"Difference from what was shown, and value, in {UNIT}, with {level} intervals.",
-        ("", "difference", f"{level} interval", "value", f"{level} interval", "support"),
+        ("", "support", "difference", f"{level} interval", "value", f"{level} interval"),
         tuple(rows),
+        words=2,
     )
 
 
@@ -162,15 +179,19 @@ def _played_blocks(played: Played, level: float) -> Iterator[str | Table]:
             yield f"{answer.policy}: {note}"
 
 
-def _about(answer: PolicyAnswer) -> Iterator[str]:
-    why = "; ".join(answer.reasons)
-    yield f"{answer.policy}: support {answer.verdict}" + (f": {why}" if why else "")
-    if answer.needed:
-        yield f"{answer.policy}: to know, {answer.needed}"
-    if answer.why:
-        yield f"{answer.policy}: {answer.estimator} was chosen: {answer.why}"
-    for note in answer.notes:
-        yield f"{answer.policy}: {note}"
+def about(evaluation: Evaluation) -> Iterator[str]:
+    """Why each policy has its verdict and its estimator, said once for all that share it."""
+    for answer in evaluation.answers:
+        why = ". ".join(answer.reasons)
+        yield f"{answer.policy}: {answer.verdict}" + (f": {why}" if why else "")
+        for note in (*([f"to know, {answer.needed}"] if answer.needed else ()), *answer.notes):
+            yield f"{answer.policy}: {note}"
+    chosen: dict[tuple[str, str], list[str]] = {}
+    for answer in evaluation.answers:
+        if answer.why:
+            chosen.setdefault((answer.estimator, answer.why), []).append(answer.policy)
+    for (estimator, why), policies in chosen.items():
+        yield f"estimator of {', '.join(policies)}: {estimator}. {why}"
 
 
 def judged(evaluation: Evaluation) -> str:
