@@ -1,0 +1,69 @@
+"""How likely a policy, as it is now, is to answer a request with the first 1, 2, ... of some rows."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.evaluation.propensities.gaussian import gaussian_propensity, place_propensity
+from firstclick.evaluation.propensities.places import places_of, uniform_chances
+from firstclick.evaluation.propensities.propensity import Propensity
+from firstclick.evaluation.propensities.quadrature import beta_chances
+from firstclick.evaluation.propensities.redrawn import redrawn
+from firstclick.online.engine import PolicyEngine
+from firstclick.online.request import SlateRequest
+from firstclick.policies.base import Policy
+from firstclick.policies.score_laws import BetaScores, EqualScores, GaussianScores, PlaceScores
+
+
+def slate_propensity(
+    engine: PolicyEngine,
+    request: SlateRequest,
+    rows: NDArray[np.int64],
+    *,
+    relative_error: float = 0.05,
+    seed: int = 0,
+    drew_it: bool = False,
+) -> Propensity:
+    """The probability of each prefix of these rows, to `relative_error` where it is not exact.
+
+    What the policy knows stays as it is. `drew_it`: the policy has drawn these rows before, from this state
+    and for this request; where slates are drawn again and counted, that draw counts too.
+    """
+    engine.follow_catalog()
+    rows = np.asarray(rows, np.int64)
+    n_rows = len(engine.catalog.items)
+    law = None
+    if says_its_law(type(engine.policy)):
+        places = places_of(request, n_rows, rows)
+        law = engine.policy.score_law(
+            engine.numbers, engine.state, engine.arrays(), request.kernel, places.rows
+        )
+    match law:
+        case EqualScores():
+            return exact(uniform_chances(request, n_rows, rows))
+        case BetaScores(a, b):
+            chances = places.by_prefix(beta_chances(a, b, places))
+            return Propensity(chances, np.zeros(len(rows)), "quadrature")
+        case GaussianScores():
+            found = gaussian_propensity(law, places, relative_error, seed)
+        case PlaceScores():
+            found = place_propensity(law, places, relative_error, seed)
+        case None:
+            found = None
+    if found is None:
+        return redrawn(engine, request, rows, relative_error=relative_error, seed=seed, drew_it=drew_it)
+    return found
+
+
+def says_its_law(policy: type[Policy]) -> bool:
+    """Whether the law of its scores belongs to its `recommend`, and not to one that it has replaced."""
+    for known in policy.__mro__:
+        if "score_law" in vars(known):
+            return True
+        if "recommend" in vars(known):
+            return False
+    return False
+
+
+def exact(chances: NDArray[np.float64]) -> Propensity:
+    """Chances without an error."""
+    return Propensity(chances, np.zeros(len(chances)), "exact")
