@@ -6,7 +6,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from firstclick import Catalog, InvalidInput, make_world, simulate
+from firstclick import Catalog, InvalidInput, simulate
 from firstclick.click_models.click_fit import ClickFit
 from firstclick.errors import UnknownName
 from firstclick.kernels.attraction import user_in
@@ -45,8 +45,8 @@ def made_fit(model, *, n_items=6, shares=(1.0,), seed=5):
 
 
 def story(fit, attracted, lucky, content):
-    """The clicked positions of a user whom these positions attract. `lucky`: the chance by position came true;
-    `content`: the item there satisfies."""
+    """The clicked positions of a user whom these positions attract. `lucky`: the chance of the position came
+    true; `content`: the item there satisfies."""
     clicked = [0] * len(attracted)
     for position in range(len(attracted)):
         if fit.model == "pbm":

@@ -40,6 +40,8 @@ class FittedWorld(IndependentWorld):
     the scale of the service.
     """
 
+    view_shares: NDArray[np.float64]
+
     def __init__(
         self,
         fit: ClickFit,
@@ -57,7 +59,7 @@ class FittedWorld(IndependentWorld):
         features = None if catalog is None else features_of(catalog, names)
         super().__init__(fit.attraction[cut], click_model_of(fit), features, by_view=True)
         self.item_names = [str(name) for name in names]
-        self.segments = [fit.segments[place] for place in chosen]
+        self.segments = [fit.segments[place] for place in chosen.tolist()]
         shares = fit.shares[chosen]
         self.view_shares = np.asarray(shares / shares.sum())
         self.hidden = (fit.looks[cut] <= 0).astype(np.uint8)
@@ -127,21 +129,22 @@ def features_of(catalog: Catalog, items: Sequence[str | int]) -> NDArray[np.floa
     table = catalog.features
     if table is None:
         raise InvalidInput("the catalog has no features; leave it out")
+    found = [row for item in items if (row := catalog.row_of(item)) is not None]
     missing = [item for item in items if catalog.row_of(item) is None]
     if missing:
         raise InvalidInput(
             f"the catalog lacks {len(missing):,} of {len(items):,} items of the fit, such as {missing[0]!r}; "
             "give one that has them all, or fit the log of the items that it has"
         )
-    rows = table[[catalog.row_of(item) for item in items]]
+    rows = table[found]
     return FeatureScale.fitted([str(column) for column in range(rows.shape[1])], rows).apply(rows)
 
 
-def _places(fit: ClickFit, segment: str | None) -> list[int]:
+def _places(fit: ClickFit, segment: str | None) -> NDArray[np.int64]:
     """The segments that have users, or the one of this name."""
     if segment is not None:
-        return [fit.segments.index(check_name("segment", segment, fit.segments))]
-    return np.flatnonzero(fit.shares > 0).tolist()
+        return np.array([fit.segments.index(check_name("segment", segment, fit.segments))])
+    return np.flatnonzero(fit.shares > 0)
 
 
 def _in_segment(segment: str | None) -> str:
