@@ -16,7 +16,7 @@ from firstclick.click_models import (
     DynamicBayesian,
     PositionBased,
 )
-from firstclick.click_models.click_fit import ClickFit
+from firstclick.click_models.click_fit import ClickFit, load_click_fit
 from firstclick.errors import InvalidInput
 from firstclick.kernels.attraction import BY_USER, WorldArrays
 from firstclick.kernels.clicks import COUNTED, DYNAMIC
@@ -177,7 +177,7 @@ class Fitted(WorldSpec):
         catalog = None if self.catalog is None else Catalog.read(self.catalog)
         try:
             return FittedWorld(
-                ClickFit.load(self.file), segment=self.segment, catalog=catalog, told=self.told
+                load_click_fit(self.file), segment=self.segment, catalog=catalog, told=self.told
             )
         except InvalidInput as error:
             raise error if str(self.file) in str(error) else error.within(str(self.file)) from None
