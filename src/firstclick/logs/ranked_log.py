@@ -32,9 +32,12 @@ class SlateBatch(NamedTuple):
     propensities: NDArray[np.float64] | None = None
     segments: NDArray[np.int32] | None = None  # n
     times: NDArray[np.float64] | None = None  # n, seconds since the epoch
-    # The candidates of slate i are candidates[candidate_starts[i]:candidate_starts[i + 1]]; None: all items.
+    # The candidates of slate i are candidates[candidate_starts[i]:candidate_starts[i + 1]]; none there,
+    # or None: all items.
     candidates: NDArray[np.int32] | None = None
     candidate_starts: NDArray[np.int64] | None = None  # n + 1
+    # n x K, the probability of each item at its position, whatever stands above it; NaN: not known.
+    logged_places: NDArray[np.float64] | None = None
 
     @property
     def n(self) -> int:
@@ -49,7 +52,11 @@ class RankedLog(ABC):
     items: Sequence[ItemId]  # every item in a slate or among candidates
     segments: Sequence[str] = ()
     k: int  # the length of the longest slate
-    skipped: tuple[Skipped, ...] = ()  # rows that could not be read, and why
+    # Both are complete after the first walk through all batches.
+    skipped: tuple[Skipped, ...] = ()  # rows that are no slates, and why; `batches` leaves them out
+    doubtful: tuple[Skipped, ...] = ()  # slates that are kept, but without what was wrong: a probability of 2
+    notes: tuple[str, ...] = ()  # how the log was understood: "positions count from 1"
+    unreported: int = 0  # slates that were shown and are not in the log, as far as it tells
 
     @abstractmethod
     def batches(self, progress: Progress = silent) -> Iterator[SlateBatch]:

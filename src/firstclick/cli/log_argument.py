@@ -1,0 +1,104 @@
+"""What commands share that read a log: the LOG argument, how it is read, and the log itself."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.files.progress import Progress, silent
+from firstclick.logs.ranked_log import RankedLog
+from firstclick.validation.quoting import quoted
+
+LogArgument = Annotated[
+    str,
+    Argument(
+        metavar="LOG",
+        help="CSV, JSON lines or Parquet; or with --model a store: an SQLite file, or postgresql://...",
+    ),
+]
+LogModelOption = Annotated[
+    str | None, Option("--model", metavar="MODEL", help="LOG is a store, and this the model in it.")
+]
+LogArchiveOption = Annotated[
+    list[Path] | None,
+    Option("--archive", metavar="FILE", help="What `firstclick archive` wrote of the model; again for more."),
+]
+ColumnOption = Annotated[
+    list[str] | None,
+    Option(
+        "--column",
+        metavar="WHAT=NAME",
+        help="Column of the file, such as items=ranking or click=pos; again for more.",
+    ),
+]
+LogOptionOption = Annotated[
+    list[str] | None,
+    Option(
+        "--log-option",
+        metavar="NAME=VALUE",
+        help="How to read it: format, separator, item-separator, encoding, clicks-as, positions-from, "
+        "empty-click, propensity-of, timed-out; again for more.",
+    ),
+]
+
+_OF_FILES = (
+    "format", "separator", "item_separator", "encoding", "clicks_as", "positions_from", "empty_click",
+    "propensity_of",
+)  # fmt: skip
+_OF_MODELS = ("timed_out",)
+# How the library marks an argument of its own.
+_MARKED = re.compile(r"`(\w+)='?([^`']*)'?`")
+
+
+def open_log(
+    log: str,
+    *,
+    model: str | None = None,
+    archive: list[Path] | None = None,
+    column: list[str] | None = None,
+    log_option: list[str] | None = None,
+    progress: Progress = silent,
+) -> RankedLog:
+    """The log that the argument and the options name."""
+    how = {name.replace("-", "_"): value for name, value in _pairs("--log-option", log_option).items()}
+    for name in how:
+        if name not in (*_OF_FILES, *_OF_MODELS):
+            known = ", ".join(one.replace("_", "-") for one in (*_OF_FILES, *_OF_MODELS))
+            raise InvalidInput(f"--log-option {name.replace('_', '-')} is not known; there are: {known}")
+    columns = _pairs("--column", column)
+    try:
+        return _of_file(log, columns, how, progress)
+    except FirstclickError as error:
+        message = str(error)
+        if error.argument in how:
+            message = f"--log-option {error.argument.replace('_', '-')} {error.problem}"
+        message = message.replace("by `columns`", "by --column")
+        error.args = (_MARKED.sub(_as_option, message),)
+        raise
+
+
+def _of_file(log: str, columns: dict[str, str], how: dict[str, Any], progress: Progress) -> RankedLog:
+    from firstclick.logs.open_log import open_ranked_log
+
+    if "positions_from" in how:
+        if how["positions_from"] not in ("0", "1"):
+            raise InvalidInput(f"must be 0 or 1, got {quoted(how['positions_from'])}", "positions_from")
+        how["positions_from"] = int(how["positions_from"])
+    return open_ranked_log(log, columns=columns, **how, progress=progress)
+
+
+def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    found = {}
+    for text in texts or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value:
+            raise InvalidInput(f"{option} must be NAME=VALUE, got {quoted(text)}")
+        found[name.strip()] = value
+    return found
+
+
+def _as_option(marked: re.Match[str]) -> str:
+    name, value = marked.groups()
+    return f"--log-option {name.replace('_', '-')}={value}" if name in _OF_FILES else marked[0]
