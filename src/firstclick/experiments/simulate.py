@@ -109,7 +109,7 @@ def simulate(
 
     def stage(run: int) -> Stage:
         made = scenario.stage(seed, run)
-        _check(made, chosen, k)
+        check_stage(made, chosen, k)
         return made
 
     # What is wrong with the first stage is said before anything starts.
@@ -168,7 +168,7 @@ def _scenario(world: World | WorldSpec | Scenario | str, features: ArrayLike | N
     return FixedScenario(world, check_features(features, world.n_items))
 
 
-def check_same_items(world: World, policies: Sequence[Policy], k: int) -> None:
+def _check_segments(world: World, policies: Sequence[Policy], k: int) -> None:
     """Where a view has items of its own, each must have enough of them, and policies must bear it."""
     hidden = world.arrays().hidden
     if not len(hidden):
@@ -188,10 +188,11 @@ def check_same_items(world: World, policies: Sequence[Policy], k: int) -> None:
             )
 
 
-def _check(stage: Stage, policies: Sequence[Policy], k: int) -> None:
+def check_stage(stage: Stage, policies: Sequence[Policy], k: int) -> None:
+    """Refuse slates or policies that cannot be played on this stage."""
     if k > stage.world.n_items:
         raise InvalidInput(f"must be at most the number of items, {stage.world.n_items}, got {k}", "k")
-    check_same_items(stage.world, policies, k)
+    _check_segments(stage.world, policies, k)
     for policy in policies:
         if policy.needs_features and stage.features is None:
             raise InvalidInput(
