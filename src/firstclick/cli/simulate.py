@@ -219,7 +219,7 @@ def _in_world(
         policies=chosen or _usual_policies(has_features=features is not None),
         settings={"world": kind.label, "features": None if file is None else str(file)},
         subtitle=kind.label,
-        items=[f"item {item}" for item in range(world.n_items)],
+        items=world.names(),
     )
 
 

@@ -231,9 +231,12 @@ class Policy(Declared, ABC):
     def with_counts(
         self, state: State, examined: NDArray[np.float64], hits: NDArray[np.float64], slates: int
     ) -> State:
-        """The state after so many slates more in which each item was examined and clicked so often; for a
-        policy for which `counts_suffice`. Then comes `refitted`."""
-        raise NotImplementedError
+        """The state after so many slates more in which each item was examined and clicked so often, which may
+        be real numbers. Then comes `refitted`. InvalidInput for a policy that wants to know more."""
+        raise InvalidInput(
+            f"{self.name} learns more from slates than how often each item was looked at and clicked; give "
+            "it the slates, or take a policy that counts, such as cascade-mixed or cascade-ts"
+        )
 
     def with_log(self, state: State, past: State, *, nothing_known: bool) -> State:
         """The state with a log of others' slates as a head start; `past` is what that alone has taught,

@@ -319,7 +319,8 @@ class Model:
         draw = stream(int(self._key), "warm start", len(self.warm_starts))
         self.warm_starts.append(body.file_mark)
         if not learn_warm_start(self.engine, body, draw):
-            log.error("%s: %s cannot learn from a log of %d slates", self.name, self.policy, body.slates)
+            what = "counts of items" if body.counts else f"a log of {body.slates} slates"
+            log.error("%s: %s cannot learn from %s", self.name, self.policy, what)
 
     def _correct(self, body: Correction, received: float) -> None:
         """Learn a click in the place of none. Whoever cannot passes over it: the policy of a copied log."""
