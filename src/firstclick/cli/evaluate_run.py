@@ -44,11 +44,15 @@ def evaluate_run(
     log_option: LogOptionOption = None,
     store: Annotated[
         str | None,
-        Option(metavar="STORE", help="Store of the models in greedy:MODEL and sample:MODEL; LOG if it is one."),
+        Option(
+            metavar="STORE", help="Store of the models in greedy:MODEL and sample:MODEL; LOG if it is one."
+        ),
     ] = None,
     logger: Annotated[
         str | None,
-        choice("Whether the policy that logged was learning; else its probabilities tell.", "fixed", "learning"),
+        choice(
+            "Whether the policy that logged was learning; else its probabilities tell.", "fixed", "learning"
+        ),
     ] = None,
     level: Annotated[float, number("Level of the intervals.")] = 0.95,
     explore: Annotated[
@@ -57,6 +61,9 @@ def evaluate_run(
     refits: Annotated[
         int, count("Bootstrap refits of the click model, for policies that go on learning.")
     ] = 20,
+    steps: Annotated[
+        int | None, count("Pages that each of them plays; as many as the log has slates if absent.")
+    ] = None,
     seed: Annotated[int, count("Seed of all that is drawn.")] = 0,
     page_file: Annotated[
         Path | None, Option("--page", metavar="FILE.html", help="Write a page with all of it.")
@@ -110,8 +117,9 @@ def evaluate_run(
         from firstclick.evaluation.run import evaluate
 
         found = evaluate(
-            opened, targets, logger=logger, level=level, explore=explore, seed=seed, doing=progress.doing
-        )
+            opened, targets, learning=[spec.text for spec in specs if spec.kind == "learning"], refits=refits,
+            steps=steps, logger=logger, level=level, explore=explore, seed=seed, doing=progress.doing,
+        )  # fmt: skip
     command = "firstclick " + shlex.join(sys.argv[1:])
     failure = None
     try:

@@ -1,6 +1,7 @@
 """The click model of Cascade-DR, cross-fitted: no slate is predicted by a fit that has seen it."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,11 @@ def cross_fit(log: RankedLog, progress: Progress = silent) -> CrossFit:
 
 
 def _sentence(best: str, take: str) -> str:
-    return f"{take} fits best" if best == take else f"{take}, the simplest that is close to {best}, which fits best"
+    return (
+        f"{take} fits best"
+        if best == take
+        else f"{take}, the simplest that is close to {best}, which fits best"
+    )
 
 
 def _some(sessions: Sessions) -> Sessions:
@@ -63,8 +68,8 @@ def _some(sessions: Sessions) -> Sessions:
     step = -(-sessions.n // MOST_FITTED)
     if step == 1:
         return sessions
-    kept = {
-        name: getattr(sessions, name)[::step]
+    kept: dict[str, Any] = {
+        name: np.ascontiguousarray(getattr(sessions, name)[::step])
         for name in ("cells", "clicks", "examined", "slate_segments", "numbers")
     }
-    return replace(sessions, **{name: np.ascontiguousarray(array) for name, array in kept.items()})
+    return replace(sessions, **kept)

@@ -1,6 +1,7 @@
 """Saved policies as targets, frozen at their state: the slate that they think best, or the one they draw."""
 
 from abc import abstractmethod
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,8 @@ class EngineTarget(Target):
         policy = engine.policy
         if policy.n_context:
             raise InvalidInput(
-                f"{policy.label} wants a context with each request, which ranked logs do not tell here; judge "
-                "a policy without context, or a list"
+                f"{policy.label} wants a context with each request, which ranked logs do not tell here; "
+                "judge a policy without context, or a list"
             )
         self.engine = engine
 
@@ -85,7 +86,7 @@ class EngineTarget(Target):
         if slates.candidates is None or slates.candidate_starts is None:
             return [self._request(None)] * slates.n
         starts = slates.candidate_starts.tolist()
-        return [self._request(slates.candidates[a:b]) for a, b in zip(starts, starts[1:], strict=False)]
+        return [self._request(slates.candidates[a:b]) for a, b in pairwise(starts)]
 
     def _as_places(self, rows: NDArray[np.int64], k: int) -> Places:
         """Rows of the catalog as places in the log, filled up to k."""
@@ -109,8 +110,8 @@ class GreedySlate(EngineTarget, DeterministicTarget):
         super().__init__(policy_at_work)
         if not self.engine.policy.best_by_estimates:
             raise InvalidInput(
-                f"{self.engine.policy.label} does not rank by its estimates, so that it has no greedy slate; judge "
-                "what it draws by sample:"
+                f"{self.engine.policy.label} does not rank by its estimates, so that it has no greedy slate; "
+                "judge what it draws by sample:"
             )
 
     def __repr__(self) -> str:
@@ -130,7 +131,9 @@ class GreedySlate(EngineTarget, DeterministicTarget):
         if key not in self._best:
             rows = without_exploring(self.engine, asked) if asked.free else np.empty(0, np.int64)
             if rows is None:
-                raise InvalidInput(f"{self.engine.policy.label} holds no estimates; judge what it draws by sample:")
+                raise InvalidInput(
+                    f"{self.engine.policy.label} holds no estimates; judge what it draws by sample:"
+                )
             self._best[key] = self._as_places(rows, k)
         return self._best[key]
 
@@ -159,7 +162,8 @@ class SamplingPolicy(EngineTarget):
         self._chances: dict[tuple[bytes, bytes], Table] = {}
         self._drawn: dict[bytes, Places] = {}
         self._methods: set[str] = set()
-        self._largest_error = 0.0
+        # Over all slates: how far probabilities may be off, and the probabilities.
+        self._errors, self._sum = 0.0, 0.0
 
     def prefix_chances(self, slates: SlateBatch) -> Table:
         found = np.empty(slates.items.shape)
@@ -184,10 +188,8 @@ class SamplingPolicy(EngineTarget):
             )
             chances[:possible] = told.chances
             self._methods.add(told.method)
-            likely = told.chances > 0
-            if likely.any():
-                relative = float((told.errors[likely] / told.chances[likely]).max())
-                self._largest_error = max(self._largest_error, relative)
+            self._errors += float(told.errors.sum())
+            self._sum += float(told.chances.sum())
         chances[n:] = chances[n - 1] if n else 1.0
         return chances
 
@@ -223,9 +225,10 @@ class SamplingPolicy(EngineTarget):
         said = super().notes()
         if self._methods - {"exact"}:
             how = " and ".join(sorted(self._methods))
-            error = f", each to a relative standard error of {100 * self._largest_error:.2g} %"
+            share = self._errors / self._sum if self._sum > 0 else 0.0
+            error = f", with a standard error of {100 * share:.2g} % of a probability on average"
             said.append(
                 f"probabilities of {len(self._chances):,} different slates by {how}"
-                + (error if self._largest_error > 0 else "")
+                + (error if share else "")
             )
         return said

@@ -40,7 +40,9 @@ def forest_plot(evaluation: Evaluation) -> Figure:
         left = (max([text_width(name, FONT_SIZE) for name in names] or [0]) + 16) / (72 * WIDTH)
         right = (max([text_width(text, FONT_SIZE) for text in numbers] or [0]) + 22) / (72 * WIDTH)
         height = figure.get_size_inches()[1]
-        axes = figure.add_axes((left, 0.62 / height, 1 - left - max(right, 0.03), 1 - (FRAME - 0.18) / height))
+        axes = figure.add_axes(
+            (left, 0.62 / height, 1 - left - max(right, 0.03), 1 - (FRAME - 0.18) / height)
+        )
         _draw(axes, rows, len(answers))
         axes.set_yticks(range(len(rows)), names)
         for place, text in enumerate(numbers):

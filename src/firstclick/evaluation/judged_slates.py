@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from firstclick.logs.ranked_log import NO_ITEM, RankedLog, SlateBatch
 
 # Numbers of a target that are kept between the passes over a log: 400 MB. Beyond that they are made anew.
 MOST_KEPT = 50_000_000
-# The same first item with chances this far apart: the logger changed, or looked at what the log does not tell.
+# The same first item with chances this far apart: the logger changed, or knew what the log does not tell.
 CHANGED = 1.02
 
 
@@ -130,7 +131,7 @@ def some_slates(batch: SlateBatch, rows: NDArray[np.int64]) -> SlateBatch:
         mask[rows] = True
         candidates = candidates[starts[0] : starts[-1]][np.repeat(mask, counts)]
         starts = np.concatenate([[0], np.cumsum(counts[rows])]).astype(np.int64)
-    rest = {
+    rest: dict[str, Any] = {
         name: None if getattr(batch, name) is None else getattr(batch, name)[rows]
         for name in batch._fields
         if name not in ("candidates", "candidate_starts")
@@ -218,5 +219,7 @@ def checked_chances(chances: Table, slates: SlateBatch) -> Table:
     if not ((found >= 0) & (found <= 1 + 1e-6)).all():
         raise InvalidInput("prefix_chances must be probabilities, and some are not between 0 and 1")
     if (found[:, 1:] > found[:, :-1] * (1 + 1e-6) + 1e-12).any():
-        raise InvalidInput("prefix_chances must not rise along a slate: they are those of its first 1, 2, ... items")
+        raise InvalidInput(
+            "prefix_chances must not rise along a slate: they are those of its first 1, 2, ... items"
+        )
     return np.minimum.accumulate(np.minimum(found, 1.0), axis=1)

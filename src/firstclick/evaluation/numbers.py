@@ -1,4 +1,4 @@
-"""Estimates as people read them: cut where the interval's second digit stands, with a sign if they have one."""
+"""Estimates as people read them: cut where the interval's second digit stands."""
 
 import math
 

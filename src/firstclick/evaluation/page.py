@@ -27,20 +27,24 @@ def evaluation_page(evaluation: Evaluation, *, command: str = "") -> str:
     """The page as HTML: it loads nothing and runs no script. Same evaluation, same text."""
     level = level_in_words(evaluation.level)
     n = len(evaluation.answers) + (len(evaluation.played.answers) if evaluation.played else 0)
-    sections = [
-        Section(
-            "Support",
-            ("Whether the log can answer: ok, caution, or cannot say.",),
-            tuple(_support(evaluation)),
-        )
-    ] if evaluation.answers else []
+    sections = (
+        [
+            Section(
+                "Support",
+                ("Whether the log can answer: ok, caution, or cannot say.",),
+                tuple(_support(evaluation)),
+            )
+        ]
+        if evaluation.answers
+        else []
+    )
     if evaluation.played is not None:
         sections.append(
             Section(
                 MODEL_BASED.capitalize(),
                 evaluation.played.sentences,
-                tuple(headline(answer, evaluation.level) for answer in evaluation.played.answers),
-                played_block(evaluation.played, evaluation.level),
+                tuple(headline(answer, evaluation.played.level) for answer in evaluation.played.answers),
+                played_block(evaluation.played),
             )
         )
     sections += [Section("Assumptions", (), ASSUMPTIONS), Section("What is not claimed", (), NOT_CLAIMED)]

@@ -112,10 +112,12 @@ class Played:
     answers: tuple[PlayedAnswer, ...]
     shown: Estimate | None
     sentences: tuple[str, ...] = ()  # which model, how many pages, how many refits
+    level: float = 0.95
 
     def as_json(self) -> dict[str, Any]:
         return {
             "kind": MODEL_BASED,
+            "level": self.level,
             "about": list(self.sentences),
             "shown": _json(self.shown),
             "policies": [answer.as_json() for answer in self.answers],
@@ -148,6 +150,8 @@ class Evaluation:
     def exit_code(self) -> int:
         """0, or 3 if any policy that was asked for cannot be judged."""
         unknown = any(answer.verdict == CANNOT_SAY for answer in self.answers)
+        if self.played is not None:
+            unknown = unknown or any(answer.difference is None for answer in self.played.answers)
         return CANNOT_SAY_CODE if unknown else 0
 
     def answer(self, policy: str) -> PolicyAnswer:

@@ -1,7 +1,8 @@
 """`evaluate`: what other policies would have earned, from a log."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from scipy.special import ndtri
@@ -14,18 +15,22 @@ from firstclick.evaluation.estimators.evaluate import evaluate as judge
 from firstclick.evaluation.estimators.logging_plan import logging_that_answers
 from firstclick.evaluation.estimators.support import FEW
 from firstclick.evaluation.judged_slates import JudgedSlates, LogFacts, log_facts
+from firstclick.evaluation.played import LEVEL, REFITS, play_on_log
 from firstclick.evaluation.result import (
     CANNOT_SAY,
     CAUTION,
-    OK,
     Estimate,
     EstimatorRow,
     Evaluation,
+    Played,
+    PlayedAnswer,
     PolicyAnswer,
 )
 from firstclick.evaluation.targets import Target
 from firstclick.files.progress import Progress, silent
 from firstclick.logs.ranked_log import RankedLog
+from firstclick.policies.base import Policy
+from firstclick.registry import make_policy
 from firstclick.validation.whole_number import seed_number
 
 # Slates with an impossible probability that are left out; more of them, and no probability is believed.
@@ -39,6 +44,9 @@ def evaluate(
     log: RankedLog,
     targets: Mapping[str, Target],
     *,
+    learning: Sequence[Policy | str] = (),
+    refits: int = REFITS,
+    steps: int | None = None,
     logger: str | None = None,
     level: float = 0.95,
     explore: float = 0.1,
@@ -46,6 +54,10 @@ def evaluate(
     doing: Doing = lambda what: silent,
 ) -> Evaluation:
     """What each target would have earned in place of what was shown, in clicks per page.
+
+    `learning` are policies that start from nothing and go on learning. No log can tell what they would have
+    shown: they are played for `steps` pages (as many as the log has) in worlds fitted to the log, on `refits`
+    bootstrap refits. Their answers are model-based, and stand apart in `played`.
 
     `logger` says whether the policy that wrote the log was "fixed" or "learning". Without it, it is taken for
     fixed if the same first item always had the same probability. `explore` is the share of uniform slates
@@ -60,21 +72,21 @@ def evaluate(
         raise InvalidInput(f"must be one of {', '.join(LOGGERS)}, got {logger!r}", "logger")
     seed = seed_number(seed)
     facts = log_facts(log, doing("reading the log"))
-    learning = facts.logger_changed if logger is None else logger == "learning"
+    logger_learned = facts.logger_changed if logger is None else logger == "learning"
     refusals = _refusals(log, facts)
     fits: CrossFit | None = None
     if targets and not refusals:
         fits = cross_fit(log, doing("fitting click models"))
     answers = []
     for label, target in targets.items():
-        slates = JudgedSlates(log, target, fits, facts.slates, lambda label=label: doing(f"judging {label}"))
+        slates = JudgedSlates(log, target, fits, facts.slates, partial(doing, f"judging {label}"))
         own, needed = refusals, _needed(log, facts, explore) if refusals else ""
         if not refusals and (of_target := target.refusal()):
             own = [of_target]
         judgement = None
         if facts.slates and not own:
             judgement = judge(
-                slates, learning=learning, click_model=None if fits is None else fits.best,
+                slates, learning=logger_learned, click_model=None if fits is None else fits.best,
                 confidence=level, unreported=facts.unreported, seen=slates.seen(),
                 candidates=_candidates(log, facts), explore=explore, seed=seed,
             )  # fmt: skip
@@ -87,11 +99,36 @@ def evaluate(
         k=log.k,
         shown=_shown(facts, level),
         answers=tuple(answers),
+        played=_played(log, learning, refits, steps, seed, doing) if learning else None,
         click_model="" if fits is None else fits.sentence,
         level=level,
         seed=seed,
-        notes=tuple(_notes(log, facts, logger, learning)),
+        notes=tuple(_notes(log, facts, logger, logger_learned)),
     )
+
+
+def _played(
+    log: RankedLog, policies: Sequence[Policy | str], refits: int, steps: int | None, seed: int, doing: Doing
+) -> Played:
+    chosen = [make_policy(policy) for policy in policies]
+    try:
+        found = play_on_log(
+            log, chosen, refits=refits, steps=steps, seed=seed, progress=doing("playing in fitted worlds")
+        )
+    except InvalidInput as error:
+        if error.argument != "model":
+            raise
+        # The log does not say which click model fits, so that there is no world to play in.
+        nothing = tuple(PlayedAnswer(policy.label, None, None) for policy in chosen)
+        return Played(nothing, None, (error.problem.partition(" Name a ")[0],))
+    about = (
+        f"Clicks per page over the first {found.pages:,} pages, from knowing nothing, in worlds of the click "
+        f"model {found.model} fitted to {found.slates:,} slates."
+    )
+    answers = tuple(
+        PlayedAnswer(one.policy, Estimate(*one.value), Estimate(*one.difference)) for one in found.policies
+    )
+    return Played(answers, Estimate(*found.shown), (about, *found.notes), LEVEL)
 
 
 def _shown(facts: LogFacts, level: float) -> Estimate | None:
@@ -123,8 +160,8 @@ def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
         ]
     if facts.impossible > MOST_IMPOSSIBLE * known:
         said.append(
-            f"{facts.impossible:,} of {known:,} slates have probabilities that are none: they must be above 0, "
-            "at most 1, and must not rise from the first item to the last "
+            f"{facts.impossible:,} of {known:,} slates have probabilities that are none: they must be above "
+            "0, at most 1, and must not rise from the first item to the last "
             f"({facts.first_impossible})"
         )
     if len(log.items) == 1:
@@ -153,15 +190,15 @@ def _answer(
         return PolicyAnswer(label, CANNOT_SAY, tuple(refusals), needed)
     support, numbers, notes = judgement.support, _support_numbers(judgement), tuple(target.notes())
     if support.verdict == CANNOT_SAY:
-        reasons = tuple(map(_clause, support.reasons))
-        return PolicyAnswer(label, CANNOT_SAY, reasons, _clause(support.advice), support=numbers, notes=notes)
+        why = tuple(map(_clause, support.reasons))
+        return PolicyAnswer(label, CANNOT_SAY, why, _clause(support.advice), support=numbers, notes=notes)
     best = judgement.answer
     assert best is not None
     verdict, reasons = support.verdict, [_clause(reason) for reason in support.reasons]
     if facts.clicked_slates == facts.slates:
         reasons = [
             *(reasons if verdict == CAUTION else ()),
-            "every page of the log has a click: if pages without a click are missing, all numbers are too high",
+            "every page of the log has a click: if those without are missing, all numbers are too high",
         ]
         verdict = CAUTION
     return PolicyAnswer(
@@ -219,8 +256,8 @@ def _notes(log: RankedLog, facts: LogFacts, logger: str | None, learning: bool) 
     said = []
     if facts.slates and logger is None:
         said.append(
-            "the logger is taken for one that learned, because the same first item had different probabilities; "
-            "if it did not, say `logger='fixed'` for narrower intervals"
+            "the logger is taken for one that learned, because the same first item had different "
+            "probabilities; if it did not, say `logger='fixed'` for narrower intervals"
             if learning
             else "the logger is taken for fixed, because the same first item always had the same probability"
         )

@@ -31,6 +31,10 @@ def engine_of_model(
         stored = models[name]
         if event is not None:
             if event > stored.head:
-                raise InvalidInput(f"event must be at most {stored.head:,}, the model's last one, got {event:,}")
+                raise InvalidInput(
+                    f"event must be at most {stored.head:,}, the model's last one, got {event:,}"
+                )
             stored = stored._replace(head=event)
-        return recover(ArchivedLog(there, stored, files) if files else there, stored, progress=progress).engine
+        return recover(
+            ArchivedLog(there, stored, files) if files else there, stored, progress=progress
+        ).engine

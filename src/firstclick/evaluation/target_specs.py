@@ -52,7 +52,7 @@ def read_specs(specs: Iterable[str]) -> list[TargetSpec]:
 
 
 def _read_spec(text: str) -> TargetSpec:
-    kind, colon, rest = text.partition(":")
+    kind, _, rest = text.partition(":")
     kind = kind.strip()
     if kind == "shown":
         raise InvalidInput("shown is what every policy is compared with; leave it out", "policy")
@@ -60,7 +60,9 @@ def _read_spec(text: str) -> TargetSpec:
         return TargetSpec(text, "random")
     if kind == "list":
         if not rest.strip(","):
-            raise InvalidInput("list: wants a file or items, as in list:today.csv or list:tea,coffee", "policy")
+            raise InvalidInput(
+                "list: wants a file or items, as in list:today.csv or list:tea,coffee", "policy"
+            )
         return TargetSpec(text, kind, rest)
     if kind in SAVED:
         name, _, setting = rest.partition(",")
@@ -85,7 +87,9 @@ def _event(text: str, name: str, setting: str) -> int | None:
     if key.strip() != "event" or not equals or not value.strip().isdecimal():
         raise InvalidInput(f"{quoted(text)}: expected event=N behind the comma, got {quoted(setting)}")
     if name.endswith(RANKER_FILE):
-        raise InvalidInput(f"{quoted(text)}: a saved ranker has one state; event= goes with a model of a store")
+        raise InvalidInput(
+            f"{quoted(text)}: a saved ranker has one state; event= goes with a model of a store"
+        )
     return whole_number("event", int(value), at_least=1)
 
 
@@ -108,8 +112,8 @@ def make_target(
             at_work = Ranker.load(spec.text)
         elif store is None:
             raise InvalidInput(
-                f"{quoted(spec.text)} is no file of a ranker ({RANKER_FILE}); for a model name its store with "
-                "`store`"
+                f"{quoted(spec.text)} is no file of a ranker ({RANKER_FILE}); for a model name its store "
+                "with `store`"
             )
         else:
             engine = engine_of_model(store, spec.text, spec.event, archive, progress)

@@ -89,7 +89,7 @@ class DeterministicTarget(Target):
 
     def _same(self, slates: SlateBatch) -> NDArray[np.bool_]:
         # A page has as many places as it had: what would stand below its end is not missed.
-        return (self.best_slates(slates) == slates.items) | (slates.items == NO_ITEM)
+        return np.asarray((self.best_slates(slates) == slates.items) | (slates.items == NO_ITEM))
 
     def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions:
         best = np.where(slates.items == NO_ITEM, np.int32(NO_ITEM), self.best_slates(slates))
@@ -168,9 +168,9 @@ class Uniform(Target):
         return "Uniform()"
 
     def prefix_chances(self, slates: SlateBatch) -> Table:
-        n, k = slates.items.shape
-        left = np.maximum(self._allowed(slates)[:, None] - np.arange(k), 1)
-        return np.cumprod(np.where(slates.items == NO_ITEM, 1.0, 1.0 / left), axis=1)
+        left = np.maximum(self._allowed(slates)[:, None] - np.arange(slates.items.shape[1]), 1)
+        chances: Table = np.where(slates.items == NO_ITEM, 1.0, 1.0 / left)
+        return np.cumprod(chances, axis=1)
 
     def place_chances(self, slates: SlateBatch) -> Table:
         chance = 1.0 / np.maximum(self._allowed(slates), 1)

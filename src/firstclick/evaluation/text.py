@@ -34,8 +34,8 @@ ASSUMPTIONS = (
 )
 NOT_CLAIMED = (
     "Nothing is said of items that the log never showed, nor of longer pages than it has.",
-    "An estimate holds for the policy as it is now. A policy that goes on learning becomes another one; it is "
-    "played in fitted worlds instead, and that answer is model-based.",
+    "An estimate holds for the policy as it is now. A policy that goes on learning becomes another one; it "
+    "is played in fitted worlds instead, and that answer is model-based.",
     "Intervals hold for each policy alone. Of many policies the best one looks better than it is.",
     "“ok” means that the log can answer, not that the policy is better.",
 )
@@ -73,16 +73,18 @@ def blocks(evaluation: Evaluation) -> Iterator[str | Table]:
     if evaluation.played is not None:
         if evaluation.answers:
             yield ""
-        yield from _played_blocks(evaluation.played, level)
+        yield from _played_blocks(evaluation.played)
 
 
 def headline(answer: PolicyAnswer | PlayedAnswer, level: float) -> str:
     """The difference from what was shown, in a line."""
     if answer.difference is None:
         if not isinstance(answer, PolicyAnswer):
-            return f"{answer.policy}: no number"
+            return f"{answer.policy}: cannot say"
         why = ". ".join(answer.reasons)
-        return f"{answer.policy}: cannot say: {why}" + (f". To know: {answer.needed}" if answer.needed else "")
+        return f"{answer.policy}: cannot say: {why}" + (
+            f". To know: {answer.needed}" if answer.needed else ""
+        )
     value, interval = value_and_interval(answer.difference, signed=True)
     return f"{answer.policy}: {value} {UNIT} against {SHOWN} ({level_in_words(level)} interval {interval})"
 
@@ -93,7 +95,7 @@ def headlines(evaluation: Evaluation) -> str:
     said = _few(answers, evaluation.level)
     if evaluation.played is not None:
         said.append(f"{MODEL_BASED.capitalize()}:")
-        said += _few(list(evaluation.played.answers), evaluation.level)
+        said += _few(list(evaluation.played.answers), evaluation.played.level)
     return " ".join(said)
 
 
@@ -151,9 +153,9 @@ def estimators_block(evaluation: Evaluation) -> TableBlock:
     )
 
 
-def played_block(played: Played, level: float) -> TableBlock:
+def played_block(played: Played) -> TableBlock:
     """Policies that go on learning, in fitted worlds."""
-    width = level_in_words(level)
+    width = level_in_words(played.level)
     rows = [
         (answer.policy, *_cells(answer.difference, signed=True), *_cells(answer.value))
         for answer in played.answers
@@ -166,12 +168,12 @@ def played_block(played: Played, level: float) -> TableBlock:
     )
 
 
-def _played_blocks(played: Played, level: float) -> Iterator[str | Table]:
+def _played_blocks(played: Played) -> Iterator[str | Table]:
     yield MODEL_BASED
     for answer in played.answers:
-        yield headline(answer, level)
+        yield headline(answer, played.level)
     yield ""
-    yield terminal_table(played_block(played, level))
+    yield terminal_table(played_block(played))
     yield ""
     yield from played.sentences
     for answer in played.answers:
