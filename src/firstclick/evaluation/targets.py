@@ -170,7 +170,7 @@ class Uniform(Target):
     def prefix_chances(self, slates: SlateBatch) -> Table:
         left = np.maximum(self._allowed(slates)[:, None] - np.arange(slates.items.shape[1]), 1)
         chances: Table = np.where(slates.items == NO_ITEM, 1.0, 1.0 / left)
-        return np.cumprod(chances, axis=1)
+        return np.asarray(np.cumprod(chances, axis=1), np.float64)
 
     def place_chances(self, slates: SlateBatch) -> Table:
         chance = 1.0 / np.maximum(self._allowed(slates), 1)
