@@ -47,7 +47,7 @@ def shown(log: OwnLog, batch: SlateBatch, row: int) -> list[object]:
 
 @pytest.fixture
 def told(place: str) -> Iterator[tuple[str, list[ServedSlate]]]:
-    """Five slates: a click, two clicks with `examined`, no click, one given up, one given up and corrected."""
+    """Five slates: a click, two clicks with `examined`, no click, a time-out, one with a late click."""
     with shop(place) as service:
         slates = [service.recommend("shop") for _ in range(3)]
         slates.append(service.recommend("shop", k=2))
@@ -155,5 +155,5 @@ def test_clear_words_where_there_is_nothing_to_read(place: str) -> None:
         log_in_store(place, "shop")
     with pytest.raises(UnknownName, match=r"no model 'shoe' in .*; there are: shop"):
         log_in_store(place, "shoe")
-    with pytest.raises(InvalidInput, match="no store nowhere.db"):
+    with pytest.raises(InvalidInput, match=r"no store nowhere\.db"):
         log_in_store("nowhere.db", "shop")

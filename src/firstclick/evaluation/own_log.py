@@ -59,8 +59,11 @@ class OwnLog(RankedLog):
 
     A correction stands in the place of the time-out that it corrects. Slates that a rollback has taken back
     were shown and clicked all the same: they are here. `numbers` are those of the events. Probabilities are
-    there where the log alone tells them: every slate was drawn uniformly. `evaluate propensities` has the rest.
+    there where the log alone tells them, because every slate was drawn uniformly. `firstclick evaluate
+    propensities` has the rest.
     """
+
+    has_fold = True
 
     def __init__(
         self,
@@ -111,7 +114,8 @@ class OwnLog(RankedLog):
         notes = []
         if base is not None:
             notes.append(
-                f"the log begins at event {base.seq:,}: what came before is archived; name the file by `archive`"
+                f"the log begins at event {base.seq:,}: what came before is archived; name the file by "
+                "`archive`"
             )
         if self.timed_out:
             taken = "no click" if self._time_out_is_no_click else "not reported"
