@@ -59,16 +59,21 @@ class Reduced(NamedTuple):
     luck: Numbers
 
 
-def gaussian_propensity(
-    law: GaussianScores, places: Places, relative_error: float, seed: int
-) -> Propensity | None:
-    """The probability of each prefix of a slate; None if it has to be counted otherwise."""
+def not_by_redraws(law: GaussianScores, places: Places) -> bool:
+    """Whether there is a way that takes no redraws. With caps, which of two equal rows fills a group depends
+    on more than the order of their kinds."""
+    return law.own is None and (not (places.full_at < len(places.chosen)).any() or not _ties(law))
+
+
+def _ties(law: GaussianScores) -> bool:
+    lines = np.column_stack([law.means, law.loads])
+    return len(np.unique(lines, axis=0)) < len(lines)
+
+
+def gaussian_propensity(law: GaussianScores, places: Places, relative_error: float, seed: int) -> Propensity:
+    """The probability of each prefix of a slate."""
     n = len(places.chosen)
-    if law.own is not None:
-        return None
     reduced = _without_ties(law, places)
-    if reduced is None:
-        return None
     estimates, method = _orders(reduced, relative_error, seed)
     chances, errors = np.ones(n + 1), np.zeros(n + 1)
     for j in range(1, n + 1):
@@ -82,7 +87,7 @@ def gaussian_propensity(
     return Propensity(places.by_prefix(chances), places.by_prefix(errors), method, draws)
 
 
-def place_propensity(law: PlaceScores, places: Places, relative_error: float, seed: int) -> Propensity | None:
+def place_propensity(law: PlaceScores, places: Places, relative_error: float, seed: int) -> Propensity:
     """The same where each place has scores of its own: a product of chances of first places."""
     n = len(places.chosen)
     chances, errors, draws, method = np.ones(n + 1), np.zeros(n + 1), 0, "exact"
@@ -96,8 +101,6 @@ def place_propensity(law: PlaceScores, places: Places, relative_error: float, se
         part = GaussianScores(scores.means[rows], scores.loads[rows])
         own_seed = int(stream_key(seed, "place", place)) >> 1
         one = gaussian_propensity(part, alone, relative_error / np.sqrt(n), own_seed)
-        if one is None:
-            return None
         chances[place + 1] = chances[place] * one.chances[0]
         # Relative errors of independent factors add up by their squares.
         errors[place + 1] = np.hypot(errors[place] * one.chances[0], chances[place] * one.errors[0])
@@ -106,7 +109,7 @@ def place_propensity(law: PlaceScores, places: Places, relative_error: float, se
     return Propensity(places.by_prefix(chances), places.by_prefix(errors), method, draws)
 
 
-def _without_ties(law: GaussianScores, places: Places) -> Reduced | None:
+def _without_ties(law: GaussianScores, places: Places) -> Reduced:
     n = len(places.chosen)
     lines = np.column_stack([law.means, law.loads])
     kinds, first, kind_of = np.unique(lines, axis=0, return_index=True, return_inverse=True)
@@ -114,8 +117,6 @@ def _without_ties(law: GaussianScores, places: Places) -> Reduced | None:
     length, luck = np.arange(n + 1), np.ones(n + 1)
     if len(kinds) == len(lines):
         return Reduced(law.means, law.loads, places.chosen, places.full_at, length, luck)
-    if (places.full_at < n).any():
-        return None  # Which of two equal rows fills a group depends on more than the order of their kinds.
     left = np.bincount(kind_of)
     met: list[int] = []
     for j, kind in enumerate(kind_of[places.chosen].tolist(), start=1):

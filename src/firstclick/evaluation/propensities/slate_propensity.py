@@ -1,10 +1,13 @@
 """How likely a policy, as it is now, is to answer a request with the first 1, 2, ... of some rows."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.evaluation.propensities.gaussian import gaussian_propensity, place_propensity
-from firstclick.evaluation.propensities.places import places_of, uniform_chances
+from firstclick.evaluation.propensities.gaussian import gaussian_propensity, not_by_redraws, place_propensity
+from firstclick.evaluation.propensities.places import Places, places_of, uniform_chances
 from firstclick.evaluation.propensities.propensity import Propensity
 from firstclick.evaluation.propensities.quadrature import beta_chances
 from firstclick.evaluation.propensities.redrawn import redrawn
@@ -28,30 +31,49 @@ def slate_propensity(
     What the policy knows stays as it is. `drew_it`: the policy has drawn these rows before, from this state
     and for this request; where slates are drawn again and counted, that draw counts too.
     """
+    return propensity_later(
+        engine, request, rows, relative_error=relative_error, seed=seed, drew_it=drew_it
+    )()
+
+
+def propensity_later(
+    engine: PolicyEngine,
+    request: SlateRequest,
+    rows: NDArray[np.int64],
+    *,
+    relative_error: float,
+    seed: int,
+    drew_it: bool = False,
+) -> Callable[[], Propensity]:
+    """What computes `slate_propensity` for the state of this moment: the engine may go on learning, and
+    another thread may do the work. What has to be drawn again is drawn now."""
     engine.follow_catalog()
     rows = np.asarray(rows, np.int64)
     n_rows = len(engine.catalog.items)
+    places = places_of(request, n_rows, rows)
+    if not len(places.chosen):
+        return partial(exact, places.by_prefix(np.ones(1)))
     law = None
     if says_its_law(type(engine.policy)):
-        places = places_of(request, n_rows, rows)
         law = engine.policy.score_law(
             engine.numbers, engine.state, engine.arrays(), request.kernel, places.rows
         )
     match law:
         case EqualScores():
-            return exact(uniform_chances(request, n_rows, rows))
-        case BetaScores(a, b):
-            chances = places.by_prefix(beta_chances(a, b, places))
-            return Propensity(chances, np.zeros(len(rows)), "quadrature")
-        case GaussianScores():
-            found = gaussian_propensity(law, places, relative_error, seed)
-        case PlaceScores():
-            found = place_propensity(law, places, relative_error, seed)
-        case None:
-            found = None
-    if found is None:
-        return redrawn(engine, request, rows, relative_error=relative_error, seed=seed, drew_it=drew_it)
-    return found
+            return partial(exact, uniform_chances(request, n_rows, rows))
+        case BetaScores():
+            return partial(_of_betas, law, places)
+        case GaussianScores() if not_by_redraws(law, places):
+            return partial(gaussian_propensity, law, places, relative_error, seed)
+        case PlaceScores() if all(not_by_redraws(one, places) for one in law.places):
+            return partial(place_propensity, law, places, relative_error, seed)
+    found = redrawn(engine, request, rows, relative_error=relative_error, seed=seed, drew_it=drew_it)
+    return lambda: found
+
+
+def _of_betas(law: BetaScores, places: Places) -> Propensity:
+    chances = places.by_prefix(beta_chances(law.a, law.b, places))
+    return Propensity(chances, np.zeros(len(chances)), "quadrature")
 
 
 def says_its_law(policy: type[Policy]) -> bool:

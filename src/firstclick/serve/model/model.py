@@ -467,7 +467,7 @@ class Model:
         """The rows of the slate that the model makes now for the request of an earlier one."""
         with self.lock:
             slate, _ = decided(
-                self.engine, self._key, number, self._request_of(drawn, context), scored=False,
+                self.engine, self._key, number, self.request_of(drawn, context), scored=False,
                 explorer=self.explorer, baseline=self.launch.baseline, chosen=drawn.chosen,
             )  # fmt: skip
             return slate.rows
@@ -478,9 +478,9 @@ class Model:
         """Whether the policy would have shown each of these rows without exploring, for the request of an
         earlier slate and from what it knows now."""
         with self.lock:
-            return self._would_show(self._request_of(drawn, context), np.array(rows, np.int64))
+            return self._would_show(self.request_of(drawn, context), np.array(rows, np.int64))
 
-    def _request_of(self, drawn: Drawn, context: Sequence[float]) -> SlateRequest:
+    def request_of(self, drawn: Drawn, context: Sequence[float]) -> SlateRequest:
         """The request of an earlier slate."""
         with self.lock:
             catalog, n_columns = self.catalog, self.engine.features.shape[1]
