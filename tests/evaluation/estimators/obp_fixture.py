@@ -66,7 +66,10 @@ def main():
     whole = {
         "pscore": np.repeat(prefixes[:, -1], K), "evaluation_policy_pscore": np.repeat(prefixes_target[:, -1], K)
     }  # fmt: skip
-    cascade = {"pscore_cascade": prefixes.ravel(), "evaluation_policy_pscore_cascade": prefixes_target.ravel()}
+    cascade = {
+        "pscore_cascade": prefixes.ravel(),
+        "evaluation_policy_pscore_cascade": prefixes_target.ravel(),
+    }
     single = {
         "pscore_item_position": places.ravel(), "evaluation_policy_pscore_item_position": places_target.ravel()
     }  # fmt: skip

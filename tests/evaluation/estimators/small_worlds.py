@@ -66,7 +66,10 @@ def plackett_luce(power: np.ndarray) -> Table:
 def prefix_chances(chances: Table) -> Table:
     """For each slate: the probability of its first 1, 2, ... items."""
     return np.array(
-        [[chances[(SLATES[:, : k + 1] == slate[: k + 1]).all(axis=1)].sum() for k in range(K)] for slate in SLATES]
+        [
+            [chances[(SLATES[:, : k + 1] == slate[: k + 1]).all(axis=1)].sum() for k in range(K)]
+            for slate in SLATES
+        ]
     )
 
 

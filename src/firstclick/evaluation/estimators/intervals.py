@@ -31,7 +31,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, stdtrit
+from scipy.special import stdtrit
 
 from firstclick.evaluation.estimators.weighted_slates import Table
 
@@ -129,13 +129,14 @@ def lower_mean(terms: Table, least: float, scale: float, alpha: float) -> float:
     target = -math.log(alpha)
 
     def exponent(mean: float) -> float:
-        found = logsumexp(STEPS * (total - n * mean) / scale - rates * squares) - math.log(len(STEPS))
-        return float(found)
+        each = STEPS * ((total - n * mean) / scale) - rates * squares
+        largest = each.max()
+        return float(largest + np.log(np.exp(each - largest).mean()))
 
     low, high = total / n - scale * (target + 1.0), total / n
     while exponent(low) < target:
         low -= 2 * (high - low)
-    for _ in range(80):
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if exponent(middle) > target else (low, middle)
     return low
