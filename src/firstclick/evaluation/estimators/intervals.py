@@ -18,6 +18,10 @@ means change with t. Its mixture over several l exceeds 1/a with probability a a
 limit theorem and no bound from above. The upper end comes from the same for weight times (1 - click), whose
 mean is K - V. It holds always, and is two to many times as wide.
 
+In both, the reach is that of Student's t with as many degrees of freedom as there are large terms, less one:
+(sum of e^2)^2 / sum of e^4 of the errors e. With a fixed list only slates that match it have large terms, and
+there may be few.
+
 The difference is V less the mean of what was shown: with Y_t the clicks on slate t, the errors X_t - V and
 Y_t - E[Y_t] have the same slate and mostly the same user behind them, so they cancel in part (a control
 variate, Jeunen and Ustimenko 2024).
@@ -27,7 +31,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, ndtri
+from scipy.special import stdtrit
 
 from firstclick.evaluation.estimators.weighted_slates import Table
 
@@ -61,17 +65,26 @@ def normal(terms: Table, shown: Table, confidence: float) -> Intervals:
 
 def stabilised(terms: Table, shown: Table, weights: Table, confidence: float) -> Intervals:
     """The weighted mean of terms, with weights known before each slate was drawn."""
-    n = len(terms)
     shares = weights / weights.sum()
     value = float(shares @ terms)
     observed = float(shown.mean())
     errors = shares * (terms - value)
-    of_difference = errors - (shown - observed) / n
-    reach = float(ndtri(0.5 + confidence / 2)) * math.sqrt(n / max(n - 1, 1))
+    of_difference = errors - (shown - observed) / len(terms)
     return Intervals(
-        _around(value, reach * math.sqrt(float(errors @ errors))),
-        _around(value - observed, reach * math.sqrt(float(of_difference @ of_difference))),
+        _around(value, _reach(errors, confidence)),
+        _around(value - observed, _reach(of_difference, confidence)),
     )
+
+
+def _reach(errors: Table, confidence: float) -> float:
+    """How far the interval of a sum of errors reaches to each side."""
+    squares = errors**2
+    total = float(squares.sum())
+    if total == 0:
+        return 0.0
+    # A few large terms make the standard error itself uncertain: as many as there are of equal size.
+    large = total**2 / float(squares @ squares)
+    return float(stdtrit(max(large - 1, 1.0), 0.5 + confidence / 2)) * math.sqrt(total)
 
 
 def stabilising_weights(spread: Table) -> Table:
@@ -116,13 +129,14 @@ def lower_mean(terms: Table, least: float, scale: float, alpha: float) -> float:
     target = -math.log(alpha)
 
     def exponent(mean: float) -> float:
-        found = logsumexp(STEPS * (total - n * mean) / scale - rates * squares) - math.log(len(STEPS))
-        return float(found)
+        each = STEPS * ((total - n * mean) / scale) - rates * squares
+        largest = each.max()
+        return float(largest + np.log(np.exp(each - largest).mean()))
 
     low, high = total / n - scale * (target + 1.0), total / n
     while exponent(low) < target:
         low -= 2 * (high - low)
-    for _ in range(80):
+    for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if exponent(middle) > target else (low, middle)
     return low

@@ -177,6 +177,11 @@ def _findings(
         return [
             f"The log has {sums.n} slates that can be used; {TOO_FEW:.0f} are too few for any interval."
         ], []
+    # Clicks are at most 1 a position here; with other values "every position" cannot be told.
+    if sums.clicks.sum() == 0:
+        return ["No slate was clicked: nothing tells one policy from another."], []
+    if (sums.clicks == sums.n).all():
+        return ["Every position of every slate was clicked: that is no page, or no record of clicks."], []
     same = all(one.mean_weight == 1.0 and one.mean_weight_error == 0.0 for one in positions)
     if sums.certain == sums.n and not same:
         refusals.append(
