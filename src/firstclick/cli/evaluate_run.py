@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,13 +18,14 @@ from firstclick.cli.log_argument import (
     LogOptionOption,
     open_log,
 )
-from firstclick.cli.options import choice, count, number
-from firstclick.cli.progress_bar import progress_bar
+from firstclick.cli.options import choice, count, number, processes
+from firstclick.cli.progress_bar import ProgressBar, progress_bar
 from firstclick.errors import FirstclickError, InvalidInput
-from firstclick.extras import needed_by
+from firstclick.extras import MissingExtra, needed_by
 
 if TYPE_CHECKING:
     from firstclick.evaluation.result import Evaluation
+    from firstclick.logs.ranked_log import RankedLog
 
 # A pipe or a log file hears of long work this often.
 SECONDS = 10.0
@@ -58,6 +60,9 @@ def evaluate_run(
     explore: Annotated[
         float, number("Share of uniform slates that the advice for a better log may ask for.")
     ] = 0.1,
+    relative_error: Annotated[
+        float, number("Relative standard error of the logged probabilities of a model's log.")
+    ] = 0.05,
     refits: Annotated[
         int, count("Bootstrap refits of the click model, for policies that go on learning.")
     ] = 20,
@@ -105,6 +110,7 @@ def evaluate_run(
             log, model=model, archive=archive, column=column, log_option=log_option,
             progress=progress.doing(f"opening {log}"),
         )  # fmt: skip
+        opened = _with_propensities(opened, relative_error, seed, progress)
         models = store if store is not None else log if model is not None else None
         targets = {
             spec.label: make_target(
@@ -140,6 +146,23 @@ def evaluate_run(
         talk.print(f"written: {file}")
     if found.exit_code:
         raise typer.Exit(found.exit_code)
+
+
+def _with_propensities(
+    log: "RankedLog", relative_error: float, seed: int, progress: ProgressBar
+) -> "RankedLog":
+    """The log of a model has its probabilities from the fold; that of a file, in its columns."""
+    with suppress(MissingExtra), needed_by("a model's log"):
+        from firstclick.evaluation.own_log import OwnLog
+
+        if isinstance(log, OwnLog):
+            from firstclick.evaluation.own_propensities import OwnLogWithPropensities
+
+            return OwnLogWithPropensities(
+                log, relative_error=relative_error, jobs=processes(0), seed=seed,
+                progress=progress.doing("propensities"),
+            )  # fmt: skip
+    return log
 
 
 def _check_outputs(page_file: Path | None, figure: Path | None) -> None:

@@ -12,6 +12,8 @@ from firstclick.evaluation.click_fits import CrossFit
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 from firstclick.evaluation.targets import DeterministicTarget, Table, Target
 from firstclick.files.progress import Progress, silent
+from firstclick.kernels.slate_reading import N_CHANCES, NO_CHANCE, RISING
+from firstclick.logs.odd_rows import DOUBTFUL
 from firstclick.logs.ranked_log import NO_ITEM, RankedLog, SlateBatch
 
 # Numbers of a target that are kept between the passes over a log: 400 MB. Beyond that they are made anew.
@@ -72,6 +74,13 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
         if kept.n:
             np.minimum.at(facts.lowest, kept.items[:, 0], logged[:, 0])
             np.maximum.at(facts.highest, kept.items[:, 0], logged[:, 0])
+    # A reader of files has taken probabilities that are none for missing ones, and says so.
+    for odd in log.doubtful:
+        if odd.reason in (DOUBTFUL[NO_CHANCE], DOUBTFUL[RISING], DOUBTFUL[N_CHANCES]):
+            rows = min(odd.rows, facts.without_propensity)
+            facts.impossible += rows
+            facts.without_propensity -= rows
+            facts.first_impossible = facts.first_impossible or str(odd)
     return facts
 
 

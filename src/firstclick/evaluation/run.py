@@ -28,6 +28,8 @@ from firstclick.evaluation.result import (
 )
 from firstclick.evaluation.targets import Target
 from firstclick.files.progress import Progress, silent
+from firstclick.logs.describe import describe_log
+from firstclick.logs.description_text import facts as log_in_short
 from firstclick.logs.ranked_log import RankedLog
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
@@ -72,6 +74,7 @@ def evaluate(
         raise InvalidInput(f"must be one of {', '.join(LOGGERS)}, got {logger!r}", "logger")
     seed = seed_number(seed)
     facts = log_facts(log, doing("reading the log"))
+    described = describe_log(log, doing("describing the log"))
     logger_learned = facts.logger_changed if logger is None else logger == "learning"
     refusals = _refusals(log, facts)
     fits: CrossFit | None = None
@@ -104,6 +107,7 @@ def evaluate(
         level=level,
         seed=seed,
         notes=tuple(_notes(log, facts, logger, logger_learned)),
+        description=tuple((name.strip(), value) for name, value in log_in_short(described)),
     )
 
 
@@ -253,7 +257,8 @@ def _left_out(log: RankedLog, facts: LogFacts) -> dict[str, int]:
 
 
 def _notes(log: RankedLog, facts: LogFacts, logger: str | None, learning: bool) -> list[str]:
-    said = []
+    said = list(log.notes)
+    said += [f"{one}" for one in (*log.skipped, *log.doubtful)]
     if facts.slates and logger is None:
         said.append(
             "the logger is taken for one that learned, because the same first item had different "
