@@ -71,9 +71,9 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
         if kept.candidate_starts is not None:
             facts.has_candidates = True
             facts.candidates += int(kept.candidate_starts[-1] - kept.candidate_starts[0])
-        if kept.n:
-            np.minimum.at(facts.lowest, kept.items[:, 0], logged[:, 0])
-            np.maximum.at(facts.highest, kept.items[:, 0], logged[:, 0])
+        told = ~_prefixes_untold(kept)
+        np.minimum.at(facts.lowest, kept.items[told, 0], logged[told, 0])
+        np.maximum.at(facts.highest, kept.items[told, 0], logged[told, 0])
     # A reader of files has taken probabilities that are none for missing ones, and says so.
     for odd in log.doubtful:
         if odd.reason in (DOUBTFUL[NO_CHANCE], DOUBTFUL[RISING], DOUBTFUL[N_CHANCES]):
@@ -196,7 +196,8 @@ class JudgedSlates:
             target_places=places,
             predicted=None if predicted is None else predicted.logged,
             predicted_target=None if predicted is None else predicted.target,
-            items=slates.items,
+            # The check by item is one of first items, whose probability must be known.
+            items=None if alone.any() else slates.items,
         )
 
     def seen(self) -> list[float] | None:

@@ -38,6 +38,8 @@ from firstclick.validation.whole_number import seed_number
 # Slates with an impossible probability that are left out; more of them, and no probability is believed.
 MOST_IMPOSSIBLE = 0.01
 LOGGERS = ("fixed", "learning")
+# Below, no click model is fitted.
+LEAST_FITTED = 30
 
 Doing = Callable[[str], Progress]
 
@@ -78,7 +80,7 @@ def evaluate(
     logger_learned = facts.logger_changed if logger is None else logger == "learning"
     refusals = _refusals(log, facts)
     fits: CrossFit | None = None
-    if targets and not refusals:
+    if targets and not refusals and facts.slates >= LEAST_FITTED:
         fits = cross_fit(log, doing("fitting click models"))
     answers = []
     for label, target in targets.items():
@@ -198,6 +200,12 @@ def _answer(
         return PolicyAnswer(label, CANNOT_SAY, why, _clause(support.advice), support=numbers, notes=notes)
     best = judgement.answer
     assert best is not None
+    if best.low > best.high or best.difference_low > best.difference_high:
+        # Bounds of a logger that learned come from two sides; with true probabilities they do not cross.
+        crossed = (
+            "the bounds contradict one another: the propensities are not those of the policy that logged"
+        )
+        return PolicyAnswer(label, CANNOT_SAY, (crossed,), support=numbers, notes=notes)
     verdict, reasons = support.verdict, [_clause(reason) for reason in support.reasons]
     if facts.clicked_slates == facts.slates:
         reasons = [
@@ -262,7 +270,7 @@ def _notes(log: RankedLog, facts: LogFacts, logger: str | None, learning: bool) 
     if facts.slates and logger is None:
         said.append(
             "the logger is taken for one that learned, because the same first item had different "
-            "probabilities; if it did not, say `logger='fixed'` for narrower intervals"
+            "probabilities; if it did not, say so (logger: fixed) for narrower intervals"
             if learning
             else "the logger is taken for fixed, because the same first item always had the same probability"
         )
