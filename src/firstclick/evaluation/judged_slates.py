@@ -34,7 +34,6 @@ class LogFacts:
     whole_slates_only: int = 0  # with the probability of the whole slate alone
     clicks: int = 0
     squares: int = 0  # of the clicks of each slate
-    positions: int = 0
     clicked_slates: int = 0
     by_position: Table = field(default_factory=lambda: np.empty(0))  # clicks on all slates with an outcome
     candidates: int = 0  # in all slates together
@@ -66,7 +65,6 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
         of_slates = np.where(shown, kept.clicks, 0).sum(axis=1, dtype=np.int64)
         facts.clicks += int(of_slates.sum())
         facts.squares += int((of_slates**2).sum())
-        facts.positions += int(shown.sum())
         facts.clicked_slates += int((of_slates > 0).sum())
         if kept.candidate_starts is not None:
             facts.has_candidates = True

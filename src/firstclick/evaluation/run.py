@@ -174,8 +174,12 @@ def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
         said.append("the log has one item, so that every policy shows the same")
     if facts.slates and not facts.clicks:
         said.append("no slate of the log was clicked, so that no policy can be told from another")
-    if facts.slates and facts.clicks == facts.positions:
-        said.append("every place of every slate was clicked, so that no policy can be told from another")
+    elif facts.slates > 1 and facts.squares * facts.slates == facts.clicks**2:
+        each = facts.clicks // facts.slates
+        said.append(
+            f"every slate of the log has {each} click{'s' * (each > 1)}, so that no policy can be told from "
+            "another; are pages without a click missing?"
+        )
     return said
 
 
