@@ -64,13 +64,13 @@ def main():
     validation, train = train[::10], np.setdiff1d(train, train[::10])
     test = np.flatnonzero(held_out)
     trainer = clax.Trainer(optimizer=adamw(0.003), epochs=50)
+    batches = [
+        Batches(cells[rows], clicks[rows], size, seed)
+        for seed, rows in enumerate((train, validation, test), start=1)
+    ]
     began, cpu = time.perf_counter(), time.process_time()
     with contextlib.redirect_stdout(sys.stderr):
-        history = trainer.train(
-            model,
-            Batches(cells[train], clicks[train], size, 1),
-            Batches(cells[validation], clicks[validation], size, 2),
-        )
+        history = trainer.train(model, *batches[:2])
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
         tested = trainer.test_clicks(model, batches[2])
     row = tested.iloc[-1]
