@@ -4,7 +4,8 @@
 
 Sessions are made up: 100 queries with 100 items each, 10 positions, clicks of a DBN with gamma 0.85,
 attraction Beta(1.5, 6) and satisfaction Beta(3, 3). They are written to Parquet in a temporary folder;
-reading them into memory is timed apart from the fits. Seconds depend on what else runs, processor seconds less so.
+reading them into memory is timed apart from the fits. Seconds depend on what else runs, those of the
+processor less.
 
 --clax is a Python that has clax-models (0.1.1 works with jax 0.7.2, not with 0.10). Both fit the sessions of
 a second file that are not held out, and predict the others: log-likelihood a slate, perplexity and
