@@ -124,8 +124,9 @@ def play_on_log(
     """Clicks per page of policies that start from nothing and go on learning, in worlds fitted to the log.
 
     The click model is `model`, one of FITTED_MODELS, or the one that predicts held-out slates best. It is
-    fitted to `refits` bootstrap resamples of the log's slates. In each of these worlds each policy plays `steps` pages (as many as the log has), with slates of k items (those of the log's longest
-    slate). The logged slates get their expected clicks in the same worlds.
+    fitted to `refits` bootstrap resamples of the log's slates. In each of these worlds each policy plays
+    `steps` pages (as many as the log has), with slates of k items (those of the log's longest slate). The
+    logged slates get their expected clicks in the same worlds.
 
     The answer is the mean over refits. Its interval is Student's, from their spread: the luck of the log, of
     users and of the policies' own draws. It does not know of errors that all refits share: a click model that
