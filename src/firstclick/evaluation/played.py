@@ -124,14 +124,13 @@ def play_on_log(
     """Clicks per page of policies that start from nothing and go on learning, in worlds fitted to the log.
 
     The click model is `model`, one of FITTED_MODELS, or the one that predicts held-out slates best. It is
-    fitted to the whole log, and to `refits` bootstrap resamples of its slates. In each of these worlds each
-    policy plays `steps` pages (as many as the log has), with slates of k items (those of the log's longest
-    slate). The logged slates get their expected clicks in the same worlds.
+    fitted to `refits` bootstrap resamples of the log's slates. In each of these worlds each policy plays
+    `steps` pages (as many as the log has), with slates of k items (those of the log's longest slate). The
+    logged slates get their expected clicks in the same worlds.
 
-    A fitted world has the luck of the log in it: what looks best there was in part lucky, and a policy finds
-    it. Resamples have that luck twice. So the mean over resamples exceeds the value in the world of the whole
-    log about as much as that one exceeds the truth, and the answer is twice the latter less the former. The
-    interval is Student's, from the spread over resamples; users and the policies' own draws are in it.
+    The answer is the mean over refits. Its interval is Student's, from their spread: the luck of the log, of
+    users and of the policies' own draws. It does not know of errors that all refits share: a click model that
+    does not fit, and items that were shown rarely and are drawn to the mean.
     """
     chosen = [make_policy(policy) for policy in policies]
     if not chosen:
@@ -145,24 +144,19 @@ def play_on_log(
     model = model or _best_model(sessions)
     pages = sessions.n if steps is None else whole_number("steps", steps, at_least=1, at_most=MOST_STEPS)
     k = sessions.k if k is None else whole_number("k", k, at_least=1)
-    cell_items, shown = _cell_items(sessions), []
-    worlds: dict[int, FittedWorld] = {}
+    cell_items, shown = _cell_items(sessions), np.empty(refits)
 
     def stage_of(cell: Cell) -> Stage:
-        """Runs 0, 1, ... are played in refits; those that follow, in the world of the whole log."""
-        resample = cell.run if cell.run < refits else None
-        number = -1 if resample is None else resample
-        if number not in worlds:
-            found = fit_sessions(sessions, model, sessions.weights(resample))
-            shown.append(_clicks_of_logged(found, sessions, cell_items))
-            worlds.clear()
-            worlds[number] = FittedWorld(found, catalog=catalog)
-        stage = Stage(worlds[number], worlds[number].features, worlds[number].names())
+        """Each run has the world of a refit."""
+        found = fit_sessions(sessions, model, sessions.weights(cell.run))
+        shown[cell.run] = _clicks_of_logged(found, sessions, cell_items)
+        world = FittedWorld(found, catalog=catalog)
+        stage = Stage(world, world.features, world.names())
         check_stage(stage, chosen, k)
         return stage
 
     setting = Setting("", "", len(sessions.items), None, k, pages, seed)
-    cells = [Cell(setting, policy, run) for run in range(2 * refits) for policy in chosen]
+    cells = [Cell(setting, policy, run) for run in range(refits) for policy in chosen]
     records = play_cells(
         cells,
         stage_of,
@@ -172,8 +166,7 @@ def play_on_log(
     )
     # Exact for the slates shown; by segment as often as the log has them, not as the run happened to.
     clicks = np.array([record.optimal_reward - record.expected_regret[-1] / pages for record in records])
-    by_run = clicks.reshape(2 * refits, len(chosen))
-    logged = np.array([*shown[:refits], *[shown[-1]] * refits])
+    by_run = clicks.reshape(refits, len(chosen))
     return PlayedOnLog(
         log=log.name,
         model=model,
@@ -181,13 +174,9 @@ def play_on_log(
         pages=pages,
         k=k,
         refits=refits,
-        shown=_interval(logged, refits),
+        shown=_interval(shown),
         policies=tuple(
-            PlayedPolicy(
-                policy.label,
-                _interval(by_run[:, place], refits),
-                _interval(by_run[:, place] - logged, refits),
-            )
+            PlayedPolicy(policy.label, _interval(by_run[:, place]), _interval(by_run[:, place] - shown))
             for place, policy in enumerate(chosen)
         ),
         notes=_notes(model, refits, sessions, by_segment),
@@ -217,14 +206,11 @@ def _clicks_of_logged(fit: ClickFit, sessions: Sessions, cell_items: NDArray[np.
     return total / sessions.n
 
 
-def _interval(values: NDArray[np.float64], refits: int) -> Interval:
-    """Of runs in refits, then in the world of the whole log: see `play_on_log`."""
-    resampled, whole = values[:refits], values[refits:]
-    value = float(2 * whole.mean() - resampled.mean())
-    # The answer has the errors of both means, which are small beside the spread of the resamples.
-    variance = resampled.var(ddof=1) * (1 + 1 / refits) + 4 * whole.var(ddof=1) / refits
-    half = float(student.ppf((1 + LEVEL) / 2, refits - 1) * np.sqrt(variance))
-    return Interval(value, value - half, value + half)
+def _interval(values: NDArray[np.float64]) -> Interval:
+    """The mean over refits, and where the value of one more would be expected."""
+    n, mean = len(values), float(values.mean())
+    half = float(student.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) * np.sqrt(1 + 1 / n))
+    return Interval(mean, mean - half, mean + half)
 
 
 def _notes(model: str, refits: int, sessions: Sessions, by_segment: bool) -> tuple[str, ...]:
@@ -233,7 +219,8 @@ def _notes(model: str, refits: int, sessions: Sessions, by_segment: bool) -> tup
         f"Intervals are 95 %, over {refits} bootstrap refits of {model} ({split}): they contain the luck of "
         "the log, of users and of the policies' own draws.",
         f"They do not contain an error of the click model itself: that users click as {model} says, that an "
-        "item attracts equally well whatever stands beside it, and that nothing changes with time.",
+        "item attracts equally well whatever stands beside it, that items shown rarely are like the others, "
+        "and that nothing changes with time.",
         f"Every one of the {len(sessions.items):,} logged items could be shown on every page"
         + (" of its segments." if by_segment else "."),
     )

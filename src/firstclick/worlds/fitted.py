@@ -58,6 +58,7 @@ class FittedWorld(IndependentWorld):
         cut = np.ix_(chosen, items)
         features = None if catalog is None else features_of(catalog, names)
         super().__init__(fit.attraction[cut], click_model_of(fit), features, by_view=True)
+        self.model, self.longest_slate = fit.model, fit.k
         self.item_names = [str(name) for name in names]
         self.segments = [fit.segments[place] for place in chosen.tolist()]
         shares = fit.shares[chosen]
