@@ -43,9 +43,11 @@ class OddRows:
         if not problems.any():
             return None
         unusable = (problems & _ANY_UNUSABLE) > 0
+        told = np.zeros(len(problems), np.bool_)
         for bit in self._counts:
-            # What a slate has that is left out anyway is told once.
-            found = (problems & bit) > 0 if bit in UNUSABLE else ((problems & bit) > 0) & ~unusable
+            # A slate that is left out is told once, and nothing more of it.
+            found = ((problems & bit) > 0) & ~(told if bit in UNUSABLE else unusable)
+            told |= found
             n = int(found.sum())
             self._counts[bit] += n
             room = LINES_NAMED - len(self._first[bit])

@@ -81,6 +81,14 @@ def table_of_frame(frame: Any) -> TableSource:
     return source
 
 
+def empty_source(name: str) -> TableSource:
+    """A connection with room for temporary files, for a format that has no table of its own."""
+    with ExitStack() as stack:
+        source = _begin(name, stack)
+        source.resources = stack.pop_all()
+    return source
+
+
 def _begin(name: str, stack: ExitStack) -> TableSource:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="firstclick-")))
     connection = stack.enter_context(connected())
@@ -140,4 +148,4 @@ def _open_json(source: TableSource, path: Path) -> None:
 def _json_type(detected: str) -> str:
     if not detected.endswith("[]"):
         return "VARCHAR"
-    return "BIGINT[]" if detected == "BIGINT[]" else "VARCHAR[]"
+    return detected if detected in ("BIGINT[]", "DOUBLE[]") else "VARCHAR[]"
