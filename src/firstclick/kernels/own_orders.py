@@ -83,8 +83,8 @@ def walk_below(x, first, others, owns, levels, counts, key, steps, points):  # t
 
 @kernel
 def weigh_below(centre, root, first, others, owns, levels, counts, key, begin, draws, weights):  # type: ignore[no-untyped-def]
-    """Draw x from a Gaussian, now and then from a wider one, and weigh how likely the others are to stay below
-    by the standard normal density over that of the mixture: the mean weight is the probability."""
+    """Draw x from a Gaussian, now and then from a wider one, and weigh how likely others are to stay below by
+    the standard normal density over that of the mixture: the mean weight is the probability."""
     size = len(centre)
     z, x = np.empty(size), np.empty(size)
     log_size = 0.0

@@ -25,11 +25,11 @@ class Estimate(NamedTuple):
 def fitted(points: Numbers) -> tuple[Numbers, Numbers]:
     """The centre of the points of a walk, and the root of their covariance, made a little wider."""
     points = points[len(points) // 3 :]
-    spread: Numbers = np.cov(points, rowvar=False, ddof=0).reshape(points.shape[1], -1)
+    spread = np.cov(points, rowvar=False, ddof=0).reshape(points.shape[1], -1)
     # Where the walk did not get about, it still is some width.
-    spread += 1e-4 * np.trace(spread) / len(spread) * np.eye(len(spread))
-    root: Numbers = np.linalg.cholesky(WIDER * spread)
-    return np.asarray(points.mean(0)), root
+    spread += (1e-4 * np.trace(spread) / len(spread) + 1e-12) * np.eye(len(spread))
+    root = np.linalg.cholesky(WIDER * spread)
+    return np.asarray(points.mean(0)), np.asarray(root, np.float64)
 
 
 def weighed_mean(weigh: Callable[[int, Numbers], None], relative_error: float) -> Estimate:

@@ -26,7 +26,8 @@ COUNTED = 2048  # draws that are counted before anything else
 NEVER = 8.5
 # Half the squared distance at which a polyhedron is taken for empty: its probability is below 1e-80.
 TOO_FAR = 190.0
-MARGINS = (0.2, 0.02, 0.002)
+# How far inside a walk begins, if that can be.
+MARGINS = (0.2, 0.02, 2e-3, 1e-5, 1e-8)
 
 
 class Polyhedron(NamedTuple):
@@ -202,13 +203,9 @@ def _weighed(polyhedron: Polyhedron, relative_error: float, key: np.uint64) -> E
     nearest, weights = np.empty(d), np.empty(n)
     if nearest_point(lines, bounds, 500, TOO_FAR, nearest, weights) > TOO_FAR:
         return Estimate(0.0, 0.0, 0)
-    start, near = nearest.copy(), 0.5 * nearest @ nearest
-    for margin in MARGINS:
-        inner = np.empty(d)
-        nearest_point(lines, bounds + margin, 500, TOO_FAR, inner, weights)
-        if (lines @ inner >= bounds + 0.5 * margin).all() and 0.5 * inner @ inner < near + 6:
-            start = inner
-            break
+    start = _inside(polyhedron, nearest)
+    if start is None:
+        return Estimate(0.0, 0.0, 0)
     points = np.empty((WALKED, d))
     walk(lines, bounds, start, stream_key(int(key) >> 1, "walk"), WALKED, points)
     centre, root = fitted(points)
@@ -223,3 +220,19 @@ def _weighed(polyhedron: Polyhedron, relative_error: float, key: np.uint64) -> E
 
     one = weighed_mean(weigh, relative_error)
     return one._replace(draws=one.draws + WALKED)
+
+
+def _inside(polyhedron: Polyhedron, nearest: Numbers) -> Numbers | None:
+    """A point inside, not far beyond the nearest one if that can be; None if the inside is empty, or thinner
+    than the smallest margin."""
+    lines, bounds = polyhedron
+    found, distance = nearest.copy(), np.inf
+    for margin in MARGINS:
+        inner, weights = np.empty(len(nearest)), np.empty(len(bounds))
+        distance = nearest_point(lines, bounds + margin, 500, TOO_FAR, inner, weights)
+        if (lines @ inner >= bounds + 0.1 * margin).all():
+            found = inner
+            if inner @ inner < nearest @ nearest + 12:
+                break
+    # What is no point inside after all is where the walk begins to look for one.
+    return None if distance > TOO_FAR else found
