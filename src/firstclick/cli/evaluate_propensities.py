@@ -42,15 +42,15 @@ def propensities(
 ) -> None:
     """Compute how likely each slate of a model's log was, prefix by prefix, and write a Parquet file.
 
-    The log is folded, and every slate is looked at where it was drawn: with what the policy knew then, for the
-    same request, with the same share of exploration, baseline and trial. The file is a ranked log for
+    The log is folded, and every slate is looked at where it was drawn: with what the policy knew then, for
+    the same request, with the same share of exploration, baseline and trial. The file is a ranked log for
     `firstclick evaluate run`. Slates whose probability cannot be known are in it too, with the reason. Works
     beside a running server.
 
     \b
     Examples:
       firstclick evaluate propensities shop --store shop.db --out slates.parquet
-      firstclick evaluate propensities shop --store shop.db --last 5000 --relative-error 0.02 --out slates.parquet
+      firstclick evaluate propensities shop --store shop.db --last 5000 --relative-error 0.02 --out a.parquet
     """
     from firstclick.evaluation.logged_propensities import COLUMNS, logged_propensities, table_rows
 
@@ -117,8 +117,8 @@ def _in_words(told: dict[str, Any]) -> list[str]:
         lines.append(f"  {told['given_arm']:,} are probabilities within their arm of a trial")
     if told["not_drawn_again"]:
         lines.append(
-            f"  {told['not_drawn_again']:,} were drawn by another build, and come out otherwise here: theirs are "
-            "near, not exact"
+            f"  {told['not_drawn_again']:,} were drawn by another build, and come out otherwise here: their "
+            "probabilities are near, not exact"
         )
     lines += [f"  not evaluable: {n:,} {reason}" for reason, n in told["not_evaluable"].items()]
     return lines

@@ -3,15 +3,18 @@
 The lines of B have norm 1. All random numbers are hashes of a key and of the number of a draw.
 """
 
-from math import exp, log, pi, sqrt
+from math import erfc, exp, inf, log, pi, sqrt
 
 import numpy as np
 
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.hashing import fill_normal, mix, uniform
 
-# One draw in so many is from the Gaussian around the nearest point of the polyhedron, which bounds weights.
-DEFENSIVE = 10
+# One draw in so many comes from a wider Gaussian, so that no weight is very large.
+EVERY, WIDE = 8, 3.0
+SELDOM = 1.0 / EVERY
+OFTEN = 1.0 - SELDOM
+ROOT_HALF = sqrt(0.5)
 
 
 @kernel
@@ -127,77 +130,77 @@ def walk(lines, bounds, point, key, steps, points):  # type: ignore[no-untyped-d
 
 
 @kernel
-def weigh(lines, bounds, centre, root, nearest, key, first, draws, points, weights):  # type: ignore[no-untyped-def]
-    """Draw from N(centre, root root'), now and then from N(nearest, I), and weigh each draw in the polyhedron
-    by the standard normal density over that of the mixture: the mean weight is the probability.
+def weigh_lines(slack, slopes, centre, root, key, first, draws, weights):  # type: ignore[no-untyped-def]
+    """Draw z from a mixture of N(0, I) and N(0, WIDE^2 I), and integrate the standard normal density exactly
+    over the part of each of the d lines through g = centre + root z, one in the direction of each number of
+    z, that is in the polyhedron. weights[i] becomes the mean over the lines of that integral, over the
+    density of the line: its mean over draws is the probability of the polyhedron.
 
-    `root` is lower triangular. Lines of B that are most often violated should come first.
+    The polyhedron is where slack + slopes z >= 0. `root` is lower triangular.
     """
-    n, d = lines.shape
-    size, shift = 0.0, 0.0
-    for j in range(d):
-        size += log(root[j, j])
-    z, g = np.empty(d), np.empty(d)
-    often, seldom = 1.0 - 1.0 / DEFENSIVE, 1.0 / DEFENSIVE
+    n, d = slopes.shape
+    inverses, norms = np.empty((d, n)), np.empty(d)
+    log_size = 0.0
+    for k in range(d):
+        log_size += log(root[k, k])
+        norms[k] = 0.0
+        for i in range(k, d):
+            norms[k] += root[i, k] * root[i, k]
+        for c in range(n):
+            inverses[k, c] = 1.0 / slopes[c, k]  # Infinite where the line never leaves: see below.
+    z, g, left = np.empty(d), np.empty(d), np.empty(n)
+    share = WIDE ** -(d - 1.0) * SELDOM
     for draw in range(draws):
         number = first + draw
         fill_normal(mix(key, np.uint64(number)), z)
-        defends = number % DEFENSIVE == 0
+        if number % EVERY == 0:
+            for k in range(d):
+                z[k] *= WIDE
+        squares, plain = 0.0, 0.0
         for i in range(d):
-            if defends:
-                g[i] = nearest[i] + z[i]
-            else:
-                total = centre[i]
-                for j in range(i + 1):
-                    total += root[i, j] * z[j]
-                g[i] = total
-        weights[draw] = 0.0
-        inside = True
+            squares += z[i] * z[i]
+            total = centre[i]
+            for j in range(i + 1):
+                total += root[i, j] * z[j]
+            g[i] = total
+            plain += total * total
+        # A line that violates two bounds that it does not move against is of no use, and most are: they end
+        # early, as bounds come in the order in which they are violated.
         for c in range(n):
-            a = 0.0
+            total = slack[c]
             for j in range(d):
-                a += lines[c, j] * g[j]
-            if a < bounds[c]:
-                inside = False
-                break
-        for j in range(d):
-            points[draw, j] = g[j]
-        if not inside:
-            continue
-        if defends:
-            # z = root^-1 (g - centre)
-            for i in range(d):
-                total = g[i] - centre[i]
-                for j in range(i):
-                    total -= root[i, j] * z[j]
-                z[i] = total / root[i, i]
-        plain, fitted, near = 0.0, 0.0, 0.0
-        for j in range(d):
-            plain += g[j] * g[j]
-            fitted += z[j] * z[j]
-            shift = g[j] - nearest[j]
-            near += shift * shift
-        # Relative to the standard normal density.
-        fitted = often * exp(min(0.5 * (plain - fitted) - size, 700.0))
-        near = seldom * exp(min(0.5 * (plain - near), 700.0))
-        weights[draw] = 1.0 / (fitted + near)
+                total += slopes[c, j] * z[j]
+            left[c] = total
+        mean = 0.0
+        for k in range(d):
+            low, high, inverse = -inf, inf, inverses[k]
+            for c in range(n):
+                if inverse[c] > 0.0:
+                    low = max(low, z[k] - left[c] * inverse[c])
+                else:
+                    high = min(high, z[k] - left[c] * inverse[c])
+                if low >= high:
+                    break
+            if low >= high:
+                continue
+            along, norm = 0.0, norms[k]
+            for i in range(k, d):
+                along += g[i] * root[i, k]
+            along -= z[k] * norm  # h'r, where h = g - z_k r and r is column k of the root
+            middle, scale = -along / norm, sqrt(norm)
+            base = plain - z[k] * (2.0 * along + z[k] * norm) - norm * middle * middle
+            beside = squares - z[k] * z[k]
+            inside = between(scale * (low - middle), scale * (high - middle))
+            density = OFTEN * exp(-0.5 * beside) + share * exp(-0.5 * beside / (WIDE * WIDE))
+            mean += exp(log_size - 0.5 * base) / scale * inside / density
+        weights[draw] = mean / d
 
 
 @kernel
-def root_of(matrix, root):  # type: ignore[no-untyped-def]
-    """Set `root` to the lower triangular C with CC' = matrix; return whether there is one."""
-    d = len(matrix)
-    for i in range(d):
-        for j in range(i + 1):
-            total = matrix[i, j]
-            for m in range(j):
-                total -= root[i, m] * root[j, m]
-            if i == j:
-                if not total > 0.0:
-                    return False
-                root[i, i] = sqrt(total)
-            else:
-                root[i, j] = total / root[j, j]
-        for j in range(i + 1, d):
-            root[i, j] = 0.0
-    return True
+def between(low, high):  # type: ignore[no-untyped-def]
+    """The probability that a standard normal number is between these, with all digits in the tails."""
+    if low > 0.0:
+        low, high = -high, -low
+    if high < 0.0:
+        return 0.5 * (erfc(-high * ROOT_HALF) - erfc(-low * ROOT_HALF))
+    return 1.0 - 0.5 * (erfc(high * ROOT_HALF) + erfc(-low * ROOT_HALF))

@@ -12,32 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from firstclick.evaluation.propensities.fitting import WALKED, Estimate, fitted, weighed_mean
 from firstclick.evaluation.propensities.places import Places
 from firstclick.evaluation.propensities.propensity import Propensity
-from firstclick.kernels.polyhedra import count_orders, nearest_point, root_of, walk, weigh
+from firstclick.kernels.polyhedra import count_orders, nearest_point, walk, weigh_lines
 from firstclick.policies.score_laws import GaussianScores, PlaceScores
 from firstclick.streams import stream_key
 
 Numbers = NDArray[np.float64]
 
 COUNTED = 2048  # draws that are counted before anything else
-WALKED = 1536  # steps of a walk, of which the first third is thrown away
-WEIGHED, MOST_WEIGHED = 1024, 400_000  # draws that are weighed at once, and at most
 # A line that is violated by fewer than one in 1e17 draws is left out.
 NEVER = 8.5
 # Half the squared distance at which a polyhedron is taken for empty: its probability is below 1e-80.
 TOO_FAR = 190.0
-MARGINS = (0.2, 0.02, 0.002)
-# The fitted Gaussian is made wider by this factor: its tails must not be lighter than those of the target.
-WIDER = 1.25
-
-
-class Estimate(NamedTuple):
-    """A probability, its standard error, and how many draws it took."""
-
-    chance: float
-    error: float
-    draws: int
+# How far inside a walk begins, if that can be.
+MARGINS = (0.2, 0.02, 2e-3, 1e-5, 1e-8)
 
 
 class Polyhedron(NamedTuple):
@@ -62,7 +52,9 @@ class Reduced(NamedTuple):
 def not_by_redraws(law: GaussianScores, places: Places) -> bool:
     """Whether there is a way that takes no redraws. With caps, which of two equal rows fills a group depends
     on more than the order of their kinds."""
-    return law.own is None and (not (places.full_at < len(places.chosen)).any() or not _ties(law))
+    if law.own is not None:
+        return bool((law.own > 0).all())
+    return not (places.full_at < len(places.chosen)).any() or not _ties(law)
 
 
 def _ties(law: GaussianScores) -> bool:
@@ -211,47 +203,36 @@ def _weighed(polyhedron: Polyhedron, relative_error: float, key: np.uint64) -> E
     nearest, weights = np.empty(d), np.empty(n)
     if nearest_point(lines, bounds, 500, TOO_FAR, nearest, weights) > TOO_FAR:
         return Estimate(0.0, 0.0, 0)
-    start, near = nearest.copy(), 0.5 * nearest @ nearest
-    for margin in MARGINS:
-        inner = np.empty(d)
-        nearest_point(lines, bounds + margin, 500, TOO_FAR, inner, weights)
-        if (lines @ inner >= bounds + 0.5 * margin).all() and 0.5 * inner @ inner < near + 6:
-            start = inner
-            break
+    start = _inside(polyhedron, nearest)
+    if start is None:
+        return Estimate(0.0, 0.0, 0)
     points = np.empty((WALKED, d))
     walk(lines, bounds, start, stream_key(int(key) >> 1, "walk"), WALKED, points)
-    centre, root = _fitted(points[WALKED // 3 :], None, nearest)
-    draws, first = WALKED, 0
-    total = squares = 0.0
-    counted = 0
-    some = np.empty((WEIGHED, d))
-    weights = np.empty(WEIGHED)
-    refits = 1
-    while True:
-        weigh(lines, bounds, centre, root, nearest, key, first, WEIGHED, some, weights)
-        first += WEIGHED
-        draws += WEIGHED
-        if refits:
-            refits -= 1
-            hit = weights > 0
-            if weights.sum() ** 2 > 50 * d * (weights**2).sum():
-                centre, root = _fitted(some[hit], weights[hit], nearest)
-                continue
-        total += weights.sum()
-        squares += (weights**2).sum()
-        counted += WEIGHED
-        chance = total / counted
-        error = np.sqrt(max(squares / counted - chance * chance, 0.0) / counted)
-        if 0 < error <= relative_error * chance or draws >= MOST_WEIGHED:
-            return Estimate(float(chance), float(error), draws)
+    centre, root = fitted(points)
+    slack, slopes = lines @ centre - bounds, np.ascontiguousarray(lines @ root)
+    # A slope of 0 has no inverse; this one is as good.
+    slopes[np.abs(slopes) < 1e-12] = 1e-12
+    order = np.argsort(slack / np.sqrt((slopes * slopes).sum(1)), kind="stable")
+    slack, slopes = slack[order], slopes[order]
+
+    def weigh(first: int, weights: Numbers) -> None:
+        weigh_lines(slack, slopes, centre, root, key, first, len(weights), weights)
+
+    one = weighed_mean(weigh, relative_error)
+    return one._replace(draws=one.draws + WALKED)
 
 
-def _fitted(points: Numbers, weights: Numbers | None, nearest: Numbers) -> tuple[Numbers, Numbers]:
-    """Centre and root of a Gaussian with the mean of these points, a little wider than they are."""
-    centre = np.average(points, axis=0, weights=weights)
-    spread = np.cov(points, rowvar=False, aweights=weights, ddof=0).reshape(len(centre), -1) * WIDER
-    spread += 1e-6 * np.eye(len(centre)) * np.trace(spread) / len(centre)
-    root = np.empty_like(spread)
-    if not root_of(spread, root):
-        return nearest.copy(), np.eye(len(centre))
-    return centre, root
+def _inside(polyhedron: Polyhedron, nearest: Numbers) -> Numbers | None:
+    """A point inside, not far beyond the nearest one if that can be; None if the inside is empty, or thinner
+    than the smallest margin."""
+    lines, bounds = polyhedron
+    found, distance = nearest.copy(), np.inf
+    for margin in MARGINS:
+        inner, weights = np.empty(len(nearest)), np.empty(len(bounds))
+        distance = nearest_point(lines, bounds + margin, 500, TOO_FAR, inner, weights)
+        if (lines @ inner >= bounds + 0.1 * margin).all():
+            found = inner
+            if inner @ inner < nearest @ nearest + 12:
+                break
+    # What is no point inside after all is where the walk begins to look for one.
+    return None if distance > TOO_FAR else found

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.evaluation.propensities.gaussian import gaussian_propensity, not_by_redraws, place_propensity
+from firstclick.evaluation.propensities.own_parts import own_parts_propensity
 from firstclick.evaluation.propensities.places import Places, places_of, uniform_chances
 from firstclick.evaluation.propensities.propensity import Propensity
 from firstclick.evaluation.propensities.quadrature import beta_chances
@@ -64,7 +65,8 @@ def propensity_later(
         case BetaScores():
             return partial(_of_betas, law, places)
         case GaussianScores() if not_by_redraws(law, places):
-            return partial(gaussian_propensity, law, places, relative_error, seed)
+            solve = gaussian_propensity if law.own is None else own_parts_propensity
+            return partial(solve, law, places, relative_error, seed)
         case PlaceScores() if all(not_by_redraws(one, places) for one in law.places):
             return partial(place_propensity, law, places, relative_error, seed)
     found = redrawn(engine, request, rows, relative_error=relative_error, seed=seed, drew_it=drew_it)
