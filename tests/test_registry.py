@@ -60,6 +60,7 @@ def test_our_policies_and_worlds_are_there_by_name_in_order():
         "bernoulli",
         "blb",
         "drift",
+        "fitted",
         "linear",
         "logistic",
         "long-tail",

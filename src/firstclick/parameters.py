@@ -15,6 +15,7 @@ import dataclasses
 import difflib
 import itertools
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -234,6 +235,25 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> str:
             f"unknown {kind} {name!r}{did_you_mean(name, names) or '; known are ' + ', '.join(names)}"
         )
     return name
+
+
+def split_bare(spec: str, names: Iterable[str], bare: str) -> dict[str, str]:
+    """The pairs of `name:TEXT,param=value,...`, where TEXT is the value of `bare`.
+
+    Only a comma before a known parameter and its '=' ends a value, so that a path may have commas.
+
+    >>> split_bare("fitted:my,fits/a=b.npz,segment=tea, cups", ["file", "segment"], "file")
+    {'file': 'my,fits/a=b.npz', 'segment': 'tea, cups'}
+    """
+    text = spec.partition(":")[2]
+    first, *others = re.split(rf"(?:^|,)({'|'.join(map(re.escape, names))})=", text)
+    pairs = [(bare, first)] if first else []
+    pairs += zip(others[::2], others[1::2], strict=True)
+    check_distinct(f"{spec!r}: parameter", [name for name, _ in pairs])
+    for name, value in pairs:
+        if not value:
+            raise InvalidInput(f"{spec!r}: expected NAME:param=value,..., got {name!r} without a value")
+    return dict(pairs)
 
 
 def split_spec(spec: str) -> tuple[str, dict[str, str]]:

@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 from typing import TypeVar
 
 from firstclick.errors import InvalidInput, WorkFailed
-from firstclick.parameters import Declared, check_name, split_spec
+from firstclick.parameters import Declared, check_name, split_bare, split_spec
 from firstclick.policies.base import Policy
 from firstclick.worlds.base import WorldSpec
 
@@ -102,6 +102,9 @@ def make_world(spec: str) -> WorldSpec:
     >>> make_world("blb:n_items=9,k=3").build(seed=1).n_items
     9
     """
+    kind = world_classes().get(spec.partition(":")[0].strip())
+    if kind is not None and kind.bare:
+        return kind.from_text(split_bare(spec, kind.rules(), kind.bare))
     name, texts = split_spec(spec)
     return find("world", name, world_classes()).from_text(texts)
 

@@ -23,7 +23,8 @@ from firstclick.policies.base import Policy
 from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.studies.guide.conduct import RUNS, SEED, STEPS, policies_named
 from firstclick.studies.guide.conduct import compare as play_all
-from firstclick.studies.guide.data_worlds import LIMITS, MOVIELENS, MOVIELENS_1M, DataWorld
+from firstclick.studies.guide.data_worlds import MOVIELENS, MOVIELENS_1M, DataWorld
+from firstclick.studies.guide.fitted_page import PREFIX, FittedPage
 from firstclick.studies.guide.fitting import Contender
 from firstclick.studies.guide.standings import Line, lines_of
 from firstclick.studies.guide.summary import REFERENCES
@@ -40,7 +41,11 @@ GET_IT = "say where it is with --data FOLDER; `firstclick data download movielen
 def compare(
     world: Annotated[
         list[str] | None,
-        Option(metavar="NAME", help="Stock world, or one of MovieLens; again for more; all by default."),
+        Option(
+            metavar="NAME",
+            help="Stock world, or one of MovieLens; again for more; all by default. Or fitted:FILE alone: "
+            "the page of a fitted click model.",
+        ),
     ] = None,
     data: Annotated[
         Path | None,
@@ -58,7 +63,11 @@ def compare(
     n_items: interaction_file.Items = None,
     rank: interaction_file.Rank = None,
     k: Annotated[
-        int | None, count(f"Items shown at a time, with --interactions; {K_ON_FILE} by default.")
+        int | None,
+        count(
+            f"Items shown at a time, with --interactions ({K_ON_FILE} by default) or fitted:FILE (by default "
+            "as in its log)."
+        ),
     ] = None,
     sweep_k: Annotated[
         bool,
@@ -69,14 +78,15 @@ def compare(
         Option(
             metavar="SPEC",
             help="Policy NAME[:param=value,...]; again for more; all by default, the references with "
-            "--interactions.",
+            "--interactions and fitted:FILE.",
         ),
     ] = None,
     steps: Annotated[int, count("Steps of each run.")] = STEPS,
     runs: Annotated[
         int | None,
         count(
-            f"Runs, each in another world of its kind; {RUNS} by default, {RUNS_ON_FILE} with --interactions."
+            f"Runs, each in another world of its kind; {RUNS} by default, {RUNS_ON_FILE} with --interactions "
+            "and fitted:FILE."
         ),
     ] = None,
     seed: Annotated[int, count("Seed of all that is random.")] = SEED,
@@ -104,6 +114,10 @@ def compare(
           --items 256 --rank 20 --k 4
 
     \b
+    Which policy for my page? A click model that `firstclick click-model fit` wrote:
+      firstclick compare --world fitted:fit.npz
+
+    \b
     Your policy against two others where tastes move:
       firstclick compare --world switch --world drift --policy my-policy \\
           --policy cascade-lin-ts --policy discounted-lin-ts
@@ -120,14 +134,24 @@ def compare(
         separator=separator, header=header, encoding=encoding, strict=strict,
     )  # fmt: skip
     cut = given(n_items=n_items, rank=rank, k=k)
+    fitted = next((one for one in world or () if one.startswith(PREFIX)), None)
     if runs is None:
-        runs = RUNS if interactions is None else RUNS_ON_FILE
+        runs = RUNS if interactions is None and fitted is None else RUNS_ON_FILE
     # Here already, because reading a large file takes a minute.
     for name, value in {"steps": steps, "runs": runs, **cut}.items():
         whole_number(name, value, at_least=1)
     named: Sequence[GuideWorld] = ()
     note = ""
-    if interactions is None:
+    file: DataWorld | FittedPage | None = None
+    if fitted is not None:
+        refuse(columns | given(n_items=n_items, rank=rank), "--interactions")
+        refuse(given(data=data), "the worlds of MovieLens")
+        refuse(given(sweep_k=sweep_k), "--interactions, or the worlds of MovieLens")
+        if len(world or ()) > 1 or interactions is not None:
+            raise InvalidInput(f"{fitted} is played alone; leave out other worlds and --interactions")
+        file = FittedPage.of(fitted, k)
+        policies = _against_default(policy or REFERENCES)
+    elif interactions is None:
         refuse({**columns, **cut}, "--interactions")
         named, data, note = _named(world or (), data, sweep_k)
         policies = policies_named(policy or ())
@@ -137,7 +161,8 @@ def compare(
         policies = _against_default(policy or REFERENCES)
     with at_work(out, engine, jobs) as (runner, progress):
         progress.opening = note
-        file = None if interactions is None else _world_of(interactions, columns, cut, progress)
+        if interactions is not None:
+            file = _world_of(interactions, columns, cut, progress)
         worlds = _with_data(named, data, progress) if file is None else [file]
 
         def play(policies: Sequence[Policy], worlds: Sequence[GuideWorld], folder: Path) -> list[Contender]:
@@ -166,13 +191,13 @@ def compare(
         if json:
             talk.print(answer(lines))
         talk.print(f"what {file.name} cannot tell:")
-        for limit in LIMITS:
+        for limit in file.limits:
             talk.print(f"- {limit}")
     talk.print(f"guide: {out / 'guide.md'}")
 
 
 def _page_of(
-    lines: Sequence[Line], file: DataWorld | None, sweep: Sequence[Line], *, everything: bool
+    lines: Sequence[Line], file: DataWorld | FittedPage | None, sweep: Sequence[Line], *, everything: bool
 ) -> str:
     from firstclick.studies.guide.decision import decision_page
     from firstclick.studies.guide.page import guide_page
@@ -182,7 +207,7 @@ def _page_of(
     return guide_page(lines, sweep, everything=everything)
 
 
-def _print_tables(lines: Sequence[Line], file: DataWorld | None, sweep: Sequence[Line]) -> None:
+def _print_tables(lines: Sequence[Line], file: DataWorld | FittedPage | None, sweep: Sequence[Line]) -> None:
     """The leaders of each world; of a file the answer, and what it stands on."""
     from firstclick.report.tables import terminal_table
     from firstclick.studies.guide.decision import answer, decision_block

@@ -2,8 +2,12 @@
 
 from firstclick.cli.command_line import command_group
 from firstclick.cli.evaluate_describe import evaluate_describe
+from firstclick.cli.evaluate_propensities import propensities
+from firstclick.cli.evaluate_run import evaluate_run
 
 evaluate_app = command_group("Logs: describe one, and estimate what other policies would have earned.")
 evaluate_app.command("describe", short_help="Tell what a log holds, and what can be asked of it.")(
     evaluate_describe
 )
+evaluate_app.command(short_help="How likely each slate of a model's log was.")(propensities)
+evaluate_app.command("run", short_help="Estimate what policies would have earned, from a log.")(evaluate_run)

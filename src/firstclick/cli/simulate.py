@@ -124,6 +124,11 @@ def simulate(
       types:n_items=100,n_features=5,types=4,best=0.5,told=places
       vectors:n_items=100,n_features=5,n_context=3,users=200,best=0.5
     Each takes clicks= too: cascade, dcm/0.6/0.5, pbm/1/0.7/0.5 or scroll/0.8.
+
+    \b
+    Your page, as `firstclick click-model fit` found it in a log:
+      --world fitted:fit.npz
+      --world fitted:fit.npz,segment=mobile,catalog=items.csv
     """
     text = given(separator=separator, encoding=encoding)
     columns = given(
@@ -219,7 +224,7 @@ def _in_world(
         policies=chosen or _usual_policies(has_features=features is not None),
         settings={"world": kind.label, "features": None if file is None else str(file)},
         subtitle=kind.label,
-        items=[f"item {item}" for item in range(world.n_items)],
+        items=world.names(),
     )
 
 

@@ -5,19 +5,35 @@ from firstclick.click_models.base import (
     Cascade,
     ClickModel,
     DependentClick,
+    DependentCounted,
+    DynamicBayesian,
     LeavingUnseen,
     PositionBased,
     Scroll,
     make_click_model,
 )
+from firstclick.click_models.click_fit import FITTED_MODELS, ClickFit, load_click_fit
+from firstclick.click_models.fitting import fit, fit_sessions
+from firstclick.click_models.sessions import Sessions, read_sessions
+from firstclick.click_models.slate_hash import Fold
 
 __all__ = [
     "CLICK_MODELS",
+    "FITTED_MODELS",
     "Cascade",
+    "ClickFit",
     "ClickModel",
     "DependentClick",
+    "DependentCounted",
+    "DynamicBayesian",
+    "Fold",
     "LeavingUnseen",
     "PositionBased",
     "Scroll",
+    "Sessions",
+    "fit",
+    "fit_sessions",
+    "load_click_fit",
     "make_click_model",
+    "read_sessions",
 ]

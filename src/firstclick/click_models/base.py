@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.errors import InvalidInput
 from firstclick.kernels.clicks import (
     CASCADE,
+    COUNTED,
     DEPENDENT,
+    DYNAMIC,
     LEAVING,
     POSITION,
     SCROLL,
@@ -118,6 +120,42 @@ class LeavingUnseen(DependentClick):
     world is asked for this."""
 
     name, kind = "dcm-unseen", LEAVING
+
+
+class DependentCounted(DependentClick):
+    """Dependent clicks, and the reward is the number of clicks: what the page sees. For worlds made of a log;
+    no policy is asked for this."""
+
+    name, kind = "dcm-counted", COUNTED
+
+    def reward(self, attractions: ArrayLike) -> NDArray[np.float64]:
+        attraction = np.asarray(attractions)
+        return clicks_of_browsing(attraction, self.by_position(attraction.shape[-1]), 1.0)
+
+
+class DynamicBayesian(ClickModel):
+    """The user looks from the top and clicks what attracts. After a click the user leaves satisfied with a
+    chance of the item's own; else, and after no click, goes on with the chance gamma.
+
+    Its one chance is gamma; with 1 it is the simplified model. Which positions were examined below the last
+    click, nobody knows. Reward: the number of clicks (Chapelle and Zhang 2009). For worlds made of a log,
+    which know what satisfies; no policy is asked for this.
+    """
+
+    name, kind, usual = "dbn", DYNAMIC, (1.0,)
+
+    def reward(self, attractions: ArrayLike, satisfaction: ArrayLike = 0.0) -> NDArray[np.float64]:
+        return clicks_of_browsing(np.asarray(attractions), np.asarray(satisfaction), self.chances[0])
+
+
+def clicks_of_browsing(
+    attraction: NDArray[np.float64], leaving: NDArray[np.float64], gamma: float
+) -> NDArray[np.float64]:
+    """The expected clicks of a user who goes on with the chance gamma, and after a click leaves by chance;
+    position by position along the last axis."""
+    goes_on = np.cumprod(gamma * (1.0 - attraction * leaving), axis=-1)
+    reached = np.concatenate([np.ones_like(goes_on[..., :1]), goes_on[..., :-1]], axis=-1)
+    return np.asarray((reached * attraction).sum(axis=-1))
 
 
 class PositionBased(ClickModel):

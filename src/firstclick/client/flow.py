@@ -251,13 +251,26 @@ class Flow:
         """The list that is shown today, how often it and the policy were clicked, and what is promised."""
         return self._read(dict[str, Any], Call("GET", self.path("/baseline")))
 
-    def warm_start(self, slates: Iterable[Mapping[str, Any]], *, weight: float | None = None) -> Steps[int]:
+    def warm_start(
+        self,
+        slates: Iterable[Mapping[str, Any]] = (),
+        *,
+        counts: Mapping[ItemId, tuple[float, float]] | None = None,
+        weight: float | None = None,
+    ) -> Steps[int]:
         """Learn from slates that somebody else has shown, each a mapping with `items`, and `click` or
-        `clicks`; how many were of use. Sent once."""
-        body = {"slates": list(map(dict, slates)), "weight": weight}
+        `clicks`; how many were of use. In their place `counts` may give looks and clicks of each item; then
+        how many items were of use. Sent once."""
+        body: dict[str, Any] = {"weight": weight}
+        if counts is None:
+            body["slates"] = list(map(dict, slates))
+        else:
+            body["counts"] = [
+                {"item": item, "looks": looks, "clicks": clicks} for item, (looks, clicks) in counts.items()
+            ]
         call = Call("POST", self.path("/warm-start"), body, again=False, timeout=FILE_TIMEOUT)
         told = yield from self._read(WarmStarted, call)
-        return told.slates
+        return told.slates if counts is None else told.items
 
     def set_no_click_after(self, seconds: float) -> Steps[int]:
         """From now on a slate that nobody reported after so many seconds had no click; the place in the

@@ -82,7 +82,7 @@ class _Worth:
         world = self.world
         if world.n_views == 1:  # The same as below, and for a large matrix far quicker.
             return float(expected_reward(self.arrays, 0, rows, len(rows), self.memo, self.bits))
-        return float(np.mean([world.expected_reward(rows, view) for view in range(world.n_views)]))
+        return world.mean_over_views([world.expected_reward(rows, view) for view in range(world.n_views)])
 
 
 def _best_list(world: World, k: int, worth: _Worth) -> NDArray[np.int64]:

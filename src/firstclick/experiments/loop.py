@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from firstclick.catalog.search_tree import catalog_arrays
 from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, CatalogArrays, Request
-from firstclick.kernels.attraction import WorldArrays, attracts, view_of
+from firstclick.kernels.attraction import WorldArrays, attracts, user_in, view_of
 from firstclick.kernels.caps import recommend_within_caps
 from firstclick.kernels.clicks import answer, click_chance, examined_positions, expected_reward, new_memo
 from firstclick.kernels.compiling import compiled, kernel, learn
 from firstclick.kernels.floor import allowed_share, blank_floor, observe_page
-from firstclick.kernels.hashing import fill_normal, mix, uniform, user_of
+from firstclick.kernels.hashing import fill_normal, mix, uniform
 from firstclick.online.floor import CONFIDENCE
 from firstclick.policies.base import Policy
 from firstclick.streams import stream_key
@@ -122,10 +122,11 @@ def play(player, ground, tally, first, last, launch=None):  # type: ignore[no-un
         key = mix(policy_key, np.uint64(step))
         fill_normal(key, noise)
         user_key = mix(world_key, np.uint64(step))
-        user = user_of(user_key, world.n_users)
+        user = user_in(world, user_key)
         view = view_of(world, user, step)
+        hidden = world.hidden[view] if len(world.hidden) else request.hidden
         asked = Request(
-            request.candidates, request.hidden, contexts[user], request.features, request.groups, request.caps
+            request.candidates, hidden, contexts[user], request.features, request.groups, request.caps
         )
         n = recommend_within_caps(numbers, state, catalog, asked, key, noise, slate)
         if launch is not None:
@@ -154,7 +155,7 @@ def play(player, ground, tally, first, last, launch=None):  # type: ignore[no-un
 
 def look_at_row(world, key, row):  # type: ignore[no-untyped-def]
     """Set row[item] to 1 where the item, shown alone, attracts the user of this key, else to 0."""
-    user = user_of(key, world.n_users)
+    user = user_in(world, key)
     view = view_of(world, user, 0)
     covered = np.empty(len(world.interest))
     alone = np.empty(1, np.int64)

@@ -73,7 +73,7 @@ def play_cells(
                 baseline = None if baseline_of is None else baseline_of(cell, stage)
                 rewards = [stage.world.expected_reward(slate, view) for view, slate in enumerate(optimal)]
             yield Task(
-                number, cell.policy, stage, optimal, float(np.mean(rewards)), cell.run,
+                number, cell.policy, stage, optimal, stage.world.mean_over_views(rewards), cell.run,
                 recorded(setting.steps), setting.seed, beside if cell.run < RUNS_TIMED else None,
                 baseline, max_loss,
             )  # fmt: skip

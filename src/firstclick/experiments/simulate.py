@@ -37,7 +37,7 @@ class FixedScenario:
     features: NDArray[np.float64] | None
 
     def stage(self, seed: int, run: int) -> Stage:
-        return Stage(self.world, self.features, [f"item {item}" for item in range(self.world.n_items)])
+        return Stage(self.world, self.features, self.world.names())
 
 
 def simulate(
@@ -109,7 +109,7 @@ def simulate(
 
     def stage(run: int) -> Stage:
         made = scenario.stage(seed, run)
-        _check(made, chosen, k)
+        check_stage(made, chosen, k)
         return made
 
     # What is wrong with the first stage is said before anything starts.
@@ -168,9 +168,31 @@ def _scenario(world: World | WorldSpec | Scenario | str, features: ArrayLike | N
     return FixedScenario(world, check_features(features, world.n_items))
 
 
-def _check(stage: Stage, policies: Sequence[Policy], k: int) -> None:
+def _check_segments(world: World, policies: Sequence[Policy], k: int) -> None:
+    """Where a view has items of its own, each must have enough of them, and policies must bear it."""
+    hidden = world.arrays().hidden
+    if not len(hidden):
+        return
+    fewest = int((hidden == 0).sum(axis=1).min())
+    if k > fewest:
+        raise InvalidInput(
+            f"must be at most {fewest}, got {k}: a segment of this world has no more items; play another "
+            "segment alone, by segment=NAME",
+            "k",
+        )
+    for policy in policies:
+        if "candidates" in policy.misreads:
+            raise InvalidInput(
+                f"{policy.name} would learn wrongly where segments have items of their own; play one segment "
+                "alone, by segment=NAME, or take another policy"
+            )
+
+
+def check_stage(stage: Stage, policies: Sequence[Policy], k: int) -> None:
+    """Refuse slates or policies that cannot be played on this stage."""
     if k > stage.world.n_items:
         raise InvalidInput(f"must be at most the number of items, {stage.world.n_items}, got {k}", "k")
+    _check_segments(stage.world, policies, k)
     for policy in policies:
         if policy.needs_features and stage.features is None:
             raise InvalidInput(

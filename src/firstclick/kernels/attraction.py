@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.kernels.compiling import kernel, shared_kernel
-from firstclick.kernels.hashing import uniform
+from firstclick.kernels.hashing import uniform, user_by_share, user_of
 
 INDEPENDENT, MATRIX, TOPICS = range(3)
 
@@ -45,11 +45,24 @@ class WorldArrays(NamedTuple):
     interest: NDArray[np.float64]  # by topic
     click_model: int
     chances: NDArray[np.float64]  # of the click model, by position; the last holds for all further
+    satisfaction: NDArray[
+        np.float64
+    ]  # views x items: leaving after a click; empty where no user is satisfied
+    upto: NDArray[np.float64]  # the shares of the users up to and with each one; empty: all are as likely
+    hidden: NDArray[np.uint8]  # views x items: 1 for what cannot be shown; empty: everything can
 
 
 @kernel
 def has_bit(words, user):  # type: ignore[no-untyped-def]
     return (words[user >> 6] >> np.uint64(user & 63)) & _ONE != np.uint64(0)
+
+
+@kernel
+def user_in(world, key):  # type: ignore[no-untyped-def]
+    """The user of the step with this key."""
+    if len(world.upto) == 0:
+        return user_of(key, world.n_users)
+    return user_by_share(key, world.upto)
 
 
 @kernel

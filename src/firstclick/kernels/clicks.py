@@ -12,7 +12,7 @@ from firstclick.kernels.attraction import MATRIX, attraction_at, attracts, has_b
 from firstclick.kernels.compiling import kernel, shared_kernel
 from firstclick.kernels.hashing import mix, uniform
 
-CASCADE, DEPENDENT, POSITION, SCROLL, LEAVING = range(5)
+CASCADE, DEPENDENT, POSITION, SCROLL, LEAVING, COUNTED, DYNAMIC = range(7)
 
 # What the page does not know.
 UNTOLD = -1
@@ -23,6 +23,8 @@ _M1, _M2, _M4 = (np.uint64(m) for m in (0x5555555555555555, 0x3333333333333333, 
 _SUM = np.uint64(0x0101010101010101)
 # Whether a user goes on is no part of whether an item attracts: another key.
 _GOING_ON = np.uint64(5 << 56)
+# Nor is whether a click satisfies.
+_SATISFIED = np.uint64(13 << 56)
 
 
 class Memo(NamedTuple):
@@ -54,7 +56,7 @@ def examined_positions(click_model, clicks, n, told):  # type: ignore[no-untyped
         for position in range(n):
             if clicks[position]:
                 return position + 1
-    elif click_model == DEPENDENT:
+    elif click_model in (DEPENDENT, COUNTED, DYNAMIC):
         for position in range(n - 1, -1, -1):
             if clicks[position]:
                 return position + 1
@@ -77,7 +79,7 @@ def answer(world, key, user, view, slate, n, clicks):  # type: ignore[no-untyped
     examined where the page is told, else UNTOLD."""
     model, chances = world.click_model, world.chances
     covered = np.empty(len(world.interest))
-    going_on = mix(key, _GOING_ON)
+    going_on, satisfied = mix(key, _GOING_ON), mix(key, _SATISFIED)
     for position in range(n):
         clicks[position] = 0
     reward = 0.0
@@ -100,6 +102,16 @@ def answer(world, key, user, view, slate, n, clicks):  # type: ignore[no-untyped
             reward += 1.0
         if model == SCROLL and not by_chance:
             return reward, position + 1
+        if model == COUNTED and clicked and by_chance:
+            return reward, UNTOLD
+        if model == DYNAMIC:
+            if not by_chance:
+                return reward, UNTOLD
+            if (
+                clicked
+                and uniform(satisfied, np.uint64(position)) < world.satisfaction[view, slate[position]]
+            ):
+                return reward, UNTOLD
     return reward, n if model == SCROLL else UNTOLD
 
 
@@ -121,7 +133,12 @@ def _worth(world, user, view, slate, n, covered):  # type: ignore[no-untyped-def
             total += chance_at(chances, position) * chance
         else:
             total += reached * chance
-            reached *= chance_at(chances, position)
+            if model == COUNTED:
+                reached *= 1.0 - chance_at(chances, position) * chance
+            else:
+                reached *= chance_at(chances, position)
+            if model == DYNAMIC:
+                reached *= 1.0 - world.satisfaction[view, slate[position]] * chance
     return 1.0 - missed if model in (CASCADE, DEPENDENT) else total
 
 
@@ -207,7 +224,7 @@ def _chance_of_none(world, user, view, slate, n, covered):  # type: ignore[no-un
         if model == POSITION:
             chance *= chance_at(chances, position)
         none *= 1.0 - chance
-        if model == SCROLL:
+        if model in (SCROLL, DYNAMIC):
             left += none * (1.0 - chance_at(chances, position))
             none *= chance_at(chances, position)
     return left + none

@@ -90,16 +90,17 @@ def _estimate(numbers, state, catalog, request, rows, means, deviations):  # typ
 @cache
 def compiled(function: Callable[..., Any], policy: type) -> Callable[..., Any]:
     """`function` as a kernel of its own for this policy, loaded from the cache where it can be."""
-    _keep_shared_kernels()
+    keep_shared_kernels()
     dispatcher = kernel(function)
     _keep(dispatcher, _cache_folder(function, policy))
     return dispatcher
 
 
-@cache
-def _keep_shared_kernels() -> None:
+def keep_shared_kernels() -> None:
+    """Load shared kernels from the cache where they can be, and keep there what is compiled of them."""
     # Not when they are defined: importing us writes nothing.
-    for dispatcher in _shared:
+    while _shared:
+        dispatcher = _shared.pop()
         module = dispatcher.__module__
         folder = _folder_of(f"kernels.{module.rpartition('.')[2]}", {module})
         # The index of a shared kernel must not name a plug-in's type: without the plug-in it cannot be read.

@@ -104,6 +104,20 @@ def user_of(key, n_users):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def user_by_share(key, upto):  # type: ignore[no-untyped-def]
+    """A user number, where the shares of the users up to and with each one add up to `upto`."""
+    share = uniform(key, _USER) * upto[-1]
+    low, high = 0, len(upto) - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if upto[middle] <= share:
+            low = middle + 1
+        else:
+            high = middle
+    return np.int64(low)
+
+
+@kernel
 def normal(key, number):  # type: ignore[no-untyped-def]
     """A standard normal number (Box-Muller, one of the pair)."""
     twice = number + number

@@ -17,6 +17,7 @@ from firstclick.catalog.catalog import Catalog, Subset
 from firstclick.catalog.features import check_features
 from firstclick.catalog.groups import Group, checked_groups
 from firstclick.catalog.ids import ItemId, item_ids, new_ids
+from firstclick.click_models.click_fit import ClickFit
 from firstclick.errors import (
     DuplicateFeedback,
     FirstclickError,
@@ -32,6 +33,7 @@ from firstclick.online.explore import Explored, Explorer, check_share
 from firstclick.online.feedback import Click, click_bits
 from firstclick.online.file import FORMATS, PendingSlate, Saved, from_file, to_file
 from firstclick.online.floor import Floor
+from firstclick.online.item_counts import check_takes_counts, counts_of, item_counts, learn_counts
 from firstclick.online.random_key import new_key
 from firstclick.online.request import AtMost, read_context, read_request
 from firstclick.online.slate_record import Fate, SlateRecord, parts_of
@@ -427,7 +429,7 @@ class Ranker:
             "this ranker; what it showed is not known here, and its click cannot be learned"
         )
 
-    def warm_start(self, log: Iterable[Mapping[str, Any]], *, weight: float | None = None) -> int:
+    def warm_start(self, log: Iterable[Mapping[str, Any]] | ClickFit, *, weight: float | None = None) -> int:
         """Learn from slates that somebody else has shown, as a head start; how many were used.
 
         A slate is a mapping with `items`, and `click` or `clicks`; it may have `examined`, and what the
@@ -446,12 +448,20 @@ class Ranker:
         counts, which are drawn so that they are right on the average. Others take 1 alone.
         What is known already stays known; a policy that cannot merge must not know anything yet. A line that
         cannot be understood is named, and nothing is learned.
+
+        A fitted click model in place of the log gives looks and clicks of its items, corrected for position;
+        the answer is then how many items were used. For the default policy and those that count.
         """
         share = checked_weight(weight, self.policy)
         with self._lock:
             draw = stream(int(self._key), "warm start", self._warm_starts)
             self._warm_starts += 1
             start = HeadStart(self._engine, share, draw)
+            if isinstance(log, ClickFit):
+                check_takes_counts(start)
+                counts = item_counts(self._engine.catalog, counts_of(log))
+                learn_counts(start, counts)
+                return len(counts.rows)
             used = learn_log(start.past, log)
             start.finish()
             return used

@@ -52,6 +52,16 @@ class CountPolicy(Policy):
             time=drawn_share(state.time, weight, draw),
         )
 
+    def with_counts(
+        self, state: State, examined: NDArray[np.float64], hits: NDArray[np.float64], slates: int
+    ) -> State:
+        """Counts stay whole: clicks, and looks without one, are rounded to the nearest whole number."""
+        if type(state) is not CountState or not self.mergeable:
+            return super().with_counts(state, examined, hits, slates)
+        clicked = np.rint(hits).astype(np.int64)
+        looked = clicked + np.rint(examined - hits).astype(np.int64)
+        return CountState(state.examined + looked, state.hits + clicked, state.time + slates)
+
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
         count(state, slate, examined, clicks)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from firstclick.catalog.search_tree import with_own_hints
 from firstclick.click_models import Cascade, ClickModel
 from firstclick.errors import InvalidInput
-from firstclick.kernels.arrays import CatalogArrays
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.compiling import POLICY_OF_NUMBERS
 from firstclick.parameters import Declared
+from firstclick.policies.score_laws import ScoreLaw
 from firstclick.validation.ranges import Range, usual_range
 
 State = Any  # A NamedTuple of plain arrays; each policy has its own type of it.
@@ -230,14 +231,32 @@ class Policy(Declared, ABC):
     def with_counts(
         self, state: State, examined: NDArray[np.float64], hits: NDArray[np.float64], slates: int
     ) -> State:
-        """The state after so many slates more in which each item was examined and clicked so often; for a
-        policy for which `counts_suffice`. Then comes `refitted`."""
-        raise NotImplementedError
+        """The state after so many slates more in which each item was examined and clicked so often, which may
+        be real numbers. Then comes `refitted`. InvalidInput for a policy that wants to know more."""
+        raise InvalidInput(
+            f"{self.name} learns more from slates than how often each item was looked at and clicked; give "
+            "it the slates, or take a policy that counts, such as cascade-mixed or cascade-ts"
+        )
 
     def with_log(self, state: State, past: State, *, nothing_known: bool) -> State:
         """The state with a log of others' slates as a head start; `past` is what that alone has taught,
         tempered. Then comes `refitted`."""
         return past if nothing_known else self.merge(state, past)
+
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> ScoreLaw | None:
+        """By which law `recommend` draws the scores of these rows, which the request allows; None: the policy
+        does not say, or does not rank by one score.
+
+        It belongs to the `recommend` of the same class: a class with another `recommend` says its own.
+        """
+        return None
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

@@ -2,9 +2,15 @@
 
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.posterior import observe_slate, sample
 from firstclick.kernels.search.tree import rank_by_product
 from firstclick.policies._linear import LinearPolicy
+from firstclick.policies.base import PlainParameters, State
+from firstclick.policies.score_laws import GaussianScores, features_of, posterior_scores
 
 
 class CascadeLinTS(LinearPolicy):
@@ -21,6 +27,17 @@ class CascadeLinTS(LinearPolicy):
 
     def noise_size(self, k: int, n_features: int) -> int:
         return n_features
+
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> GaussianScores:
+        x = features_of(catalog, request, rows)
+        return posterior_scores(x, state.moment, state.factor, numbers.sigma)
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

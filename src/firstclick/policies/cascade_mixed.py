@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
-from firstclick.kernels.arrays import CatalogArrays
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.mixed import (
     BEGUN,
     BEST,
+    BETA2,
     DONE,
     FITS,
     LOGGED,
@@ -29,6 +30,7 @@ from firstclick.kernels.mixed import (
     P,
     blank_state,
     change_features,
+    columns_of,
     learn_mixed,
     refit_now,
     with_room_for_log,
@@ -36,7 +38,8 @@ from firstclick.kernels.mixed import (
 from firstclick.kernels.posterior import mean, sample
 from firstclick.kernels.search.groups import new_groups, note, note_unlearned
 from firstclick.kernels.search.seen import estimate_mixed, note_seen, rank_mixed, unlearn_mixed, with_seen
-from firstclick.policies.base import Policy, State, lengthened
+from firstclick.policies.base import PlainParameters, Policy, State, lengthened
+from firstclick.policies.score_laws import GaussianScores, features_of, posterior_scores
 from firstclick.validation.ranges import COUNT, NOT_NEGATIVE, POSITIVE, Range, check_factor, check_no_more
 
 # A mean click rate, which is neither 0 nor 1.
@@ -208,6 +211,16 @@ class CascadeMixed(Policy):
         n_items = len(catalog.rows)
         return catalog._replace(groups=new_groups(n_items)) if n_items >= self.grouped_from else catalog
 
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> GaussianScores:
+        return mixed_scores(state, catalog, request, rows)
+
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
         theta = sample(state.moment, state.factor, 1.0, noise)
@@ -223,6 +236,40 @@ class CascadeMixed(Policy):
     def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
         theta = mean(state.moment, state.factor, 1.0)
         estimate_mixed(state, catalog, request, rows, theta, means, deviations)
+
+
+def mixed_scores(
+    state: MixedState, catalog: CatalogArrays, request: Request, rows: NDArray[np.int64]
+) -> GaussianScores:
+    """The scores rate + keep f + spread u of these rows, where f = z'theta; g is the noise of theta, and u.
+
+    As `kernels.search.seen` has them, but for what is the same for all rows.
+    """
+    columns = columns_of(state, catalog.features)
+
+    def described(features: NDArray[np.float64]) -> NDArray[np.float64]:
+        logged = [state.logged_examined[rows] > 0] if len(state.log) else []
+        return np.column_stack([np.ones(len(rows)), (features - columns[0]) * columns[1], *logged])
+
+    z, p, beta2 = described(catalog.features[rows]), state.scale[P], state.scale[BETA2]
+    click_rate = np.clip(z @ state.level, 0.25 * p, 1.0 - 0.25 * p)
+    variance = click_rate * (1.0 - click_rate)
+    weight = 1.0 / (variance + state.examined[rows] * beta2)
+    keep, rate, spread = (
+        variance * weight,
+        beta2 * state.hits[rows] * weight,
+        np.sqrt(beta2 * variance * weight),
+    )
+    if len(request.features):
+        # Its own part was learned beside the features of the catalog.
+        z = described(features_of(catalog, request, rows)) + (keep - 1.0)[:, None] * z
+    else:
+        z *= keep[:, None]
+    law = posterior_scores(z, state.moment, state.factor, 1.0)
+    if state.columns.shape[1]:
+        return GaussianScores(rate + law.means, np.column_stack([law.loads, spread]))
+    shared = np.sqrt(0.5) * spread
+    return GaussianScores(rate + law.means, np.column_stack([law.loads, shared]), shared)
 
 
 def _copied(state: MixedState) -> MixedState:

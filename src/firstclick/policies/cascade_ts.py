@@ -1,12 +1,16 @@
 """CascadeTS."""
 
 import numpy as np
+from numpy.typing import NDArray
 
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.bounds import estimate_rates
 from firstclick.kernels.hashing import beta
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.parameters import param
 from firstclick.policies._counts import CountPolicy
+from firstclick.policies.base import PlainParameters, State
+from firstclick.policies.score_laws import BetaScores
 
 
 class CascadeTS(CountPolicy):
@@ -21,6 +25,17 @@ class CascadeTS(CountPolicy):
     look = "pink"
     a: float = param(1.0, "prior attractions: the posterior is Beta(a + hits, b + misses)", above=0)
     b: float = param(1.0, "prior misses", above=0)
+
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> BetaScores:
+        hits = state.hits[rows]
+        return BetaScores(numbers.a + hits, numbers.b + state.examined[rows] - hits)
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

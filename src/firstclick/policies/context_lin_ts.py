@@ -1,9 +1,15 @@
 """ContextLinTS."""
 
-from firstclick.kernels.combining import seen_by
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.kernels.arrays import CatalogArrays, Request
+from firstclick.kernels.combining import combined, seen_by
 from firstclick.kernels.posterior import sample
 from firstclick.kernels.search.tree import rank_by_product
 from firstclick.policies._context import ContextPolicy
+from firstclick.policies.base import PlainParameters, State
+from firstclick.policies.score_laws import GaussianScores, features_of, posterior_scores
 
 
 class ContextLinTS(ContextPolicy):
@@ -32,6 +38,20 @@ class ContextLinTS(ContextPolicy):
 
     def noise_size(self, k: int, n_features: int) -> int:
         return self.combined_size(n_features)
+
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> GaussianScores:
+        # The same z as `learn` makes, of rows in place of a slate.
+        asked = request._replace(features=features_of(catalog, request, rows))
+        size = len(state.moment)
+        z = combined(catalog, asked, rows, numbers.combine, numbers.rank, size).features
+        return posterior_scores(z, state.moment, state.factor, numbers.sigma)
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

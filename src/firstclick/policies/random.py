@@ -3,10 +3,13 @@
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import CountPolicy
-from firstclick.policies.base import Policy
+from firstclick.policies.base import PlainParameters, Policy, State
+from firstclick.policies.score_laws import EqualScores
 
 
 class Random(CountPolicy):
@@ -20,6 +23,16 @@ class Random(CountPolicy):
     look = "grey"
     # It is what learning is measured by.
     learns: ClassVar[bool] = False
+
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> EqualScores:
+        return EqualScores()
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

@@ -1,11 +1,15 @@
 """RankedLinTS."""
 
 import numpy as np
+from numpy.typing import NDArray
 
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.posterior import LinearState, observe, sample
 from firstclick.kernels.ranking import features_at
 from firstclick.kernels.search.tree import rank_by_product
 from firstclick.policies._linear import LinearPolicy
+from firstclick.policies.base import PlainParameters, State
+from firstclick.policies.score_laws import PlaceScores, features_of, posterior_scores
 
 
 class RankedLinTS(LinearPolicy):
@@ -24,6 +28,18 @@ class RankedLinTS(LinearPolicy):
 
     def noise_size(self, k: int, n_features: int) -> int:
         return k * n_features
+
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> PlaceScores:
+        x = features_of(catalog, request, rows)
+        posteriors = zip(state.moment, state.factor, strict=True)
+        return PlaceScores(tuple(posterior_scores(x, *one, numbers.sigma) for one in posteriors))
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

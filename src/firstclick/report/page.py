@@ -70,11 +70,12 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, sentences, and a list of points below them."""
+    """A heading, sentences, a list of points below them, and a table."""
 
     title: str
     sentences: tuple[str, ...] = ()
     points: tuple[str, ...] = ()
+    table: TableBlock | None = None
 
 
 @dataclass(frozen=True, eq=False)

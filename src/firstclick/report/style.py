@@ -80,7 +80,7 @@ def base_name(policy: str) -> str:
 
 def display_name(policy: str, default: str) -> str:
     """A policy's label as tables and curves show it, which say of the default that it is the default."""
-    return f"{policy}, the default" if policy == default else policy
+    return f"{policy}, the default" if default and policy == default else policy
 
 
 @cache

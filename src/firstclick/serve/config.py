@@ -126,7 +126,9 @@ class Settings:
         0.05, "share of the baseline's clicks that may be lost; 1 for no limit", above=0, at_most=1
     )
     warm_start: Path | None = param(  # noqa: RUF009
-        None, "log of slates shown by others, JSON lines: a head start, learned once", kind=Path
+        None,
+        "log of slates shown by others, JSON lines, or a fitted click model, .npz: a head start, once",
+        kind=Path,
     )
     no_click_after: float = field(
         default=0.0,

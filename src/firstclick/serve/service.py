@@ -25,15 +25,18 @@ from firstclick.catalog.catalog import Subset
 from firstclick.catalog.encoder import Encoder
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
+from firstclick.click_models.click_fit import ClickFit
 from firstclick.files.progress import Progress, silent
 from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.online.baseline import MAX_LOSS
 from firstclick.online.explore import check_share
 from firstclick.online.feedback import positions_of
+from firstclick.online.item_counts import CountsByItem, counts_of
 from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.serve.log.events import (
+    COUNTED_ITEM,
     KIND_OF,
     NONCE_SIZE,
     BaselineSet,
@@ -55,7 +58,7 @@ from firstclick.serve.model.exploration import Exploration
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.feedback import check_not_archived, feedback_event, has_rows, outcomes, receipt
 from firstclick.serve.model.fork import fork
-from firstclick.serve.model.head_start import warm_start_body
+from firstclick.serve.model.head_start import counts_body, warm_start_body
 from firstclick.serve.model.model import Known, Model, Ranked
 from firstclick.serve.model.new_events import (
     availability,
@@ -633,23 +636,32 @@ class Service:
     def warm_start(
         self,
         name: str,
-        log: Iterable[Mapping[str, Any]],
+        log: Iterable[Mapping[str, Any]] | ClickFit = (),
         *,
+        counts: CountsByItem | None = None,
         weight: float | None = None,
         file_mark: str = "",
     ) -> tuple[int, int]:
         """Learn from slates that somebody else has shown, as a head start; the place in the log, and how many
         slates were used. See `Ranker.warm_start` for the log and the weight.
 
+        In place of a log, `counts` are the looks and clicks of each item, or a fitted click model stands for
+        them; then how many items were used.
+
         The log is one event: all of it is learned, or nothing. With a `file_mark` it is learned once, even
         if several processes read the same file.
         """
         model = self.model(name)
-        body = warm_start_body(model.engine, log, weight, lock=model.lock, file_mark=file_mark)
+        if isinstance(log, ClickFit):
+            body = counts_body(model.engine, counts_of(log), weight, lock=model.lock, file_mark=file_mark)
+        elif counts is not None:
+            body = counts_body(model.engine, counts, weight, lock=model.lock, file_mark=file_mark)
+        else:
+            body = warm_start_body(model.engine, log, weight, lock=model.lock, file_mark=file_mark)
         event = _event(body)
         if file_mark:
             event = event._replace(nonce=hashlib.blake2b(file_mark.encode(), digest_size=NONCE_SIZE).digest())
-        return self.append(model, event), body.slates
+        return self.append(model, event), body.slates or len(body.counts) // COUNTED_ITEM.itemsize
 
     def remove_baseline(self, name: str) -> int:
         """From now on the policy decides alone; Unknown if there is no list."""

@@ -13,6 +13,7 @@ from firstclick.catalog.file import CatalogFile, read_catalog
 from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Features, Item
 from firstclick.catalog.list_file import read_list
+from firstclick.click_models.click_fit import ClickFit, load_click_fit
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
 from firstclick.not_given import NOT_GIVEN, NotGiven
@@ -108,10 +109,12 @@ def _warm_start(service: Service, settings: Settings, progress: Progress) -> lis
             f"before it was changed; send what is new to POST /v1/models/{settings.name}/warm-start"
         ]
     try:
-        _, slates = service.warm_start(settings.name, read_log(file, progress), file_mark=mark)
+        log = load_click_fit(file) if file.suffix == ".npz" else read_log(file, progress)
+        _, used = service.warm_start(settings.name, log, file_mark=mark)
     except Refused as refusal:
         raise InvalidInput(f"{file}: {refusal}") from None
-    return [f"model {settings.name!r} has learned from {slates:,} slates of {file}"]
+    what = "items of the click model" if isinstance(log, ClickFit) else "slates of"
+    return [f"model {settings.name!r} has learned from {used:,} {what} {file}"]
 
 
 def _baseline(service: Service, settings: Settings, given: Collection[str]) -> list[str]:

@@ -236,19 +236,29 @@ class LoggedSlate(Body, kw_only=True):
     features: OwnFeatures | None = None
 
 
-class NewWarmStart(Body):
-    """Slates that somebody else has shown. `weight` is the most that an observation counts; the default
-    policy finds out itself how much that is."""
+class CountedItem(Body):
+    """How often an item was looked at, which may be estimated, and clicked."""
 
-    slates: list[LoggedSlate]
+    item: ItemId
+    looks: Annotated[float, Meta(ge=0)]
+    clicks: Annotated[float, Meta(ge=0)]
+
+
+class NewWarmStart(Body):
+    """Slates that somebody else has shown, or in their place looks and clicks by item. `weight` is the most
+    that an observation counts; the default policy finds out itself how much that is."""
+
+    slates: list[LoggedSlate] = []
     weight: Annotated[float, Meta(gt=0, le=1)] | None = None
+    counts: list[CountedItem] | None = None
 
 
 class WarmStarted(Struct):
-    """The slates are in the log, as event `seq`, and learned; so many were of use."""
+    """The slates, or the counts of items, are in the log as event `seq`, and learned; so many were of use."""
 
     seq: int
     slates: int
+    items: int = 0
 
 
 class BaselineFacts(Struct):

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,8 @@ class World(ABC):
     n_views: int = 1
     features: NDArray[np.float64] | None = None  # those that belong to this world, if it has any
     n_context: int = 0  # how many numbers are known of each user
+    view_shares: NDArray[np.float64] | None = None  # how often each view is met; None: all equally often
+    item_names: Sequence[str] = ()  # what items are called; none given: by their number
 
     @abstractmethod
     def arrays(self) -> WorldArrays:
@@ -45,12 +47,22 @@ class World(ABC):
     def optimal_reward(self, k: int) -> float:
         """What the optimal slates are worth, on the average over views."""
         slates = self.optimal_slates(k)
-        return float(np.mean([self.expected_reward(slate, view) for view, slate in enumerate(slates)]))
+        return self.mean_over_views([self.expected_reward(slate, view) for view, slate in enumerate(slates)])
+
+    def mean_over_views(self, values: Sequence[float]) -> float:
+        """The mean of one value a view, each as often as the view is met."""
+        return float(np.mean(values) if self.view_shares is None else self.view_shares @ values)
+
+    def names(self) -> Sequence[str]:
+        """What the items are called."""
+        return self.item_names or [f"item {item}" for item in range(self.n_items)]
 
 
 class WorldSpec(Declared, ABC):
     """A world that can be asked for by name, as in `--world blb:n_items=16,k=2,p=0.2,gap=0.15`."""
 
+    # The parameter that may be given without its name, as in fitted:FILE; it must hold text or a path.
+    bare: ClassVar[str] = ""
     clicks: str = param("cascade", "click model: cascade, dcm/0.6/0.5, pbm/1/0.7/0.5 or scroll/0.8")
 
     def __post_init__(self) -> None:

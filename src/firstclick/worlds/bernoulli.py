@@ -87,6 +87,9 @@ def world_arrays(attraction: NDArray[np.float64], clicks: ClickModel, **others: 
         interest=np.empty(0),
         click_model=clicks.kind,
         chances=np.array(clicks.chances),
+        satisfaction=np.empty((0, 0)),
+        upto=np.empty(0),
+        hidden=np.empty((0, 0), np.uint8),
     )
     return plain._replace(**others)
 

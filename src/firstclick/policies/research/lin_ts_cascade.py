@@ -5,11 +5,22 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.kernels.arrays import CatalogArrays, Request
+from firstclick.kernels.compiling import kernel
 from firstclick.kernels.posterior import sample
 from firstclick.kernels.search.tree import rank_by_product
 from firstclick.parameters import param
-from firstclick.policies.base import PlainParameters
+from firstclick.policies.base import PlainParameters, State
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
+from firstclick.policies.score_laws import GaussianScores, features_of, posterior_scores
+
+
+@kernel
+def _spread(numbers, time):  # type: ignore[no-untyped-def]
+    """s, by which the noise is multiplied: fixed, or lambda v sqrt(K)."""
+    if numbers.spread == 0.0:  # It is not fixed.
+        return numbers.bound * sqrt(log(time[0] + 1))
+    return numbers.spread
 
 
 class LinTSCascade(CascadeLinTS):
@@ -32,10 +43,19 @@ class LinTSCascade(CascadeLinTS):
     def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         return self._pack(bound=3.0 * self.boldness * self.noise * sqrt(features.shape[1] * k))
 
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> GaussianScores:
+        x = features_of(catalog, request, rows)
+        law = posterior_scores(x, state.moment, state.factor, numbers.sigma)
+        return law._replace(loads=_spread(numbers, state.time) * law.loads)
+
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
-        spread = numbers.spread
-        if spread == 0.0:  # It is not fixed.
-            spread = numbers.bound * sqrt(log(state.time[0] + 1))
-        theta = sample(state.moment, state.factor, numbers.sigma, spread * noise)
+        theta = sample(state.moment, state.factor, numbers.sigma, _spread(numbers, state.time) * noise)
         return rank_by_product(theta, catalog, request, key, slate)

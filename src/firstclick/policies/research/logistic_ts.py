@@ -6,12 +6,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.posterior import add_square, solve, solve_transposed
 from firstclick.kernels.ranking import features_at
 from firstclick.kernels.search.tree import rank_by_product
 from firstclick.parameters import param
-from firstclick.policies.base import Policy, State
+from firstclick.policies.base import PlainParameters, Policy, State
+from firstclick.policies.score_laws import GaussianScores, features_of, solved
 from firstclick.validation.ranges import check_factor
 
 # Newton's steps nearly always end after five; bisection, where they leave the bracket, after a hundred.
@@ -119,6 +121,19 @@ class LogisticTS(Policy):
 
     def noise_size(self, k: int, n_features: int) -> int:
         return n_features + 1
+
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> GaussianScores:
+        x = features_of(catalog, request, rows)
+        # The intercept moves no order.
+        loads = solved(state.factor, np.pad(x, ((0, 0), (0, 1))))
+        return GaussianScores(x @ state.mean[:-1], loads)
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

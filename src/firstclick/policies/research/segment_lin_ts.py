@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.compiling import kernel
 from firstclick.kernels.posterior import LinearState, estimate_products, observe, sample, solve_transposed
 from firstclick.kernels.ranking import features_at, with_features
@@ -15,6 +16,7 @@ from firstclick.kernels.search.tree import rank_by_product
 from firstclick.parameters import param
 from firstclick.policies._linear import LinearPolicy, root_of_sum
 from firstclick.policies.base import PlainParameters, State
+from firstclick.policies.score_laws import GaussianScores, features_of, posterior_scores
 from firstclick.validation.ranges import check_factor
 
 # For a world that tells the segments of its users and not how many there are.
@@ -162,6 +164,19 @@ class SegmentLinTS(LinearPolicy):
             shared_factor=root_of_sum(np.eye(d), left),
             time=first.time + second.time,
         )
+
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> GaussianScores:
+        x, segment = features_of(catalog, request, rows), _segment_of(state, request)
+        z = np.hstack([sqrt(1.0 - numbers.share) * x, sqrt(numbers.share) * x])
+        moment, factor = _moment_of(state, segment), _factor_of(state, segment)
+        return posterior_scores(z, moment, factor, numbers.sigma)
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

@@ -3,9 +3,13 @@
 from math import log, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
+from firstclick.kernels.arrays import CatalogArrays, Request
 from firstclick.kernels.ranking import rank, rows_of
 from firstclick.policies._counts import CountPolicy
+from firstclick.policies.base import PlainParameters, State
+from firstclick.policies.score_laws import GaussianScores
 
 
 class TSCascade(CountPolicy):
@@ -25,6 +29,19 @@ class TSCascade(CountPolicy):
 
     def noise_size(self, k: int, n_features: int) -> int:
         return 1
+
+    def score_law(
+        self,
+        numbers: PlainParameters,
+        state: State,
+        catalog: CatalogArrays,
+        request: Request,
+        rows: NDArray[np.int64],
+    ) -> GaussianScores:
+        examined, budget = state.examined[rows], log(state.time[0] + 2.0)
+        rates, widths = state.hits[rows] / np.maximum(examined, 1), budget / (examined + 1)
+        loads = np.maximum(np.sqrt(rates * (1.0 - rates) * widths), widths)
+        return GaussianScores(rates, loads[:, None])
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]

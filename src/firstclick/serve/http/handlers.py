@@ -14,6 +14,7 @@ from firstclick.catalog.ids import ItemId
 from firstclick.catalog.item import Item
 from firstclick.in_pieces import drop
 from firstclick.not_given import NOT_GIVEN
+from firstclick.online.item_counts import counts_by_item
 from firstclick.serve.dashboard.data import View
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.errors import as_answer
@@ -23,7 +24,7 @@ from firstclick.serve.model.trial_events import TrialReport
 from firstclick.serve.readiness import why_not_feedback, why_not_recommend
 from firstclick.serve.service import Service
 from firstclick.wire import schemas
-from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown
+from firstclick.wire.errors import Conflict, Malformed, Refused, TooLarge, Unavailable, Unknown, refusing
 from firstclick.wire.feedback import DUPLICATE, ClickReport, Receipt
 from firstclick.wire.limits import MOST_ENTRIES
 
@@ -175,6 +176,13 @@ def show_baseline(asked: Asked) -> schemas.BaselineFacts:
 
 def warm_start(asked: Asked) -> schemas.WarmStarted:
     body: schemas.NewWarmStart = asked.body
+    if body.counts is not None:
+        if body.slates:
+            raise Malformed("give slates or counts, not both")
+        with refusing:
+            counts = counts_by_item((one.item, one.looks, one.clicks) for one in body.counts)
+        seq, items = asked.service.warm_start(asked.path[0], counts=counts, weight=body.weight)
+        return schemas.WarmStarted(seq, 0, items)
     slates = ({**_given(slate), "kind": "feedback"} for slate in body.slates)
     try:
         return schemas.WarmStarted(*asked.service.warm_start(asked.path[0], slates, weight=body.weight))

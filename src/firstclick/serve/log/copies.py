@@ -73,6 +73,8 @@ def with_other_words(payload: bytes, said: FeedbackEvent, place: int) -> bytes:
 def with_other_slates(warm_start: bytes, change: Callable[[bytes], bytes]) -> bytes:
     """The payload of a warm start, with what `change` makes of the feedback in it."""
     body = msgspec.msgpack.decode(warm_start, type=WarmStart)
+    if body.counts:
+        return warm_start
     try:
         changed = pack(map(change, each_payload(*unpack(body.sizes, body.content))))
     except ValueError:

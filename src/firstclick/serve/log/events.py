@@ -194,6 +194,10 @@ class BaselineSet(msgspec.Struct, frozen=True):
     file_mark: str = ""  # a hash of the file that it came from: one that says the same again changes nothing
 
 
+# An item in a head start that has counts in place of slates.
+COUNTED_ITEM = np.dtype([("row", "<u4"), ("looks", "<f8"), ("clicks", "<f8")])
+
+
 class WarmStart(msgspec.Struct, frozen=True):
     """Slates that others have shown, as a head start: see `slate_pack`, `Ranker.warm_start`."""
 
@@ -202,6 +206,8 @@ class WarmStart(msgspec.Struct, frozen=True):
     sizes: bytes
     content: bytes
     file_mark: str = ""  # a hash of the file that they came from: it is learned once
+    # In place of slates: how often items were looked at and clicked, a COUNTED_ITEM each.
+    counts: bytes = b""
 
 
 class TrialArm(msgspec.Struct, frozen=True):
@@ -501,6 +507,8 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
     if isinstance(body, Correction):
         return told | {"corrects": body.seq} | _feedback_in_words(body.feedback, words)
     if isinstance(body, WarmStart):
+        if body.counts:
+            return told | {"items": len(body.counts) // COUNTED_ITEM.itemsize, "weight": body.weight}
         return told | {"slates": body.slates, "weight": body.weight}
     told |= msgspec.structs.asdict(body)
     if isinstance(body, SettingsChanged):

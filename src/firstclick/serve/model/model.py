@@ -319,7 +319,8 @@ class Model:
         draw = stream(int(self._key), "warm start", len(self.warm_starts))
         self.warm_starts.append(body.file_mark)
         if not learn_warm_start(self.engine, body, draw):
-            log.error("%s: %s cannot learn from a log of %d slates", self.name, self.policy, body.slates)
+            what = "counts of items" if body.counts else f"a log of {body.slates} slates"
+            log.error("%s: %s cannot learn from %s", self.name, self.policy, what)
 
     def _correct(self, body: Correction, received: float) -> None:
         """Learn a click in the place of none. Whoever cannot passes over it: the policy of a copied log."""
@@ -466,7 +467,7 @@ class Model:
         """The rows of the slate that the model makes now for the request of an earlier one."""
         with self.lock:
             slate, _ = decided(
-                self.engine, self._key, number, self._request_of(drawn, context), scored=False,
+                self.engine, self._key, number, self.request_of(drawn, context), scored=False,
                 explorer=self.explorer, baseline=self.launch.baseline, chosen=drawn.chosen,
             )  # fmt: skip
             return slate.rows
@@ -477,9 +478,9 @@ class Model:
         """Whether the policy would have shown each of these rows without exploring, for the request of an
         earlier slate and from what it knows now."""
         with self.lock:
-            return self._would_show(self._request_of(drawn, context), np.array(rows, np.int64))
+            return self._would_show(self.request_of(drawn, context), np.array(rows, np.int64))
 
-    def _request_of(self, drawn: Drawn, context: Sequence[float]) -> SlateRequest:
+    def request_of(self, drawn: Drawn, context: Sequence[float]) -> SlateRequest:
         """The request of an earlier slate."""
         with self.lock:
             catalog, n_columns = self.catalog, self.engine.features.shape[1]

@@ -6,7 +6,7 @@ A log is folded once, and stops wherever slates were drawn: there the model know
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,12 @@ OTHER_ARM = "drawn by another model, for an arm of a trial; its own log has the 
 
 # The model as it was when it drew a slate, the event of the slate's feedback, and what that says.
 Visit = Callable[[Model, Event, FeedbackEvent, Drawn], None]
+# An event whose slate cannot be visited, and why.
+PassedOver = Callable[[int, str], None]
+
+
+def _ignored(seq: int, why: str) -> None:
+    pass
 
 
 class Drawer(NamedTuple):
@@ -84,10 +90,11 @@ def visit_slates(
     *,
     after: int = 0,
     use_snapshots: bool = False,
+    passed_over: PassedOver = _ignored,
     progress: Progress = silent,
 ) -> Counter[str]:
     """Visit the slates that this model has drawn, in the order of what they were drawn from; only those in
-    events after `after`. Why others cannot be visited, and how many.
+    events after `after`. Why others cannot be visited, and how many; `passed_over` is told of each.
 
     16 bytes a slate are held meanwhile. With `use_snapshots` the fold begins at the newest one before the
     first source; without, at the log's begin.
@@ -95,19 +102,22 @@ def visit_slates(
     log, stored = drawer.log, drawer.stored
     after = max(after, drawer.after, 1)
     if drawer.why_not:
-        chunks = log.events(stored.id, after, stored.head)
-        n = sum(event.kind == Kind.FEEDBACK for chunk in chunks for event in chunk)
-        return Counter({drawer.why_not: n} if n else {})
+        reasons: Counter[str] = Counter()
+        for event in chain.from_iterable(log.events(stored.id, after, stored.head)):
+            if event.kind == Kind.FEEDBACK:
+                reasons[drawer.why_not] += 1
+                passed_over(event.seq, drawer.why_not)
+        return reasons
     base = log.base(stored.id)
     begins = 1 if base is None else base.seq
-    seqs, sources, reasons = _sources(log, stored, begins, after)
+    seqs, sources, reasons = _sources(log, stored, begins, after, passed_over)
     if not len(seqs):
         return reasons
     if use_snapshots:
         model = recover(log, StoredModel(stored.id, stored.name, int(sources[0])))
     else:
         model = first_model(log, stored, first_event_in(log, stored))
-    waiting = _Waiting(log, model, seqs, sources, reasons, visit)
+    waiting = _Waiting(log, model, seqs, sources, reasons, visit, passed_over)
     memory = Memory(changes_in(log, stored, model.seq))
 
     def fold(events: list[Event]) -> None:
@@ -128,7 +138,7 @@ def visit_slates(
 
 
 def _sources(
-    log: Log, stored: StoredModel, begins: int, after: int
+    log: Log, stored: StoredModel, begins: int, after: int, passed_over: PassedOver
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Counter[str]]:
     """The events whose slates can be drawn again, by what they were drawn from; and why others cannot."""
     found: list[NDArray[np.int64]] = [np.empty((0, 2), np.int64)]
@@ -141,6 +151,7 @@ def _sources(
                 source = _source(event, begins)
                 if isinstance(source, str):
                     reasons[source] += 1
+                    passed_over(event.seq, source)
                 else:
                     pairs.append((source.seq, event.seq))
         found.append(np.array(pairs, np.int64).reshape(-1, 2))
@@ -177,8 +188,10 @@ class _Waiting:
         sources: NDArray[np.int64],
         reasons: Counter[str],
         visit: Visit,
+        passed_over: PassedOver,
     ) -> None:
         self._log, self._model, self._reasons, self._visit = log, model, reasons, visit
+        self._passed_over = passed_over
         self._slates = self._read(seqs, sources)
         self._next = next(self._slates, None)
 
@@ -203,6 +216,7 @@ class _Waiting:
             assert drawn is not None
             if drawn.mark != self._model.nonce[-MARK_SIZE:]:
                 self._reasons[LOST] += 1
+                self._passed_over(event.seq, LOST)
             else:
                 self._visit(self._model, event, said, drawn)
             self._next = next(self._slates, None)

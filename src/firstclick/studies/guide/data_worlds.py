@@ -41,6 +41,7 @@ class DataWorld:
     segments: ClassVar[int] = 0
     best_first: ClassVar[bool] = True
     core_only: ClassVar[bool] = True
+    limits: ClassVar[tuple[str, ...]] = LIMITS
 
     def on(self, dataset: Dataset) -> "DataWorld":
         """The world with its data, if there is enough of it."""

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.report.tables import TableBlock
 from firstclick.rounding import rounded, whole, with_error
-from firstclick.studies.guide.data_worlds import LIMITS, DataWorld
+from firstclick.studies.guide.data_worlds import DataWorld
 from firstclick.studies.guide.families import FLOOR
+from firstclick.studies.guide.fitted_page import FittedPage
 from firstclick.studies.guide.page import guide_table, markdown, sweep_section
 from firstclick.studies.guide.standings import INTERVAL, Line, half_width
 
@@ -72,12 +73,12 @@ def decision_block(lines: Sequence[Line]) -> TableBlock:
     )
 
 
-def decision_page(lines: Sequence[Line], world: DataWorld, sweep: Sequence[Line] = ()) -> str:
-    """guide.md for a file of who liked what: the answer, its table, and what such a file cannot tell."""
+def decision_page(lines: Sequence[Line], world: DataWorld | FittedPage, sweep: Sequence[Line] = ()) -> str:
+    """guide.md for a file: the answer, its table, and what such a file cannot tell."""
     text = [f"# Which policy for {world.name}?", "", answer(lines), "", *markdown(decision_block(lines)), ""]
     text += [HOW_TO_READ.format(runs=lines[0].runs, interval=100 * INTERVAL), ""]
     text += sweep_section(sweep)
-    text += ["## What this file cannot tell", "", *(f"- {limit}" for limit in LIMITS), ""]
+    text += ["## What this file cannot tell", "", *(f"- {limit}" for limit in world.limits), ""]
     return "\n".join([*text, "## The table of the guide", "", *guide_table(lines, [world])])
 
 

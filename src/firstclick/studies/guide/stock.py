@@ -36,7 +36,7 @@ class StockWorld:
         """What a run is played on; `spec` is the same world with its users described in another way."""
         # A seed of its own for each run, which no other seed has for any.
         world = make_world(spec or self.spec).build(int(stream_key(seed, "stock", run)))
-        return Stage(world, world.features, [f"item {item}" for item in range(world.n_items)])
+        return Stage(world, world.features, world.names())
 
 
 STOCK = (

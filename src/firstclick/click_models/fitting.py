@@ -1,0 +1,76 @@
+"""Fit a click model to a log."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.click_models.chain_fit import ChainFit, fit_chain
+from firstclick.click_models.click_fit import FITTED_MODELS, SATISFIED_MODELS, ClickFit
+from firstclick.click_models.position_fit import PositionFit, fit_positions, position_counts
+from firstclick.click_models.sessions import Sessions, read_sessions
+from firstclick.click_models.shrinkage import RatePrior
+from firstclick.click_models.slate_hash import Fold
+from firstclick.errors import InvalidInput
+from firstclick.files.progress import Progress, silent
+from firstclick.logs.ranked_log import RankedLog
+
+
+def fit(
+    log: RankedLog, model: str, *, by_segment: bool = False, resample: int | None = None,
+    leave_out: Fold | None = None, closed_form: bool = False, threads: int | None = None,
+    progress: Progress = silent,
+) -> ClickFit:  # fmt: skip
+    """Fit a click model, one of FITTED_MODELS, to the slates of a log whose outcome is known.
+
+    `resample` counts each slate as often as this bootstrap resample has it; `leave_out` leaves out one part
+    of the log, by a hash of the numbers of its slates. `closed_form`: dcm and sdbn as in their papers,
+    without EM. The result does not depend on `threads`.
+    """
+    _check(model)
+    sessions = read_sessions(log, by_segment=by_segment, progress=progress)
+    weights = sessions.weights(resample)
+    if leave_out is not None:
+        fold = leave_out.check()
+        weights[sessions.folds(fold.of) == fold.number] = 0.0
+    return fit_sessions(sessions, model, weights, closed_form=closed_form, threads=threads)
+
+
+def fit_sessions(
+    sessions: Sessions, model: str, weights: NDArray[np.float64] | None = None, *,
+    closed_form: bool = False, threads: int | None = None,
+) -> ClickFit:  # fmt: skip
+    """As `fit`, for slates in memory, each with its weight."""
+    _check(model)
+    weights = np.ones(sessions.n) if weights is None else weights
+    total = float(weights.sum())
+    if total <= 0:
+        raise InvalidInput(f"{sessions.name}: every slate is left out; nothing can be fitted")
+    found: ChainFit | PositionFit
+    if model == "pbm":
+        counts = position_counts(sessions, weights)
+        found = fit_positions(counts, sessions.cell_segments, len(sessions.segments), total)
+        chances = found.examination
+    else:
+        found = fit_chain(sessions, weights, model, closed_form=closed_form, threads=threads)
+        chances = {"dcm": 1.0 - found.leaving, "dbn": np.array([found.gamma])}.get(model, np.empty(0))
+    satisfaction = np.empty((0, 0))
+    if isinstance(found, ChainFit) and model in SATISFIED_MODELS:
+        satisfaction = _table(sessions, found.leaving, found.leaving_prior)
+    shares = np.bincount(sessions.slate_segments, weights, len(sessions.segments)) / total
+    return ClickFit(
+        model=model, items=sessions.items, segments=sessions.segments, shares=shares,
+        attraction=_table(sessions, found.attraction, found.attraction_prior), satisfaction=satisfaction,
+        chances=chances, looks=_table(sessions, found.looks, None), k=sessions.k, slates=total,
+    )  # fmt: skip
+
+
+def _check(model: str) -> None:
+    if model not in FITTED_MODELS:
+        raise InvalidInput(f"must be one of {', '.join(FITTED_MODELS)}, got {model!r}", "model")
+
+
+def _table(sessions: Sessions, values: NDArray[np.float64], prior: RatePrior | None) -> NDArray[np.float64]:
+    """Values of cells as segments x items; cells that no slate shows get their segment's mean, or 0."""
+    shape = len(sessions.segments), len(sessions.items)
+    table = np.zeros(shape) if prior is None else np.repeat(prior.means[:, None], shape[1], axis=1)
+    table.ravel()[sessions.places] = values
+    return table

@@ -1,0 +1,254 @@
+"""Whether the log can answer at all: what its weights rest on, and whether its propensities are true."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from firstclick.evaluation.estimators.logging_plan import logging_that_answers
+from firstclick.evaluation.estimators.pareto import pareto_k, tail_size
+from firstclick.evaluation.estimators.weighted_slates import Table, WeightedSlates
+
+OK, CAUTION, CANNOT_SAY = "ok", "caution", "cannot say"
+
+# Our choices, each with its reason.
+# A mean of 20 terms is far from normal, whatever they are; one of 100 is near enough for clicks.
+TOO_FEW, FEW = 20.0, 100.0
+# Above 1/2 the variance is infinite; above 0.7 a sample tells little of the mean (Vehtari et al. 2024).
+HEAVY, TOO_HEAVY = 0.5, 0.7
+# The mean weight is 1 if propensities are true and the logger may show all that the target shows. Beyond so
+# many standard errors (one false alarm in 16,000 a position) it is not; within 10 % Monte Carlo may be why.
+DOUBTFUL_ERRORS, DOUBTFUL_BY = 4.0, 0.1
+# Positions that carry less than this share of the clicks cannot change the answer much.
+MINOR_SHARE = 0.05
+# Slates left out, for want of a propensity or of an outcome, may differ from the others.
+LEFT_OUT = 0.05
+# An interval of the difference that reaches further than this share of the clicks shown.
+WIDE = 0.5
+TAIL_KEPT = 20_000
+
+
+@dataclass(frozen=True)
+class PrefixSupport:
+    """What the weights of the first `position` items say."""
+
+    position: int
+    effective_slates: float  # (sum of weights)^2 / sum of squares
+    mean_weight: float
+    mean_weight_error: float
+    largest_weight: float
+    pareto_k: float | None  # None: too few weights above 0, or the largest are all equal
+    clicks: float  # clicks a page at this position, as logged
+    seen: float | None = None  # share of requests whose first items of the target the log has ever shown
+
+
+@dataclass(frozen=True)
+class Support:
+    """Three words, why, and what would help."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+    advice: str  # the logging that would answer; empty unless the verdict is "cannot say"
+    slates: int
+    missing: int  # slates without propensities, left out
+    unreported: int  # slates whose outcome nobody reported, left out
+    positions: tuple[PrefixSupport, ...]
+    items_doubted: int  # items shown more often than their propensities allow
+
+
+class SupportSums:
+    """Sums over the slates of a log, a batch at a time."""
+
+    def __init__(self, k: int) -> None:
+        self.n, self.missing = 0, 0
+        self.certain = 0  # slates that the logger could not but show
+        self.weights, self.squares, self.largest = np.zeros(k), np.zeros(k), np.zeros(k)
+        self.clicks, self.positive = np.zeros(k), np.zeros(k, dtype=np.int64)
+        self.tails: list[Table] = [np.empty(0) for _ in range(k)]
+        self.by_item = np.zeros((3, 0))  # times shown first, sums of 1 / propensity and of its square
+
+    def add(self, slates: WeightedSlates, weights: Table) -> None:
+        """Slates with known propensities, and the weights of each position."""
+        self.n += slates.n
+        if not slates.n:
+            return
+        self.certain += int(np.count_nonzero(slates.logged[:, -1] >= 1 - 1e-9))
+        self.weights += weights.sum(axis=0)
+        self.squares += (weights**2).sum(axis=0)
+        self.largest = np.maximum(self.largest, weights.max(axis=0))
+        self.clicks += slates.clicks.sum(axis=0)
+        self.positive += np.count_nonzero(weights > 0, axis=0)
+        for position, tail in enumerate(self.tails):
+            joined = np.concatenate([tail, weights[:, position]])
+            if len(joined) > TAIL_KEPT:
+                joined = np.partition(joined, len(joined) - TAIL_KEPT)[-TAIL_KEPT:]
+            self.tails[position] = joined
+        if slates.items is not None:
+            self._add_items(slates.items[:, 0], slates.logged[:, 0])
+
+    def _add_items(self, items: NDArray[np.int32], logged: Table) -> None:
+        size = max(int(items.max()) + 1, self.by_item.shape[1])
+        inverse = 1.0 / logged
+        more = [np.bincount(items, one, size) for one in (np.ones(len(items)), inverse, inverse**2)]
+        grown = np.zeros((3, size))
+        grown[:, : self.by_item.shape[1]] = self.by_item
+        self.by_item = grown + more
+
+    def positions(self, seen: Sequence[float] | None) -> tuple[PrefixSupport, ...]:
+        """What the weights of each position say."""
+        found = []
+        for at, tail in enumerate(self.tails):
+            mean = self.weights[at] / self.n
+            variance = max(self.squares[at] / self.n - mean**2, 0.0)
+            positive = int(self.positive[at])
+            enough = positive <= TAIL_KEPT or tail_size(positive) < TAIL_KEPT
+            k = pareto_k(tail, positive) if enough else None
+            found.append(
+                PrefixSupport(
+                    at + 1,
+                    float(self.weights[at] ** 2 / self.squares[at]) if self.squares[at] > 0 else 0.0,
+                    float(mean),
+                    math.sqrt(variance / self.n),
+                    float(self.largest[at]),
+                    k if k is not None and math.isfinite(k) else None,
+                    float(self.clicks[at] / self.n),
+                    None if seen is None else float(seen[at]),
+                )
+            )
+        return tuple(found)
+
+    def items_doubted(self) -> int:
+        """How many items stand first more often than their propensities allow. An item that every request
+        allows has a mean of [shown first] / propensity of 1; others have less, never more."""
+        shown, inverse, squares = self.by_item
+        tested = (inverse**2 >= FEW * squares) & (shown > 0)
+        if not tested.any():
+            return 0
+        mean = inverse / self.n
+        error = np.sqrt(np.maximum(squares / self.n - mean**2, 0.0) / self.n)
+        reach = -float(ndtri(1e-4 / int(tested.sum())))
+        return int(np.count_nonzero(tested & (mean - 1 > np.maximum(reach * error, DOUBTFUL_BY))))
+
+
+def judge(
+    sums: SupportSums,
+    *,
+    unreported: int = 0,
+    seen: Sequence[float] | None = None,
+    half_width: float = 0.0,
+    candidates: int | None = None,
+    explore: float = 0.1,
+) -> Support:
+    """The verdict. `half_width` is that of the difference's interval; `candidates` how many items a slate is
+    chosen from; `explore` the share of slates that the advice may ask for."""
+    positions = sums.positions(seen) if sums.n else ()
+    refusals, cautions = _findings(sums, positions, half_width)
+    doubted = sums.items_doubted() if sums.n else 0
+    if doubted:
+        refusals.append(
+            f"{doubted} items stand in first place more often than their propensities allow: "
+            "the propensities are not those of the policy that logged."
+        )
+    for n, what in ((sums.missing, "have no propensity"), (unreported, "have no reported outcome")):
+        share = n / (sums.n + sums.missing + unreported) if n else 0.0
+        if share > LEFT_OUT:
+            cautions.append(
+                f"{share:.0%} of the slates {what} and are left out; they may differ from the others."
+            )
+    verdict = CANNOT_SAY if refusals else CAUTION if cautions else OK
+    advice = ""
+    if refusals:
+        rates = [one.clicks for one in positions] or [0.1]
+        advice = logging_that_answers(rates, candidates, explore, FEW)
+    least = min((one.effective_slates for one in positions), default=0.0)
+    reasons = (*refusals, *cautions) or (f"Each position rests on {least:,.0f} effective slates or more.",)
+    return Support(verdict, reasons, advice, sums.n, sums.missing, unreported, positions, doubted)
+
+
+def _findings(
+    sums: SupportSums, positions: tuple[PrefixSupport, ...], half_width: float
+) -> tuple[list[str], list[str]]:
+    refusals: list[str] = []
+    cautions: list[str] = []
+    if sums.n < TOO_FEW:
+        return [
+            f"The log has {sums.n} slates that can be used; {TOO_FEW:.0f} are too few for any interval."
+        ], []
+    # Clicks are at most 1 a position here; with other values "every position" cannot be told.
+    if sums.clicks.sum() == 0:
+        return ["No slate was clicked: nothing tells one policy from another."], []
+    if (sums.clicks == sums.n).all():
+        return ["Every position of every slate was clicked: that is no page, or no record of clicks."], []
+    same = all(one.mean_weight == 1.0 and one.mean_weight_error == 0.0 for one in positions)
+    if sums.certain == sums.n and not same:
+        refusals.append(
+            "The logger was certain of every slate, so the log never shows what else would have happened. "
+            "Only a model-based answer is possible."
+        )
+    shown = sum(one.clicks for one in positions)
+    for one in positions:
+        # Positions further down fail where one above has failed: said once.
+        if refusals:
+            break
+        minor = (
+            shown > 0 and sum(below.clicks for below in positions[one.position - 1 :]) < MINOR_SHARE * shown
+        )
+        where = cautions if minor else refusals
+        name = "the first item" if one.position == 1 else f"the first {one.position} items"
+        off = abs(one.mean_weight - 1)
+        if one.largest_weight == 0:
+            where.append(f"The log never shows {name} of the target.")
+        elif one.effective_slates < TOO_FEW:
+            where.append(
+                f"For {name} of the target the log is worth {one.effective_slates:.1f} slates: too few."
+            )
+        elif off > DOUBTFUL_ERRORS * one.mean_weight_error and off > 1e-9:
+            words = (
+                f"The weights of {name} have the mean {one.mean_weight:.3f} ± {one.mean_weight_error:.3f} "
+                "where true propensities give 1: "
+            ) + (
+                "the propensities are not those of the policy that logged."
+                if one.mean_weight > 1
+                else "the propensities are not true, or the logger hardly ever shows what the target shows."
+            )
+            (where if off > DOUBTFUL_BY else cautions).append(words)
+        elif one.pareto_k is not None and one.pareto_k > TOO_HEAVY:
+            where.append(
+                f"The weights of {name} have a tail (Pareto k {one.pareto_k:.2f}) that is too heavy for "
+                "a mean to settle."
+            )
+        elif one.effective_slates < FEW:
+            cautions.append(
+                f"For {name} of the target the log is worth only {one.effective_slates:.0f} slates."
+            )
+        elif one.pareto_k is not None and one.pareto_k > HEAVY:
+            cautions.append(f"The weights of {name} have a heavy tail (Pareto k {one.pareto_k:.2f}).")
+    if shown > 0 and half_width > WIDE * shown:
+        cautions.append(
+            f"The interval of the difference reaches {half_width:.3g} to each side; "
+            f"pages had {shown:.3g} clicks on average."
+        )
+    return refusals, cautions
+
+
+def shares_seen(shown: NDArray[np.int32], wanted: NDArray[np.int32]) -> list[float]:
+    """For each number of first places: the share of the slates `wanted` whose first items, in their order,
+    some slate of `shown` has.
+
+    >>> shown = np.array([[0, 1], [2, 0]], dtype=np.int32)
+    >>> shares_seen(shown, np.array([[0, 2], [2, 0], [1, 0], [0, 1]], dtype=np.int32))
+    [0.75, 0.5]
+    """
+    shares = []
+    # A prefix is the number of the prefix before it, and its last item.
+    before, before_wanted = (np.zeros(len(one), dtype=np.int64) for one in (shown, wanted))
+    for position in range(shown.shape[1]):
+        pairs = np.stack([before, shown[:, position].astype(np.int64)], axis=1)
+        asked = np.stack([before_wanted, wanted[:, position].astype(np.int64)], axis=1)
+        _, numbers = np.unique(np.concatenate([pairs, asked]), axis=0, return_inverse=True)
+        before, before_wanted = numbers[: len(shown)], numbers[len(shown) :]
+        shares.append(float(np.isin(before_wanted, before).mean()))
+    return shares

@@ -1,0 +1,291 @@
+"""`evaluate`: what other policies would have earned, from a log."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from scipy.special import ndtri
+
+from firstclick.errors import InvalidInput
+from firstclick.evaluation.click_fits import CrossFit, cross_fit
+from firstclick.evaluation.estimators.evaluate import Estimate as OneEstimate
+from firstclick.evaluation.estimators.evaluate import Evaluation as Judgement
+from firstclick.evaluation.estimators.evaluate import evaluate as judge
+from firstclick.evaluation.estimators.logging_plan import logging_that_answers
+from firstclick.evaluation.estimators.support import FEW
+from firstclick.evaluation.judged_slates import JudgedSlates, LogFacts, log_facts
+from firstclick.evaluation.played import LEVEL, REFITS, play_on_log
+from firstclick.evaluation.result import (
+    CANNOT_SAY,
+    CAUTION,
+    Estimate,
+    EstimatorRow,
+    Evaluation,
+    Played,
+    PlayedAnswer,
+    PolicyAnswer,
+)
+from firstclick.evaluation.targets import Target
+from firstclick.files.progress import Progress, silent
+from firstclick.logs.describe import describe_log
+from firstclick.logs.description_text import facts as log_in_short
+from firstclick.logs.ranked_log import RankedLog
+from firstclick.policies.base import Policy
+from firstclick.registry import make_policy
+from firstclick.validation.whole_number import seed_number
+
+# Slates with an impossible probability that are left out; more of them, and no probability is believed.
+MOST_IMPOSSIBLE = 0.01
+LOGGERS = ("fixed", "learning")
+# Below, no click model is fitted.
+LEAST_FITTED = 30
+
+Doing = Callable[[str], Progress]
+
+
+def evaluate(
+    log: RankedLog,
+    targets: Mapping[str, Target],
+    *,
+    learning: Sequence[Policy | str] = (),
+    refits: int = REFITS,
+    steps: int | None = None,
+    logger: str | None = None,
+    level: float = 0.95,
+    explore: float = 0.1,
+    seed: int = 0,
+    doing: Doing = lambda what: silent,
+) -> Evaluation:
+    """What each target would have earned in place of what was shown, in clicks per page.
+
+    `learning` are policies that start from nothing and go on learning. No log can tell what they would have
+    shown: they are played for `steps` pages (as many as the log has) in worlds fitted to the log, on `refits`
+    bootstrap refits. Their answers are model-based, and stand apart in `played`.
+
+    `logger` says whether the policy that wrote the log was "fixed" or "learning". Without it, it is taken for
+    fixed if the same first item always had the same probability. `explore` is the share of uniform slates
+    that the advice for a log which cannot answer may ask for. `doing(what)` gives the `progress(done, total)`
+    of a piece of work.
+    """
+    if not 0 < level < 1:
+        raise InvalidInput(f"must lie between 0 and 1, such as 0.95, got {level}", "level")
+    if not 0 < explore <= 1:
+        raise InvalidInput(f"must be above 0 and at most 1, got {explore}", "explore")
+    if logger not in (None, *LOGGERS):
+        raise InvalidInput(f"must be one of {', '.join(LOGGERS)}, got {logger!r}", "logger")
+    seed = seed_number(seed)
+    facts = log_facts(log, doing("reading the log"))
+    described = describe_log(log, doing("describing the log"))
+    logger_learned = facts.logger_changed if logger is None else logger == "learning"
+    refusals = _refusals(log, facts)
+    fits: CrossFit | None = None
+    if targets and not refusals and facts.slates >= LEAST_FITTED:
+        fits = cross_fit(log, doing("fitting click models"))
+    answers = []
+    for label, target in targets.items():
+        slates = JudgedSlates(log, target, fits, facts.slates, partial(doing, f"judging {label}"))
+        own, needed = refusals, _needed(log, facts, explore) if refusals else ""
+        if not refusals and (of_target := target.refusal()):
+            own = [of_target]
+        judgement = None
+        if facts.slates and not own:
+            judgement = judge(
+                slates, learning=logger_learned, click_model=None if fits is None else fits.best,
+                confidence=level, unreported=facts.unreported, seen=slates.seen(),
+                candidates=_candidates(log, facts), explore=explore, seed=seed,
+            )  # fmt: skip
+        answers.append(_answer(label, target, judgement, own, needed, facts))
+    return Evaluation(
+        log=log.name,
+        slates=facts.slates,
+        left_out=_left_out(log, facts),
+        items=len(log.items),
+        k=log.k,
+        shown=_shown(facts, level),
+        answers=tuple(answers),
+        played=_played(log, learning, refits, steps, seed, doing) if learning else None,
+        click_model="" if fits is None else fits.sentence,
+        level=level,
+        seed=seed,
+        notes=tuple(_notes(log, facts, logger, logger_learned)),
+        description=tuple((name.strip(), value) for name, value in log_in_short(described)),
+    )
+
+
+def _played(
+    log: RankedLog, policies: Sequence[Policy | str], refits: int, steps: int | None, seed: int, doing: Doing
+) -> Played:
+    chosen = [make_policy(policy) for policy in policies]
+    try:
+        found = play_on_log(
+            log, chosen, refits=refits, steps=steps, seed=seed, progress=doing("playing in fitted worlds")
+        )
+    except InvalidInput as error:
+        if error.argument != "model":
+            raise
+        # The log does not say which click model fits, so that there is no world to play in.
+        nothing = tuple(PlayedAnswer(policy.label, None, None) for policy in chosen)
+        return Played(nothing, None, (error.problem.partition(" Name a ")[0],))
+    about = (
+        f"Clicks per page over the first {found.pages:,} pages, from knowing nothing, in worlds of the click "
+        f"model {found.model} fitted to {found.slates:,} slates."
+    )
+    answers = tuple(
+        PlayedAnswer(one.policy, Estimate(*one.value), Estimate(*one.difference)) for one in found.policies
+    )
+    return Played(answers, Estimate(*found.shown), (about, *found.notes), LEVEL)
+
+
+def _shown(facts: LogFacts, level: float) -> Estimate | None:
+    """The clicks per page of the slates that are judged."""
+    if not facts.slates:
+        return None
+    mean = facts.clicks / facts.slates
+    variance = max(facts.squares / facts.slates - mean**2, 0.0) / max(facts.slates - 1, 1)
+    reach = float(ndtri(0.5 + level / 2)) * math.sqrt(variance)
+    return Estimate(mean, mean - reach, mean + reach)
+
+
+def _candidates(log: RankedLog, facts: LogFacts) -> int:
+    """How many items a slate is chosen from, on average."""
+    return round(facts.candidates / facts.slates) if facts.has_candidates and facts.slates else len(log.items)
+
+
+def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
+    """Why no policy can be judged from this log, whatever it is."""
+    said = []
+    known = facts.reported
+    if not known:
+        return [f"no slate of {log.name} has a reported outcome"]
+    if facts.without_propensity == known:
+        return [
+            f"{log.name} has no propensities, and nobody can tell what else might have been shown. Log the "
+            "probability of each slate's first 1, 2, ... items; of a log of firstclick `firstclick evaluate "
+            "propensities` computes them"
+        ]
+    if facts.impossible > MOST_IMPOSSIBLE * known:
+        said.append(
+            f"{facts.impossible:,} of {known:,} slates have probabilities that are none: they must be above "
+            "0, at most 1, and must not rise from the first item to the last "
+            f"({facts.first_impossible})"
+        )
+    if len(log.items) == 1:
+        said.append("the log has one item, so that every policy shows the same")
+    if facts.slates and not facts.clicks:
+        said.append("no slate of the log was clicked, so that no policy can be told from another")
+    elif facts.slates > 1 and facts.squares * facts.slates == facts.clicks**2:
+        each = facts.clicks // facts.slates
+        said.append(
+            f"every slate of the log has {each} click{'s' * (each > 1)}, so that no policy can be told from "
+            "another; are pages without a click missing?"
+        )
+    return said
+
+
+def _needed(log: RankedLog, facts: LogFacts, explore: float) -> str:
+    """The logging that would answer, where the log is refused as a whole."""
+    if not facts.reported:
+        return "report the outcome of every page, no click included"
+    if len(log.items) == 1:
+        return "log pages that are chosen from two items or more"
+    rates = (facts.by_position / facts.reported).tolist()
+    return _clause(logging_that_answers(rates, _candidates(log, facts), explore, FEW))
+
+
+def _answer(
+    label: str, target: Target, judgement: Judgement | None, refusals: list[str], needed: str, facts: LogFacts
+) -> PolicyAnswer:
+    if judgement is None:
+        return PolicyAnswer(label, CANNOT_SAY, tuple(refusals), needed)
+    support, numbers, notes = judgement.support, _support_numbers(judgement), tuple(target.notes())
+    if support.verdict == CANNOT_SAY:
+        why = tuple(map(_clause, support.reasons))
+        return PolicyAnswer(label, CANNOT_SAY, why, _clause(support.advice), support=numbers, notes=notes)
+    best = judgement.answer
+    assert best is not None
+    if best.low > best.high or best.difference_low > best.difference_high:
+        # Bounds of a logger that learned come from two sides; with true probabilities they do not cross.
+        crossed = (
+            "the bounds contradict one another: the propensities are not those of the policy that logged"
+        )
+        return PolicyAnswer(label, CANNOT_SAY, (crossed,), support=numbers, notes=notes)
+    verdict, reasons = support.verdict, [_clause(reason) for reason in support.reasons]
+    if facts.clicked_slates == facts.slates:
+        reasons = [
+            *(reasons if verdict == CAUTION else ()),
+            "every page of the log has a click: if those without are missing, all numbers are too high",
+        ]
+        verdict = CAUTION
+    return PolicyAnswer(
+        policy=label,
+        verdict=verdict,
+        reasons=tuple(reasons),
+        difference=Estimate(best.difference, best.difference_low, best.difference_high),
+        value=Estimate(best.value, best.low, best.high),
+        estimator=best.title,
+        why=". ".join(map(_clause, judgement.reasons)),
+        estimators=tuple(_row(one, one.name == judgement.chosen) for one in judgement.estimates),
+        support=numbers,
+        notes=notes,
+    )
+
+
+def _row(one: OneEstimate, chosen: bool) -> EstimatorRow:
+    notes = []
+    if not one.valid:
+        notes.append("its interval is not valid for a logger that learned")
+    if one.bias_bound is not None:
+        notes.append(f"too low by at most {one.bias_bound:.3g}")
+    return EstimatorRow(
+        one.name,
+        one.title,
+        Estimate(one.value, one.low, one.high),
+        Estimate(one.difference, one.difference_low, one.difference_high),
+        chosen,
+        "; ".join(notes),
+    )
+
+
+def _support_numbers(judgement: Judgement) -> dict[str, Any]:
+    support = judgement.support
+    return {
+        "slates": support.slates,
+        "without_propensity": support.missing,
+        "unreported": support.unreported,
+        "items_doubted": support.items_doubted,
+        "positions": [vars(one) if hasattr(one, "__dict__") else one for one in support.positions],
+    }
+
+
+def _left_out(log: RankedLog, facts: LogFacts) -> dict[str, int]:
+    left = {
+        "without a reported outcome": facts.unreported,
+        "without propensities": facts.without_propensity,
+        "with impossible propensities": facts.impossible,
+        "that could not be read": sum(one.rows for one in log.skipped),
+    }
+    return {reason: n for reason, n in left.items() if n}
+
+
+def _notes(log: RankedLog, facts: LogFacts, logger: str | None, learning: bool) -> list[str]:
+    said = list(log.notes)
+    said += [f"{one}" for one in (*log.skipped, *log.doubtful)]
+    if facts.slates and logger is None:
+        said.append(
+            "the logger is taken for one that learned, because the same first item had different "
+            "probabilities; if it did not, say so (logger: fixed) for narrower intervals"
+            if learning
+            else "the logger is taken for fixed, because the same first item always had the same probability"
+        )
+    if facts.whole_slates_only:
+        said.append(
+            f"{facts.whole_slates_only:,} slates have the probability of the whole slate alone: they are "
+            "weighed as a whole, which widens intervals"
+        )
+    return said
+
+
+def _clause(sentence: str) -> str:
+    """A sentence of the estimators as part of a longer one."""
+    return sentence.strip().removesuffix(".")

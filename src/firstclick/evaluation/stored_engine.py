@@ -1,0 +1,40 @@
+"""The policy of a model in a store, as it was after some event."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from firstclick.errors import InvalidInput, UnknownName
+from firstclick.extras import needed_by
+from firstclick.files.progress import Progress, silent
+from firstclick.online.engine import PolicyEngine
+
+
+def engine_of_model(
+    store: str,
+    name: str,
+    event: int | None = None,
+    archive: Iterable[Path] = (),
+    progress: Progress = silent,
+) -> PolicyEngine:
+    """The model's policy, frozen after this event of its log, or after the last one. Nothing is written."""
+    with needed_by("a model of a store"):
+        from firstclick.serve.model.archive import ArchivedLog, opened_archives
+        from firstclick.serve.model.replay import recover
+        from firstclick.serve.store import open_store
+
+    if "://" not in store and not Path(store.removeprefix("sqlite:")).exists():
+        raise InvalidInput(f"no store {store}", "store")
+    with open_store(store, read_only=True) as there, opened_archives(list(archive)) as files:
+        models = {stored.name: stored for stored in there.models()}
+        if name not in models:
+            raise UnknownName(f"no model {name!r} in {store}; there are: {', '.join(models) or 'none'}")
+        stored = models[name]
+        if event is not None:
+            if event > stored.head:
+                raise InvalidInput(
+                    f"event must be at most {stored.head:,}, the model's last one, got {event:,}"
+                )
+            stored = stored._replace(head=event)
+        return recover(
+            ArchivedLog(there, stored, files) if files else there, stored, progress=progress
+        ).engine

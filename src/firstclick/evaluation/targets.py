@@ -1,0 +1,270 @@
+"""Policies that are judged: how likely each is to show what was logged. Subclass `Target` for your own."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from firstclick.catalog.ids import ItemId, item_ids
+from firstclick.click_models.click_fit import ClickFit
+from firstclick.errors import InvalidInput
+from firstclick.logs.ranked_log import NO_ITEM, RankedLog, SlateBatch
+from firstclick.streams import stream
+from firstclick.validation.quoting import quoted
+
+Table = NDArray[np.float64]
+Places = NDArray[np.int32]
+
+# An item that a target shows and the log has never heard of.
+UNKNOWN_ITEM = -2
+UNIFORM_SLATES = 64
+
+
+class Predictions(NamedTuple):
+    """What a click model expects, for Cascade-DR: n x K, clicks from each position on.
+
+    `logged` is what it expects of the logged item at the position and of what the target shows below it;
+    `target` is the mean of that over the item that the target shows there, after the logged items above it.
+    Whatever the model, the estimate stays unbiased if `target` is exactly that mean.
+    """
+
+    logged: Table
+    target: Table
+
+
+class Target(ABC):
+    """A policy that is judged from a log. It does not learn: it stays what it is now.
+
+    A subclass says how likely it is to show the first 1, 2, ... items of logged slates:
+
+    >>> class Alphabetical(Target):
+    ...     def start(self, log):
+    ...         self.order = sorted(range(len(log.items)), key=lambda place: str(log.items[place]))
+    ...     def prefix_chances(self, slates):
+    ...         shown = slates.items == self.order[: slates.items.shape[1]]
+    ...         return np.cumprod(shown | (slates.items == NO_ITEM), axis=1).astype(float)
+    """
+
+    def start(self, log: RankedLog) -> None:
+        """Called once, before the first batch: items of slates are places in `log.items`."""
+        self.log = log
+
+    @abstractmethod
+    def prefix_chances(self, slates: SlateBatch) -> Table:
+        """The probability of the first 1, 2, ... items of each slate, n x K. After the end of a slate it
+        stays as it was."""
+
+    def place_chances(self, slates: SlateBatch) -> Table | None:
+        """The probability of each item at its position, whatever is above it; None if it is not known."""
+        return None
+
+    def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions | None:
+        """What a click model expects of the target; None: it is judged without a click model."""
+        return None
+
+    def refusal(self) -> str:
+        """Why the log can say nothing of this target, and the way out; asked for after `start`."""
+        return ""
+
+    def notes(self) -> list[str]:
+        """What a reader must know of this target and this log; asked for after the last batch."""
+        return []
+
+
+class DeterministicTarget(Target):
+    """A target that shows one slate for a request. A subclass says which."""
+
+    @abstractmethod
+    def best_slates(self, slates: SlateBatch) -> Places:
+        """What the target shows in place of each slate, n x K: places in `log.items`, UNKNOWN_ITEM for an
+        item that is not there, NO_ITEM after the end."""
+
+    def prefix_chances(self, slates: SlateBatch) -> Table:
+        return np.cumprod(self._same(slates), axis=1).astype(np.float64)
+
+    def place_chances(self, slates: SlateBatch) -> Table:
+        return self._same(slates).astype(np.float64)
+
+    def _same(self, slates: SlateBatch) -> NDArray[np.bool_]:
+        # A page has as many places as it had: what would stand below its end is not missed.
+        return np.asarray((self.best_slates(slates) == slates.items) | (slates.items == NO_ITEM))
+
+    def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions:
+        best = np.where(slates.items == NO_ITEM, np.int32(NO_ITEM), self.best_slates(slates))
+        # Of what stands below an item that the log does not know, a model of the log expects nothing.
+        known = np.logical_and.accumulate(best >= 0, axis=1)
+        expected = clicks_from_each_place(fit, np.where(known, best, np.int32(NO_ITEM)), slates)
+        # Where the logged items above are those of the target, its next item is the only one that counts.
+        return Predictions(expected, expected)
+
+
+class FixedList(DeterministicTarget):
+    """The same list for everybody; where a request allows some items only, the first of those.
+
+    >>> FixedList(["tea", "coffee", "cocoa"])
+    FixedList(['tea', 'coffee', 'cocoa'])
+    """
+
+    def __init__(self, items: Iterable[ItemId]) -> None:
+        self.items = item_ids(items, "items")
+        if not self.items:
+            raise InvalidInput("a list needs at least one item")
+        if len(set(self.items)) < len(self.items):
+            twice = next(item for place, item in enumerate(self.items) if item in self.items[:place])
+            raise InvalidInput(f"item {quoted(twice)} is in the list twice; name it once")
+
+    def __repr__(self) -> str:
+        return f"FixedList({self.items!r})"
+
+    def start(self, log: RankedLog) -> None:
+        super().start(log)
+        self._places = places_of(self.items, log.items)
+        # Whether requests allow some items only, so that the list may go on below its first K.
+        first = next(iter(log.batches()), None)
+        self._chooses = first is not None and first.candidates is not None
+
+    def best_slates(self, slates: SlateBatch) -> Places:
+        n, k = slates.items.shape
+        best = np.full((n, k), NO_ITEM, np.int32)
+        if slates.candidates is None or slates.candidate_starts is None:
+            shown = self._places[:k]
+            best[:, : len(shown)] = shown
+            return best
+        rank_of = np.full(len(self.log.items), -1, np.int64)
+        known = self._places >= 0
+        rank_of[self._places[known]] = np.flatnonzero(known)
+        counts = np.diff(slates.candidate_starts)
+        slate_of, ranks = np.repeat(np.arange(n), counts), rank_of[slates.candidates]
+        slate_of, ranks = slate_of[ranks >= 0], ranks[ranks >= 0]
+        order = np.lexsort((ranks, slate_of))
+        slate_of, ranks = slate_of[order], ranks[order]
+        first = np.searchsorted(slate_of, slate_of)
+        place = np.arange(len(slate_of)) - first
+        shown_there = place < k
+        best[slate_of[shown_there], place[shown_there]] = self._places[ranks[shown_there]]
+        return best
+
+    def refusal(self) -> str:
+        k = self.log.k
+        if len(self.items) < k:
+            return shorter_page(f"the list has {len(self.items)}", k)
+        strange = [item for item, place in zip(self.items[:k], self._places, strict=False) if place < 0]
+        if strange and not self._chooses:
+            return f"no slate of the log shows {named(strange)}; log pages that may show it, or leave it out"
+        return ""
+
+    def notes(self) -> list[str]:
+        if len(self.items) > self.log.k and not self._chooses:
+            return [f"the first {self.log.k} of its {len(self.items)} items are judged: slates have no more"]
+        return []
+
+
+class Uniform(Target):
+    """Every order of the items that a request allows is as likely as any other."""
+
+    def __repr__(self) -> str:
+        return "Uniform()"
+
+    def prefix_chances(self, slates: SlateBatch) -> Table:
+        left = np.maximum(self._allowed(slates)[:, None] - np.arange(slates.items.shape[1]), 1)
+        chances: Table = np.where(slates.items == NO_ITEM, 1.0, 1.0 / left)
+        return np.asarray(np.cumprod(chances, axis=1), np.float64)
+
+    def place_chances(self, slates: SlateBatch) -> Table:
+        chance = 1.0 / np.maximum(self._allowed(slates), 1)
+        return np.where(slates.items == NO_ITEM, 1.0, chance[:, None])
+
+    def _allowed(self, slates: SlateBatch) -> NDArray[np.int64]:
+        if slates.candidate_starts is None:
+            return np.full(slates.n, len(self.log.items))
+        return np.diff(slates.candidate_starts)
+
+    def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions:
+        """Exact for the item at each position. What is expected below it is a mean over uniform slates,
+        whatever stands above: any number will do there that does not depend on the item."""
+        segments = segments_of(slates, fit)
+        n, k = slates.items.shape
+        shown = slates.items != NO_ITEM
+        of_items = np.where(shown, fit.attraction[segments[:, None], np.maximum(slates.items, 0)], 0.0)
+        allowed = self._allowed(slates)
+        if slates.candidates is None or slates.candidate_starts is None:
+            total = fit.attraction.sum(axis=1)[segments]
+        else:
+            owner = np.repeat(np.arange(n), allowed)
+            total = np.bincount(owner, fit.attraction[segments[owner], slates.candidates], minlength=n)
+        above = np.cumsum(of_items, axis=1) - of_items
+        left = np.maximum(allowed[:, None] - np.arange(k), 1)
+        mean = np.maximum(total[:, None] - above, 0.0) / left
+        looks = _examined(fit, slates, segments)
+        below = np.where(shown, _below_in_uniform_slates(fit, k)[segments], 0.0)
+        return Predictions(looks * of_items + below, np.where(shown, looks * mean, 0.0) + below)
+
+
+def _below_in_uniform_slates(fit: ClickFit, k: int) -> Table:
+    """The clicks below each position in uniform slates, segments x K, from a few of them."""
+    n_segments, n_items = fit.attraction.shape
+    draw = stream(0, "evaluation", "uniform slates")
+    size = min(k, n_items)
+    drawn = np.full((UNIFORM_SLATES, k), NO_ITEM, np.int32)
+    for row in drawn:
+        row[:size] = draw.choice(n_items, size, replace=False)
+    chances = fit.click_chances(
+        np.tile(drawn, (n_segments, 1)), np.repeat(np.arange(n_segments, dtype=np.int32), UNIFORM_SLATES)
+    )
+    means = chances.reshape(n_segments, UNIFORM_SLATES, k).mean(axis=1)
+    return np.asarray(means.sum(axis=1, keepdims=True) - np.cumsum(means, axis=1))
+
+
+def _examined(fit: ClickFit, slates: SlateBatch, segments: NDArray[np.int32]) -> Table:
+    """How likely each position is looked at after the items above it: the chance of a click on the most
+    attractive item there, over its attraction."""
+    n, k = slates.items.shape
+    best = fit.attraction.argmax(axis=1)[segments]
+    highest = fit.attraction.max(axis=1)[segments]
+    looks = np.empty((n, k))
+    for place in range(k):
+        probe = slates.items.copy()
+        probe[:, place] = best
+        probe[:, place + 1 :] = NO_ITEM
+        looks[:, place] = fit.click_chances(probe, segments)[:, place]
+    return np.where(highest[:, None] > 0, looks / np.where(highest > 0, highest, 1.0)[:, None], 0.0)
+
+
+def clicks_from_each_place(fit: ClickFit, items: Places, slates: SlateBatch) -> Table:
+    """The clicks that a model expects on these slates from each position on, in the logged slates' place."""
+    chances = fit.click_chances(items, segments_of(slates, fit))
+    return np.cumsum(chances[:, ::-1], axis=1)[:, ::-1]
+
+
+def segments_of(slates: SlateBatch, fit: ClickFit) -> NDArray[np.int32]:
+    """The segment of each slate in a fit; 0 where it tells none apart."""
+    if slates.segments is None or len(fit.segments) == 1:
+        return np.zeros(slates.n, np.int32)
+    return slates.segments
+
+
+def places_of(items: Sequence[ItemId], among: Sequence[ItemId]) -> Places:
+    """Where each item stands among others, UNKNOWN_ITEM if it does not. 5 is '5' if there is no 5: files
+    often turn one into the other."""
+    place_of: dict[ItemId, int] = {item: place for place, item in enumerate(among)}
+    as_text: dict[str, int] = {}
+    for item, place in place_of.items():
+        as_text.setdefault(str(item), place)
+    found = [place_of.get(item, as_text.get(str(item), UNKNOWN_ITEM)) for item in items]
+    return np.array(found, np.int32)
+
+
+def shorter_page(target: str, k: int) -> str:
+    """The refusal of a target that fills fewer places than the log has."""
+    return (
+        f"{target} item{'s' * (target.split()[-1] != '1')} and the log's slates up to {k}: a page with fewer "
+        f"places was not logged; fill all {k}"
+    )
+
+
+def named(items: Sequence[ItemId], most: int = 3) -> str:
+    """'tea, coffee, cocoa and 4 more'."""
+    said = ", ".join(str(item) for item in items[:most])
+    return f"{said} and {len(items) - most:,} more" if len(items) > most else said

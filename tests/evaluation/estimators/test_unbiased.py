@@ -1,0 +1,81 @@
+"""Every estimator is right where it says so, and wrong elsewhere: exact expectations over small worlds."""
+
+import numpy as np
+import pytest
+import small_worlds as small
+
+from firstclick.evaluation.estimators.estimators import ESTIMATORS
+from firstclick.evaluation.estimators.position_ips import interpol_weights
+from firstclick.evaluation.estimators.prefix_ips import RIPS, clipped_rips, clipping_bias
+from firstclick.evaluation.estimators.weighted_slates import place_weights, prefix_weights
+
+LOGGER = small.plackett_luce(np.array([1.0, 2.0, 0.5, 1.5]))
+TARGET = small.plackett_luce(np.array([4.0, 1.0, 1.0, 0.3]))
+ALWAYS = np.eye(len(small.SLATES))[17]
+CASCADE_LIKE = (small.cascade, small.dbn)
+MODELS = (*CASCADE_LIKE, small.pbm, small.both_ways)
+
+
+def expectation(name: str, model: small.ClickModel, target: np.ndarray) -> float:
+    """The mean of the terms over all slates and outcomes. Self-normalised forms divide by exact means: what
+    they come to with a log without end."""
+    (estimator,) = (one for one in ESTIMATORS if one.name == name)
+    slates, chances = small.enumerated(model, LOGGER, target)
+    means = {}
+    if estimator.columns is not None:
+        means = {key: chances @ column for key, column in estimator.columns(slates).items()}
+    return float(chances @ estimator.terms(slates, means))
+
+
+def is_right(family: str, model: small.ClickModel) -> bool:
+    """Whether the behaviour is the one that the family assumes."""
+    if family == "slate":
+        return True
+    return model is small.pbm if family == "position" else model is not small.both_ways
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_outcomes_of_a_small_world_have_probabilities_that_add_up(model: small.ClickModel) -> None:
+    for slate in small.SLATES:
+        assert sum(model(slate, outcome) for outcome in small.OUTCOMES) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("target", [TARGET, ALWAYS], ids=["random", "one list"])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: one.name)
+def test_the_expectation_is_the_value_where_the_behaviour_is_as_assumed(
+    estimator: object, model: small.ClickModel, target: np.ndarray
+) -> None:
+    truth = small.value(model, target)
+    found = expectation(estimator.name, model, target)  # type: ignore[attr-defined]
+    if is_right(estimator.family, model):  # type: ignore[attr-defined]
+        assert found == pytest.approx(truth, abs=1e-12)
+    else:
+        assert abs(found - truth) > 1e-3
+
+
+def test_clipping_makes_rips_too_low_by_at_most_the_bound() -> None:
+    slates, chances = small.enumerated(small.dbn, LOGGER, TARGET)
+    truth = small.value(small.dbn, TARGET)
+    for largest in (0.5, 1.0, 2.0, 1e9):
+        clipped = clipped_rips(largest)
+        bound = clipping_bias(chances @ np.minimum(prefix_weights(slates), largest))
+        too_low = truth - chances @ clipped.terms(slates, {})
+        assert -1e-12 <= too_low <= bound + 1e-12
+        assert bound < 1e-12 or largest < 1e9
+    assert clipping_bias(chances @ np.minimum(prefix_weights(slates), 1.0)) > 0.1
+
+
+def test_interpol_without_a_window_is_iips_and_over_all_positions_has_the_smallest_weights() -> None:
+    slates, chances = small.enumerated(small.pbm, LOGGER, TARGET)
+    np.testing.assert_allclose(interpol_weights(slates, window=0), place_weights(slates), atol=1e-12)
+    squares = [
+        chances @ (interpol_weights(slates, window) ** 2 * slates.clicks).sum(axis=1)
+        for window in range(small.K)
+    ]
+    assert squares[0] > squares[1] > squares[2]
+
+
+def test_a_target_that_is_the_logger_gets_the_clicks_as_they_were() -> None:
+    slates, _ = small.enumerated(small.dbn, LOGGER, LOGGER)
+    np.testing.assert_allclose(RIPS.terms(slates, {}), slates.clicks.sum(axis=1), atol=1e-12)

@@ -1,0 +1,144 @@
+"""Orders of Gaussian scores that share their noise, against plain counting and exact integrals."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from firstclick.evaluation.propensities.gaussian import gaussian_propensity, place_propensity
+from firstclick.evaluation.propensities.own_parts import own_parts_propensity
+from firstclick.evaluation.propensities.places import Places
+from firstclick.evaluation.propensities.quadrature import Normals, ordered_chances
+from firstclick.policies.score_laws import GaussianScores, PlaceScores
+
+DRAW = np.random.default_rng(20)
+
+
+def places(n: int, chosen: tuple[int, ...], full_at: list[int] | None = None) -> Places:
+    never = [len(chosen)] * n
+    return Places(np.arange(n), np.array(chosen), np.array(full_at or never), np.arange(1, len(chosen) + 1))
+
+
+def greedy(scores: np.ndarray, groups: list[int], cap: int, k: int) -> tuple[int, ...]:
+    """The best rows of which no group has more than the cap: slow and obvious."""
+    slate: list[int] = []
+    for row in np.argsort(-scores):
+        if len(slate) < k and sum(groups[one] == groups[row] for one in slate) < cap:
+            slate.append(int(row))
+    return tuple(slate)
+
+
+def in_the_plane(law: GaussianScores, prefix: tuple[int, ...]) -> np.ndarray:
+    """The exact chances for two shared numbers: g = r (cos, sin), and r^2/2 is exponential."""
+    angles = (np.arange(400_000) + 0.5) / 400_000 * 2 * np.pi
+    along = law.loads @ np.array([np.cos(angles), np.sin(angles)])
+    found = []
+    for j in range(1, len(prefix) + 1):
+        low, high = np.zeros(len(angles)), np.full(len(angles), np.inf)
+        below = [(prefix[j - 1], row) for row in range(len(law.means)) if row not in prefix[:j]]
+        for upper, lower in [*pairwise(prefix[:j]), *below]:
+            slope, start = along[upper] - along[lower], law.means[lower] - law.means[upper]
+            low = np.where(slope > 0, np.maximum(low, start / slope), low)
+            high = np.where(slope < 0, np.minimum(high, start / slope), high)
+        inside = np.exp(-(low**2) / 2) - np.exp(-(high**2) / 2)
+        found.append(np.where(low < high, inside, 0.0).mean())
+    return np.array(found)
+
+
+def test_two_shared_numbers_to_one_in_a_thousand() -> None:
+    law = GaussianScores(DRAW.normal(size=8) / 2, DRAW.normal(size=(8, 2)))
+    for prefix in [(0, 1, 2), (3, 7, 4), (5, 2, 6)]:
+        wanted = in_the_plane(law, prefix)
+        found = gaussian_propensity(law, places(8, prefix), 0.004, seed=1)
+        np.testing.assert_allclose(found.chances, wanted, atol=1e-3)
+        # Relative errors are as told; false alarm below 1e-4 for each of nine.
+        assert (np.abs(found.chances - wanted) <= 4.5 * found.errors + 1e-6).all()
+
+
+def test_one_in_a_million_to_a_tenth_with_fewer_draws_than_counting() -> None:
+    """Independent scores are a case of shared noise, and have exact chances by quadrature."""
+    means, deviations = np.array([0.0, 1.0, 2.2, 0.7, 1.9, 1.0]), np.array([0.7, 0.6, 0.5, 0.6, 0.4, 0.5])
+    law, chosen = GaussianScores(means, np.diag(deviations)), places(6, (3, 0, 5, 2))
+    wanted = ordered_chances(Normals(means, deviations), np.arange(6), chosen)[1:]
+    assert 1e-7 < wanted[-1] < 2e-6
+    found = gaussian_propensity(law, chosen, 0.1, seed=2)
+    np.testing.assert_allclose(found.chances, wanted, rtol=0.4)  # four standard errors
+    assert found.draws < 100 / wanted[-1] / 50
+
+
+@pytest.mark.parametrize("caps", [False, True])
+def test_many_shared_numbers_as_counted(caps: bool) -> None:
+    n, d, draws = 8, 4, 200_000
+    law = GaussianScores(DRAW.normal(size=n) / 2, DRAW.normal(size=(n, d)) / 2)
+    groups = [0, 1, 0, 1, 2, 2, 0, 1] if caps else list(range(n))
+    scores = law.means + DRAW.normal(size=(draws, d)) @ law.loads.T
+    slates = [greedy(one, groups, 1, 3) for one in scores[:4000]]
+    slate = max(set(slates[:50]), key=slates.count)
+    full = {groups[row]: place for place, row in enumerate(slate)}
+    chosen = places(n, slate, [full.get(groups[row], 3) for row in range(n)] if caps else None)
+    found = gaussian_propensity(law, chosen, 0.02, seed=3)
+    for j in range(1, 4):
+        share = np.mean([one[:j] == slate[:j] for one in slates])
+        error = np.hypot(found.errors[j - 1], np.sqrt(share * (1 - share) / len(slates)))
+        assert abs(found.chances[j - 1] - share) < 4.5 * error  # false alarm: 1 in 100,000
+
+
+def test_chances_of_all_slates_add_up_to_one() -> None:
+    law = GaussianScores(DRAW.normal(size=5) / 2, DRAW.normal(size=(5, 3)))
+    found = [gaussian_propensity(law, places(5, one), 0.02, seed=4) for one in permutations(range(5), 2)]
+    total = np.sum([one.chances[1] for one in found])
+    assert total == pytest.approx(1.0, abs=4.5 * np.sqrt(np.sum([one.errors[1] ** 2 for one in found])))
+
+
+def test_equal_rows_come_in_any_order_and_one_after_the_other() -> None:
+    law = GaussianScores(np.zeros(4), np.array([[1.0], [1.0], [-1.0], [1.0]]))
+    found = gaussian_propensity(law, places(4, (1, 0, 3, 2)), 0.05, seed=0)
+    assert found.method == "exact"
+    np.testing.assert_allclose(found.chances, [1 / 6, 1 / 12, 1 / 12, 1 / 12])
+    apart = gaussian_propensity(law, places(4, (1, 2, 0)), 0.05, seed=0)
+    np.testing.assert_allclose(apart.chances, [1 / 6, 0, 0])
+
+
+def test_one_shared_number_is_exact() -> None:
+    law = GaussianScores(np.array([1.0, 0.0, -4.0]), np.array([[0.5], [1.5], [2.0]]))
+    found = gaussian_propensity(law, places(3, (1, 0)), 0.05, seed=0)
+    assert found.method == "exact"
+    # Row 1 is first from g = 1 on, and before row 2 up to g = 8; row 0 is before row 2 below g = 10/3.
+    np.testing.assert_allclose(found.chances, [ndtr(8) - ndtr(1), ndtr(10 / 3) - ndtr(1)])
+
+
+def test_a_row_that_is_never_first_has_no_chance() -> None:
+    loads = np.array([[1.0, 1.0], [-1.0, 1.0], [0.0, -1.0], [0.0, 0.1]])
+    found = gaussian_propensity(GaussianScores(np.zeros(4), loads), places(4, (3, 0)), 0.05, seed=0)
+    np.testing.assert_array_equal(found.chances, 0.0)
+
+
+def test_places_with_scores_of_their_own() -> None:
+    """The second place draws anew, among the rows that are left."""
+    laws = tuple(GaussianScores(DRAW.normal(size=5) / 2, DRAW.normal(size=(5, 2))) for _ in range(2))
+    second = 1 + np.argmax(laws[1].means[1:4])
+    found = place_propensity(PlaceScores(laws), places(5, (4, second)), 0.02, seed=5)
+    first = in_the_plane(laws[0], (4,))[0]
+    left = GaussianScores(laws[1].means[:4], laws[1].loads[:4])
+    wanted = np.array([first, first * in_the_plane(left, (second,))[0]])
+    assert wanted[1] > 0.01
+    assert (np.abs(found.chances - wanted) < 4.5 * found.errors).all()
+
+
+def test_own_parts() -> None:
+    """Without shared noise the scores are independent; with it, as counted."""
+    means, own = DRAW.normal(size=7) / 2, DRAW.uniform(0.3, 1.0, 7)
+    slate = places(7, (2, 5, 1))
+    alone = own_parts_propensity(GaussianScores(means, np.zeros((7, 1)), own), slate, 0.01, seed=6)
+    wanted = ordered_chances(Normals(means, own), np.arange(7), slate)[1:]
+    assert (np.abs(alone.chances - wanted) < 4.5 * alone.errors).all()
+    loads = DRAW.normal(size=(7, 2))
+    found = own_parts_propensity(GaussianScores(means, loads, own), slate, 0.02, seed=7)
+    draws = 400_000
+    scores = means + DRAW.normal(size=(draws, 2)) @ loads.T + own * DRAW.normal(size=(draws, 7))
+    best = np.argsort(-scores, axis=1)[:, :3]
+    for j in range(1, 4):
+        share = (best[:, :j] == slate.chosen[:j]).all(1).mean()
+        error = np.hypot(found.errors[j - 1], np.sqrt(share * (1 - share) / draws))
+        assert abs(found.chances[j - 1] - share) < 4.5 * error

@@ -1,0 +1,300 @@
+"""`evaluate`: answers from a log whose truth is known, and refusals where there is none."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from arrays_log import (
+    ArraysLog,
+    cascade_clicks,
+    cascade_value,
+    hand_ordered_log,
+    mixed_propensities,
+    shown_value,
+)
+from numpy.typing import NDArray
+
+from firstclick.errors import InvalidInput
+from firstclick.evaluation.click_fits import CrossFit, cross_fit
+from firstclick.evaluation.played import MODEL_BASED as SAID_BY_PLAYED
+from firstclick.evaluation.played import Interval, PlayedOnLog, PlayedPolicy
+from firstclick.evaluation.result import CANNOT_SAY, MODEL_BASED, Evaluation
+from firstclick.evaluation.run import evaluate
+from firstclick.evaluation.targets import FixedList, Predictions, Target, Uniform
+from firstclick.logs.ranked_log import SlateBatch
+from firstclick.streams import stream
+
+BEST, TODAY = ["tea", "coffee", "cocoa"], (2, 3, 0)
+
+
+@pytest.fixture(scope="module")
+def found() -> Evaluation:
+    log = hand_ordered_log(n=40_000, explore=0.5)
+    return evaluate(
+        log,
+        {"best": FixedList(BEST), "random": Uniform(), "today": FixedList(["cocoa", "milk", "tea"]),
+         "strange": FixedList(["tea", "wine", "milk"])},
+    )  # fmt: skip
+
+
+def test_the_truth_lies_in_the_intervals(found: Evaluation) -> None:
+    """Fixed seed. An interval misses the truth in one of 20 logs: six of them, in a quarter of seeds."""
+    shown = shown_value(0.5, TODAY)
+    truth = {
+        "best": cascade_value((0, 1, 2)),
+        "random": shown_value(1.0, TODAY),
+        "today": cascade_value(TODAY),
+    }
+    for label, value in truth.items():
+        answer = found.answer(label)
+        assert answer.value is not None
+        assert answer.difference is not None
+        assert answer.value.low < value < answer.value.high, label
+        assert answer.difference.low < value - shown < answer.difference.high, label
+        assert answer.difference.low < answer.difference.value < answer.difference.high
+    assert found.shown is not None
+    assert found.shown.low < shown < found.shown.high
+    assert found.answer("best").difference.low > 0 > found.answer("random").difference.high
+
+
+def test_one_estimator_is_chosen_and_all_are_told(found: Evaluation) -> None:
+    answer = found.answer("best")
+    (chosen,) = [row for row in answer.estimators if row.chosen]
+    assert (chosen.value, chosen.difference, chosen.title) == (
+        answer.value,
+        answer.difference,
+        answer.estimator,
+    )
+    assert {"rips", "cascade-dr", "slate-ips", "sn-rips"} <= {row.name for row in answer.estimators}
+    assert "cm fits the log" in answer.why.lower()
+
+
+def test_what_cannot_be_said_has_no_number(found: Evaluation) -> None:
+    answer = found.answer("strange")
+    assert (answer.verdict, answer.value, answer.difference, answer.estimators) == (
+        CANNOT_SAY,
+        None,
+        None,
+        (),
+    )
+    assert answer.reasons == ("no slate of the log shows wine; log pages that may show it, or leave it out",)
+    assert found.exit_code == 3
+    rows = [line for line in found.text().splitlines() if line.startswith("strange")]
+    assert len(rows) == 3
+    assert not any(re.search(r"\d", line) for line in rows)
+    page = json.loads(json.dumps(found.as_json(), allow_nan=False))
+    (told,) = [one for one in page["policies"] if one["policy"] == "strange"]
+    assert (told["value"], told["difference"], told["reasons"]) == (None, None, list(answer.reasons))
+
+
+def test_the_first_lines_are_the_differences(found: Evaluation) -> None:
+    lines = found.text().splitlines()
+    assert lines[0].startswith("best: +0.1")
+    assert re.fullmatch(
+        r"best: \+0\.\d+ clicks per page against what was shown \(95 % interval \+0\.\d+ to \+0\.\d+\)",
+        lines[0],
+    )
+    assert lines[1].startswith("random: −0.0")
+    assert lines[3].startswith("strange: cannot say: no slate of the log shows wine")
+
+
+def test_a_slate_is_predicted_by_fits_that_have_not_seen_it() -> None:
+    """Fits that hold the number of their fold stand in for click models."""
+    log = hand_ordered_log(n=900)
+    whole = cross_fit(log)
+    left_out = [fit.slates for fit in whole.fits]
+    assert sum(left_out) == pytest.approx(2 * 900), "each slate is in two of three fits"
+
+    class Which(Target):
+        def prefix_chances(self, slates: SlateBatch) -> NDArray[np.float64]:
+            return np.ones(slates.items.shape)
+
+        def predictions(self, slates: SlateBatch, fit: object) -> Predictions:
+            number = float(whole.fits.index(fit))  # type: ignore[arg-type]
+            return Predictions(np.full(slates.items.shape, number), np.full(slates.items.shape, number))
+
+    numbers = []
+    for batch in log.batches():
+        predicted = CrossFit("cm", "cm", "", whole.fits).predictions(Which(), batch)
+        assert predicted is not None
+        numbers += predicted.logged[:, 0].tolist()
+    counts = np.bincount(np.array(numbers, int), minlength=3)
+    assert (900 - counts).tolist() == pytest.approx(left_out), "and its own fold is the one that it is not in"
+
+
+def same_log(**how: object) -> dict[str, object]:
+    random = stream(3, "a small log")
+    items = np.array([random.permutation(5)[:3] for _ in range(1500)])
+    arrays: dict[str, object] = {
+        "items": items,
+        "clicks": cascade_clicks(items, random),
+        "propensities": mixed_propensities(items, TODAY, 1.0),
+    }
+    return arrays | how
+
+
+def said_of(log: ArraysLog, **how: object) -> tuple[str, str]:
+    found = evaluate(log, {"best": FixedList(BEST)}, **how)  # type: ignore[arg-type]
+    assert (found.exit_code == 3) == (found.answers[0].verdict == CANNOT_SAY)
+    return found.answers[0].verdict, ". ".join(found.answers[0].reasons)
+
+
+def test_slates_whose_outcome_or_propensity_is_not_known_are_left_out_and_counted() -> None:
+    given = same_log()
+    reported = np.arange(1500) % 100 > 0
+    chances = np.array(given["propensities"])
+    chances[7:27] = np.nan
+    found = evaluate(
+        ArraysLog(**(given | {"propensities": chances}), reported=reported), {"random": Uniform()}
+    )
+    assert found.left_out == {"without a reported outcome": 15, "without propensities": 20}
+    assert found.slates == 1465
+    assert (
+        "judged: 1,465 slates of made up; left out: 15 without a reported outcome; 20 without" in found.text()
+    )
+
+
+def test_a_log_without_propensities_cannot_say_and_what_would_help_is_told() -> None:
+    log = ArraysLog(**same_log(propensities=None))
+    found = evaluate(log, {"best": FixedList(BEST), "random": Uniform()})
+    assert [answer.verdict for answer in found.answers] == [CANNOT_SAY, CANNOT_SAY]
+    assert found.answers[0].reasons[0].startswith("made up has no propensities")
+    assert re.search(r"[\d,]+ slates with explore=0.1", found.answers[0].needed)
+    assert found.shown is None
+    assert found.exit_code == 3
+
+
+@pytest.mark.parametrize("wrong", [0.0, 1.5, -0.25])
+def test_many_impossible_propensities_are_not_believed_and_few_are_left_out(wrong: float) -> None:
+    given = same_log()
+    chances = np.array(given["propensities"])
+    chances[::50] = wrong
+    verdict, why = said_of(ArraysLog(**(given | {"propensities": chances})))
+    assert verdict == CANNOT_SAY
+    assert why.startswith("30 of 1,500 slates have probabilities that are none")
+    assert f"slate 0 has {wrong:.4g}" in why
+    chances = np.array(given["propensities"])
+    chances[5] = wrong
+    found = evaluate(ArraysLog(**(given | {"propensities": chances})), {"random": Uniform()})
+    assert found.left_out == {"with impossible propensities": 1}
+    assert found.exit_code == 0
+
+
+def test_prefixes_that_rise_are_impossible() -> None:
+    given = same_log()
+    verdict, why = said_of(ArraysLog(**(given | {"propensities": np.array(given["propensities"])[:, ::-1]})))
+    assert (verdict, "must not rise" in why) == (CANNOT_SAY, True)
+
+
+def test_a_deterministic_logger_cannot_say() -> None:
+    items = np.tile(TODAY, (800, 1))
+    clicks = cascade_clicks(items, stream(1, "clicks"))
+    verdict, why = said_of(ArraysLog(items, clicks, np.ones(items.shape)))
+    assert (verdict, "The logger was certain of every slate" in why) == (CANNOT_SAY, True)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_few_slates_cannot_say(n: int) -> None:
+    given = {name: np.array(array)[:n] for name, array in same_log().items()}
+    given["clicks"][:] = np.array([[1, 0, 0], [0, 0, 0], [0, 1, 0]])[:n]
+    verdict, why = said_of(ArraysLog(**given))
+    assert (verdict, f"The log has {n} slate" in why) == (CANNOT_SAY, True)
+
+
+def test_logs_in_which_no_policy_differs_from_another() -> None:
+    given = same_log()
+    none = said_of(ArraysLog(**(given | {"clicks": np.zeros((1500, 3))})))
+    assert none == (CANNOT_SAY, "no slate of the log was clicked, so that no policy can be told from another")
+    every = said_of(ArraysLog(**(given | {"clicks": np.ones((1500, 3))})))
+    assert every[1].startswith(
+        "every slate of the log has 3 clicks, so that no policy can be told from another"
+    )
+    one = ArraysLog(np.zeros((60, 1), int), np.eye(60, 1), np.ones((60, 1)), names=["tea"])
+    found = evaluate(one, {"tea": FixedList(["tea"])})
+    assert found.answers[0].reasons == ("the log has one item, so that every policy shows the same",)
+    assert found.answers[0].needed == "log pages that are chosen from two items or more"
+
+
+def test_a_log_of_clicked_pages_alone_is_met_with_caution() -> None:
+    given = same_log()
+    clicks = np.array(given["clicks"])
+    clicks[~clicks.any(axis=1), 2] = 1
+    clicks[:400, 2] = 1
+    found = evaluate(ArraysLog(**(given | {"clicks": clicks})), {"random": Uniform()})
+    assert found.answers[0].verdict == "caution"
+    assert "every page of the log has a click" in found.answers[0].reasons[-1]
+
+
+def test_a_logger_whose_chances_change_is_taken_for_a_learning_one() -> None:
+    given = same_log()
+    fixed = evaluate(ArraysLog(**given), {"random": Uniform()})
+    assert "taken for fixed" in fixed.notes[-1]
+    first, then = hand_ordered_log(n=700, explore=0.9)._arrays, hand_ordered_log(n=900, explore=0.4)._arrays
+    changed = ArraysLog(*(np.concatenate(both) for both in zip(first, then, strict=True)))
+    learning = evaluate(changed, {"random": Uniform()})
+    assert "taken for one that learned" in learning.notes[-1]
+    told = evaluate(changed, {"random": Uniform()}, logger="fixed")
+    wide, narrow = (one.answers[0].difference for one in (learning, told))
+    assert wide is not None
+    assert narrow is not None
+    assert wide.high - wide.low > narrow.high - narrow.low
+
+
+def test_the_probability_of_the_whole_slate_alone_weighs_slates_as_a_whole() -> None:
+    given = same_log()
+    chances = np.array(given["propensities"])
+    chances[:, :2] = np.nan
+    found = evaluate(ArraysLog(**(given | {"propensities": chances})), {"random": Uniform()})
+    of = {row.name: row.value for row in found.answers[0].estimators}
+    assert of["rips"] == of["slate-ips"]
+    assert "1,500 slates have the probability of the whole slate alone" in found.notes[-1]
+
+
+def test_what_targets_say_is_checked() -> None:
+    class Rising(Target):
+        def prefix_chances(self, slates: SlateBatch) -> NDArray[np.float64]:
+            return np.linspace(0.1, 0.3, 3) + np.zeros(slates.items.shape)
+
+    with pytest.raises(InvalidInput, match="prefix_chances must not rise along a slate"):
+        evaluate(ArraysLog(**same_log()), {"rising": Rising()})
+    for wrong in ({"level": 1.0}, {"explore": 0.0}, {"logger": "lerning"}):
+        with pytest.raises(InvalidInput, match=next(iter(wrong))):
+            evaluate(ArraysLog(**same_log()), {}, **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.long
+def test_policies_that_go_on_learning_are_played() -> None:
+    found = evaluate(ArraysLog(**same_log()), {}, learning=["random"], refits=2, steps=300)
+    assert found.played is not None
+    value = found.played.answers[0].value
+    assert value is not None
+    assert value.low < shown_value(1.0, TODAY) < value.high
+
+
+def test_policies_that_go_on_learning_stand_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MODEL_BASED == SAID_BY_PLAYED
+    told_of = PlayedOnLog(
+        "made up", "cm", 1500, 300, 3, 2, Interval(0.52, 0.5, 0.54),
+        (PlayedPolicy("random", Interval(0.55, 0.5, 0.6), Interval(0.03, -0.02, 0.08)),), ("Refits.",),
+    )  # fmt: skip
+    monkeypatch.setattr("firstclick.evaluation.run.play_on_log", lambda *_, **__: told_of)
+    found = evaluate(ArraysLog(**same_log()), {}, learning=["random"], refits=2, steps=300)
+    assert found.text().splitlines()[0] == "model-based, not an estimate from the log"
+    assert found.answers == ()
+    assert found.exit_code == 0
+    page = found.as_json()
+    assert page["policies"] == []
+    assert page["model_based"]["kind"] == MODEL_BASED
+    (told,) = page["model_based"]["policies"]
+    assert told["policy"] == "random"
+    assert told["difference"]["low"] < told["difference"]["high"]
+
+
+def test_where_no_click_model_can_be_found_nothing_is_played() -> None:
+    given = {name: np.array(array)[:40] for name, array in same_log().items()}
+    found = evaluate(ArraysLog(**given), {}, learning=["random"], refits=2)
+    assert found.exit_code == 3
+    assert found.played is not None
+    assert found.played.answers[0].difference is None
+    assert "Cannot say which model fits" in found.text()

@@ -1,0 +1,114 @@
+"""A fitted click model as a head start: the looks and clicks that it stands for, corrected for position."""
+
+import numpy as np
+import pytest
+
+from firstclick import Catalog, Ranker
+from firstclick.click_models.click_fit import ClickFit
+from firstclick.errors import InvalidInput
+from firstclick.online.item_counts import counts_by_item, counts_of, item_counts
+from firstclick.streams import stream
+
+ITEMS = ("tea", "cocoa", "milk", "juice", "water")
+
+
+def made_fit(looks, attraction, **others) -> ClickFit:
+    looks, attraction = np.atleast_2d(looks).astype(float), np.atleast_2d(attraction).astype(float)
+    segments = ("",) if len(looks) == 1 else tuple(f"s{place}" for place in range(len(looks)))
+    given = {
+        "model": "cm", "items": ITEMS, "segments": segments, "shares": np.full(len(looks), 1 / len(looks)),
+        "attraction": attraction, "satisfaction": np.empty((0, 0)), "chances": np.empty(0), "looks": looks,
+        "k": 2, "slates": 100.0,
+    }  # fmt: skip
+    return ClickFit(**given | others)
+
+
+FIT = made_fit([[40.4, 10.6, 0.0, 5.5, 3.2]], [[0.5, 0.25, 0.3, 0.1, 0.0]])
+
+
+def new_ranker(policy, items=("water", "tea", "lemonade", "juice", "cocoa"), features=None) -> Ranker:
+    return Ranker(Catalog(items, features), k=2, policy=policy, seed=3)
+
+
+def test_looks_and_clicks_are_summed_over_segments():
+    two = made_fit(
+        [[40, 10, 0, 0, 0], [20, 0, 5, 0, 0]], [[0.5, 0.1, 0.9, 0.9, 0.9], [0.2, 0.9, 0.4, 0.9, 0.9]]
+    )
+    assert counts_of(two) == {"tea": (60.0, 24.0), "cocoa": (10.0, 1.0), "milk": (5.0, 2.0)}
+
+
+def test_a_policy_that_counts_gets_whole_numbers_by_one_rule():
+    ranker = new_ranker("cascade-ts")
+    assert ranker.warm_start(FIT) == 4  # The catalog has no milk, and the fit no lemonade.
+    # tea: 40.4 looks, 20.2 clicks: 20 clicks, and 20.2 looks without one, 20; juice: 5.5 looks, 0.55 clicks.
+    assert ranker.state.examined.tolist() == [3, 40, 0, 6, 11]
+    assert ranker.state.hits.tolist() == [0, 20, 0, 1, 3]
+    # As many slates of two as 59.7 looks at items of the catalog fill.
+    assert ranker.state.time.tolist() == [30]
+
+
+def test_the_default_policy_keeps_them_beside_live_clicks_as_they_are():
+    ranker = new_ranker("cascade-mixed")
+    assert ranker.warm_start(FIT, weight=0.5) == 4
+    np.testing.assert_allclose(ranker.state.logged_examined, [1.6, 20.2, 0, 2.75, 5.3])
+    np.testing.assert_allclose(ranker.state.logged_hits, [0, 10.1, 0, 0.275, 1.325])
+    assert not ranker.state.examined.any()
+    estimates = dict(zip(ITEMS, ranker.estimates(["tea", "juice"])[0], strict=False))
+    assert estimates["tea"] > 0.2
+    slate = ranker.recommend()
+    ranker.learn(slate, click=0)
+    assert ranker.state.examined.sum() == 1
+
+
+def test_what_is_known_stays_known():
+    ranker = new_ranker("cascade-ts")
+    for _ in range(5):
+        ranker.learn(ranker.recommend(), click=None)
+    before = ranker.state.examined.copy()
+    ranker.warm_start(FIT)
+    assert (ranker.state.examined - before).tolist() == [3, 40, 0, 6, 11]
+
+
+@pytest.mark.parametrize("policy", ["cascade-lin-ts", "cascade-ducb", "random"])
+def test_a_policy_that_wants_more_than_counts_refuses_in_a_sentence(policy):
+    ranker = new_ranker(policy, features=np.eye(5)[:, :3] if "lin" in policy else None)
+    with pytest.raises(InvalidInput, match=rf"{policy} learns more from slates than how often each item"):
+        ranker.warm_start(FIT)
+    assert int(ranker.state.time[0]) == 0
+
+
+def test_counts_that_cannot_be_are_refused():
+    catalog = Catalog(ITEMS)
+    with pytest.raises(InvalidInput, match="none of the 1 items that were counted is in the catalog"):
+        item_counts(catalog, {"lemonade": (5.0, 1.0)})
+    for wrong in [(5.0, 6.0), (5.0, -1.0), (float("inf"), 1.0), (float("nan"), 0.0)]:
+        with pytest.raises(InvalidInput, match="item 'tea': looks must be a number of at least 0 and clicks"):
+            item_counts(catalog, {"tea": wrong})
+    with pytest.raises(InvalidInput, match="item 'tea' is counted twice"):
+        counts_by_item([("tea", 5.0, 1.0), ("tea", 5.0, 1.0)])
+
+
+def test_an_item_that_stood_low_is_not_punished_for_it():
+    """Two items attract equally; one was always shown below the other, where half of the users look."""
+    from firstclick.click_models import Sessions, fit_sessions
+
+    draw, n = stream(1, "low"), 6000
+    slates = np.tile([0, 1], (n, 1))
+    slates[: n // 10] = [1, 0]  # Some pages the other way round tell positions and items apart.
+    slates[n // 10 : n // 5] = [2, 3]
+    attraction, examined = np.array([0.3, 0.3, 0.1, 0.2]), np.array([1.0, 0.5])
+    clicks = draw.random((n, 2)) < attraction[slates] * examined
+    raw, fitted = new_ranker("cascade-ts", ITEMS[:4]), new_ranker("cascade-ts", ITEMS[:4])
+    raw.warm_start(
+        {"items": [ITEMS[item] for item in slate], "clicks": np.flatnonzero(clicked).tolist()}
+        for slate, clicked in zip(slates.tolist(), clicks, strict=True)
+    )
+    sessions = Sessions(
+        name="log", items=ITEMS[:4], segments=("",), k=2, cells=slates.astype(np.int32),
+        clicks=clicks.astype(np.uint8), examined=np.full(n, -1, np.int32),
+        slate_segments=np.zeros(n, np.int32), numbers=np.arange(n), places=np.arange(4), unreported=0,
+    )  # fmt: skip
+    fitted.warm_start(fit_sessions(sessions, "pbm"))
+    rates = {name: one.estimates(ITEMS[:2])[0] for name, one in (("raw", raw), ("fitted", fitted))}
+    assert rates["raw"][1] < 0.75 * rates["raw"][0]
+    assert rates["fitted"][1] == pytest.approx(rates["fitted"][0], rel=0.15)
