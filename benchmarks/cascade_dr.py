@@ -2,12 +2,13 @@
 
     python -m benchmarks.cascade_dr [--runs 400] [--seed 1]
 
-Set up after the settings of github.com/aiueola/wsdm2022-cascade-dr and the synthetic slates of obp 0.5.7, in code of
-our own: 1,000 slates of K of 5 items (an item may come twice), 5 numbers of context, clicks that depend on the items
-above ("cascade", additive or decaying, half of the runs each), a softmax logger, and a target of similarity
--0.8, -0.6, ..., 0.8. The model for Cascade-DR is a weighted regression tree of depth 3 for each position, from the last
-one up. Printed are mean squared errors by that of Cascade-DR. The published figures are read off the repository's plot
-for the cascade structure, which has 10,000 runs over all K and all three structures.
+Set up after the settings of github.com/aiueola/wsdm2022-cascade-dr and the synthetic slates of obp 0.5.7,
+in code of our own: 1,000 slates of K of 5 items (an item may come twice), 5 numbers of context, clicks that
+depend on the items above ("cascade", additive or decaying, half of the runs each), a softmax logger, and a
+target of similarity -0.8, -0.6, ..., 0.8. The model for Cascade-DR is a weighted regression tree of depth 3
+for each position, from the last one up. Printed are mean squared errors by that of Cascade-DR. The
+published figures are those of the repository's plot for the cascade structure, from 10,000 runs over all K
+and three structures.
 """
 
 import argparse
@@ -54,7 +55,8 @@ class Tree:
             return None
         gains = np.where(
             splits,
-            moment[:-1] ** 2 / np.where(splits, left, 1) + (moment[-1] - moment[:-1]) ** 2 / np.where(splits, right, 1),
+            moment[:-1] ** 2 / np.where(splits, left, 1)
+            + (moment[-1] - moment[:-1]) ** 2 / np.where(splits, right, 1),
             -np.inf,
         )  # fmt: skip
         at, feature = np.unravel_index(np.argmax(gains), gains.shape)
@@ -85,7 +87,7 @@ def chances(base, slates, structure, interaction):
 
 
 def q_model(context, slates, clicks, weights, target):
-    """What is expected of position k and all below, for the item shown there and as a mean over the target."""
+    """What is expected of position k and all below: of the item shown, and as a mean over the target."""
     n, k = slates.shape
     shown, expected, following = np.empty((n, k)), np.empty((n, k)), np.zeros(n)
     for at in reversed(range(k)):
@@ -153,7 +155,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     print(f"{given.runs} runs for each K, seed {given.seed}: mean squared error by that of Cascade-DR\n")
-    print(f"{'K':>2}" + "".join(f"{name:>15}" for name in SHOWN) + f"{'rips published':>17}{'within 1.5':>12}")
+    print(
+        f"{'K':>2}" + "".join(f"{name:>15}" for name in SHOWN) + f"{'rips published':>17}{'within 1.5':>12}"
+    )
     for k in LENGTHS:
         print(f"K = {k}", file=sys.stderr)
         found, spread = ratios(k, given.runs, given.seed)
