@@ -30,6 +30,6 @@ def test_long_steps_save_steps_where_em_is_slow():
 
 
 def test_a_limit_on_steps_is_told():
-    found = maximise(lambda here: (here * 0.999, -float(here[0])), np.array([0.9]), 1e-9, most_steps=4)
+    found = maximise(lambda here: (here * 0.999, -float(here[0])), np.array([0.9]), 1e-9, most_steps=2)
     assert not found.finished
-    assert found.steps <= 6
+    assert found.steps == 2
