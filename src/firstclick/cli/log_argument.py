@@ -40,13 +40,13 @@ LogOptionOption = Annotated[
         "--log-option",
         metavar="NAME=VALUE",
         help="How to read it: format, separator, item-separator, encoding, clicks-as, positions-from, "
-        "empty-click, propensity-of, timed-out; again for more.",
+        "empty-click, propensity-of, gaps, places, timed-out; again for more.",
     ),
 ]
 
 _OF_FILES = (
     "format", "separator", "item_separator", "encoding", "clicks_as", "positions_from", "empty_click",
-    "propensity_of",
+    "propensity_of", "gaps", "places",
 )  # fmt: skip
 _OF_MODELS = ("timed_out",)
 # How the files begin.

@@ -1,6 +1,7 @@
 """A described log as one page: what can be asked of it, the counts, and clicks by position."""
 
 import os
+import re
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
@@ -14,22 +15,26 @@ from firstclick.report.style import LOOKS
 from firstclick.report.tables import TableBlock
 from firstclick.rounding import percent
 
-WIDTH, HEIGHT = 6.4, 3.0  # inches
+WIDTH, HEIGHT = 8.6, 3.0  # inches
 # Bars have their number above them if they are few.
 MOST_NUMBERS = 12
+FEW_BARS = 8
 
 
 def description_page(log: LogDescription, *, command: str = "") -> str:
     """The page as HTML: it loads nothing and runs no script. Same log, same text."""
     said = log.said()
-    can = tuple(sentence for kind, sentence in said if kind == "can")
-    cannot = tuple(sentence for kind, sentence in said if kind == "cannot")
+    # Backquotes are for the terminal.
+    can, cannot = (
+        tuple(re.sub("`([^`]*)`", r"“\1”", sentence) for one, sentence in said if one == kind)
+        for kind in ("can", "cannot")
+    )
     sections = [
         Section("What can be evaluated", points=can),
         Section("What cannot, and why", points=cannot),
         Section("How it was read", points=log.notes),
-        Section(f"Left out{counted(log)}", points=tuple(map(str, log.skipped))),
-        Section(f"Kept, but for a part{counted(log)}", points=tuple(map(str, log.doubtful))),
+        Section("Left out", (f"Rows{counted(log)}:",), tuple(map(str, log.skipped))),
+        Section("Kept, but for a part", (f"Rows{counted(log)}:",), tuple(map(str, log.doubtful))),
     ]
     return html_page(
         Page(
@@ -45,7 +50,7 @@ def description_page(log: LogDescription, *, command: str = "") -> str:
             overview=TableBlock(
                 "Clicks are those of slates with a known outcome.",
                 ("", ""),
-                tuple((name.strip(), value) for name, value in facts(log)),
+                tuple(facts(log)),
             ),
             figures=(_figure(log),) if log.reported else (),
             figures_title="Click-through by position",
@@ -75,9 +80,11 @@ def click_through_figure(log: LogDescription) -> Figure:
     shares = [one.click_through if one.shown else 0.0 for one in log.positions]
     with look():
         figure = Figure(figsize=(WIDTH, HEIGHT))
-        axes = figure.add_axes((0.10, 0.17, 0.88, 0.77))
+        axes = figure.add_axes((0.07, 0.17, 0.92, 0.77))
         axes.bar(places, shares, width=0.72, color=LOOKS["blue"].color)
-        axes.set_xlim(0.4, len(places) + 0.6)
+        # Few positions stand in the middle: their bars are no wider than those of others.
+        beside = max(0.0, (FEW_BARS - len(places)) / 2)
+        axes.set_xlim(0.4 - beside, len(places) + 0.6 + beside)
         axes.set_ylim(0, max(max(shares) * 1.15, 1e-6))
         dress(axes, ticks=(min(len(places), 12), 4))
         if len(places) <= MOST_NUMBERS:

@@ -33,11 +33,11 @@ def facts(log: LogDescription) -> list[tuple[str, str]]:
         found.append(("time", f"{_date(log.first_time)} to {_date(log.last_time)} UTC"))
     found += [
         ("slates with a click", _of(log.clicked_slates, log.reported)),
-        ("  with more than one", _of(log.several_clicks, log.clicked_slates)),
+        ("slates with several clicks", _of(log.several_clicks, log.clicked_slates)),
         ("clicks below the first", _of(log.clicks_below_first, log.clicks)),
         ("examined is told", _of(log.examined_told, log.reported)),
         ("distinct slates", f"{log.distinct_slates:,}"),
-        ("  the most frequent one", _of(log.most_frequent, log.slates)),
+        ("most frequent slate", _of(log.most_frequent, log.slates)),
         ("items at several positions", _of(log.items_at_several_positions, log.items_shown)),
         ("propensities known", _propensities(log)),
     ]

@@ -20,12 +20,15 @@ class ImpressionOptions:
     columns: dict[str, str]
     positions_from: int | None = None
     propensity_of: str | None = None  # of PROPENSITY_OF
+    gaps: str | None = None  # "close": items move up where positions are missing
 
     def __post_init__(self) -> None:
         if self.propensity_of not in (None, *PROPENSITY_OF):
             raise InvalidInput(
                 f"must be one of {', '.join(PROPENSITY_OF)}, got {self.propensity_of!r}", "propensity_of"
             )
+        if self.gaps not in (None, "close"):
+            raise InvalidInput(f"must be 'close', got {self.gaps!r}", "gaps")
         if self.positions_from not in (None, 0, 1):
             raise InvalidInput(f"must be 0 or 1, got {self.positions_from!r}", "positions_from")
 
@@ -72,7 +75,7 @@ def slates_of_impressions(
     if "examined" in found:
         single["examined"] = f"try_cast({identifier(found['examined'])} AS BIGINT)"
     listed = ", ".join(f"{expression} AS {name}" for name, expression in (cells | single).items())
-    rows = f"SELECT {listed}, row_number() OVER () - 1 AS number FROM ({source.sql})"
+    rows = f"SELECT {listed}, row_number() OVER () - 1 AS number FROM ({source.counted})"
     once = "".join(
         f", {how} AS {name}"
         for name, how in (
@@ -112,7 +115,10 @@ def _finished(
             f"shown[1].place = {begin} AND shown[-1].place = {begin} + len(shown) - 1 AND "
             "len(list_distinct(list_transform(shown, lambda one: one.place))) = len(shown)"
         )
-        items = f"if(coalesce({whole}, false), {items}, [NULL])"
+        if options.gaps == "close":
+            notes.append("items of a view move up where positions are missing")
+        else:
+            items = f"if(coalesce({whole}, false), {items}, [NULL])"
     else:
         notes.append("without a column of positions, the rows of a view are in the order of the slate")
     has = {"number", "items"} | (set(single) - {"view"})
@@ -137,7 +143,11 @@ def _finished(
         columns.append(f"{'shown[-1].chance' if kind == 'slate' else chances} AS {name}")
         has.add(name)
     return SlateQuery(
-        source.name, f"SELECT {', '.join(columns)} FROM ({sql})", frozenset(has), tuple(notes), "row"
+        source.name,
+        f"SELECT {', '.join(columns)} FROM ({sql})",
+        frozenset(has),
+        tuple(notes),
+        skipped=source.skipped,
     )
 
 

@@ -33,8 +33,7 @@ _ANY_UNUSABLE = EMPTY | NULL_ITEM | TWICE | OUTSIDE
 class OddRows:
     """What was wrong in the batches of one walk through a log."""
 
-    def __init__(self, unit: str = "row") -> None:
-        self._unit = unit
+    def __init__(self) -> None:
         self._counts = dict.fromkeys([*UNUSABLE, *DOUBTFUL], 0)
         self._first: dict[int, list[int]] = {bit: [] for bit in self._counts}
 
@@ -43,9 +42,11 @@ class OddRows:
         if not problems.any():
             return None
         unusable = (problems & _ANY_UNUSABLE) > 0
+        told = np.zeros(len(problems), np.bool_)
         for bit in self._counts:
-            # What a slate has that is left out anyway is told once.
-            found = (problems & bit) > 0 if bit in UNUSABLE else ((problems & bit) > 0) & ~unusable
+            # A slate that is left out is told once, and nothing more of it.
+            found = ((problems & bit) > 0) & ~(told if bit in UNUSABLE else unusable)
+            told |= found
             n = int(found.sum())
             self._counts[bit] += n
             room = LINES_NAMED - len(self._first[bit])
@@ -56,7 +57,7 @@ class OddRows:
     def told(self, reasons: dict[int, str]) -> tuple[Skipped, ...]:
         """The reasons that there were, of UNUSABLE or of DOUBTFUL."""
         return tuple(
-            Skipped(reason, self._counts[bit], tuple(self._first[bit]), self._unit)
+            Skipped(reason, self._counts[bit], tuple(self._first[bit]), "row")
             for bit, reason in reasons.items()
             if self._counts[bit]
         )

@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
@@ -11,16 +10,20 @@ from firstclick.files.reading import as_path, reading
 from firstclick.logs.click_columns import ClickRules
 from firstclick.logs.columns import IMPRESSION_COLUMNS, SLATE_COLUMNS
 from firstclick.logs.duck_log import DuckLog, SlateQuery
+from firstclick.logs.finn import FinnLog
 from firstclick.logs.impression_rows import (
     ImpressionOptions,
     is_table_of_impressions,
     slates_of_impressions,
 )
+from firstclick.logs.open_bandit import is_open_bandit, slates_of_open_bandit
+from firstclick.logs.place_matrix import LogWithPlaces
 from firstclick.logs.ranked_log import RankedLog
 from firstclick.logs.slate_rows import SlateOptions, is_table_of_slates, slates_of_rows
 from firstclick.logs.table_source import TableSource, open_table, table_of_frame
+from firstclick.logs.yandex import is_yandex, yandex_log
 
-FORMATS = ("slates", "impressions")
+FORMATS = ("slates", "impressions", "open-bandit", "finn", "yandex")
 
 
 def open_ranked_log(
@@ -35,6 +38,8 @@ def open_ranked_log(
     positions_from: int | None = None,
     empty_click: str | None = None,
     propensity_of: str | None = None,
+    gaps: str | None = None,
+    places: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
 ) -> RankedLog:
     """The log in a file: Parquet (.parquet, .pq), JSON lines (.jsonl, .ndjson), or else CSV or TSV; text may
@@ -43,7 +48,9 @@ def open_ranked_log(
     `format` is one of FORMATS; without it, the columns tell. `columns` names columns that are not called as
     expected: `{"items": "ranking", "click": "pos"}`. How clicks are written is found out and told in
     `notes` of the log; `clicks_as` ("positions", "marks", "items"), `positions_from` (0 or 1), `empty_click`
-    ("no-click", "not-reported") and `propensity_of` ("prefix", "place", "slate") say so instead.
+    ("no-click", "not-reported") and `propensity_of` ("prefix", "place", "slate") say so instead. With
+    `gaps="close"` the items of a view move up where positions are missing; else such a view is left out.
+    `places` is a table with the probability of each item at each position.
 
     >>> from pathlib import Path
     >>> _ = Path("clicks.csv").write_text("items,click\\ntea|milk,0\\nmilk|tea,\\nmilk|jam,1\\n")
@@ -57,9 +64,18 @@ def open_ranked_log(
     _check_format(format)
     with reading(path), path.open("rb"):
         pass
-    rules = ClickRules(clicks_as, positions_from, empty_click)
-    table = open_table(path, separator=separator, encoding=encoding)
-    return _log_of(table, path, format, dict(columns or {}), item_separator, rules, propensity_of, progress)
+    how = _How(
+        format, dict(columns or {}), item_separator, ClickRules(clicks_as, positions_from, empty_click),
+        propensity_of, gaps,
+    )  # fmt: skip
+    log: RankedLog
+    if format == "finn" or (format is None and path.suffix == ".npz"):
+        log = FinnLog(path, progress)
+    elif format == "yandex" or (format is None and is_yandex(path)):
+        log = yandex_log(path, progress)
+    else:
+        log = _log_of(open_table(path, separator=separator, encoding=encoding), how, progress)
+    return log if places is None else LogWithPlaces(log, places)
 
 
 def ranked_log_from_frame(
@@ -72,6 +88,7 @@ def ranked_log_from_frame(
     positions_from: int | None = None,
     empty_click: str | None = None,
     propensity_of: str | None = None,
+    gaps: str | None = None,
 ) -> RankedLog:
     """The log in a frame of pandas or polars, by the rules of `open_ranked_log`.
 
@@ -82,9 +99,11 @@ def ranked_log_from_frame(
     (['jam', 'tea'], 2)
     """
     _check_format(format)
-    rules = ClickRules(clicks_as, positions_from, empty_click)
-    table = table_of_frame(frame)
-    return _log_of(table, None, format, dict(columns or {}), item_separator, rules, propensity_of, silent)
+    how = _How(
+        format, dict(columns or {}), item_separator, ClickRules(clicks_as, positions_from, empty_click),
+        propensity_of, gaps,
+    )  # fmt: skip
+    return _log_of(table_of_frame(frame), how, silent)
 
 
 def _check_format(format: str | None) -> None:
@@ -92,38 +111,33 @@ def _check_format(format: str | None) -> None:
         raise InvalidInput(f"must be one of {', '.join(FORMATS)}, got {format!r}", "format")
 
 
-def _log_of(
-    table: TableSource,
-    path: Path | None,
-    format: str | None,
-    columns: dict[str, str],
-    item_separator: str | None,
-    rules: ClickRules,
-    propensity_of: str | None,
-    progress: Progress,
-) -> RankedLog:
+class _How(NamedTuple):
+    """How a table is read."""
+
+    format: str | None
+    columns: dict[str, str]
+    item_separator: str | None
+    rules: ClickRules
+    propensity_of: str | None
+    gaps: str | None
+
+
+def _log_of(table: TableSource, how: _How, progress: Progress) -> RankedLog:
     try:
-        query = _query(table, format, columns, item_separator, rules, propensity_of, progress)
-        return DuckLog(query, table.connection, table.resources, progress)
+        return DuckLog(_query(table, how, progress), table.connection, table.resources, progress)
     except BaseException:
         table.resources.close()
         raise
 
 
-def _query(
-    table: TableSource,
-    format: str | None,
-    columns: dict[str, str],
-    item_separator: str | None,
-    rules: ClickRules,
-    propensity_of: str | None,
-    progress: Progress,
-) -> SlateQuery:
-    if format == "slates" or (format is None and is_table_of_slates(table, columns)):
-        return slates_of_rows(table, SlateOptions(columns, item_separator, rules), progress)
-    if format == "impressions" or is_table_of_impressions(table, columns):
-        options = ImpressionOptions(columns, rules.positions_from, propensity_of)
+def _query(table: TableSource, how: _How, progress: Progress) -> SlateQuery:
+    if how.format == "slates" or (how.format is None and is_table_of_slates(table, how.columns)):
+        return slates_of_rows(table, SlateOptions(how.columns, how.item_separator, how.rules), progress)
+    if how.format == "impressions" or (how.format is None and is_table_of_impressions(table, how.columns)):
+        options = ImpressionOptions(how.columns, how.rules.positions_from, how.propensity_of, how.gaps)
         return slates_of_impressions(table, options, progress)
+    if is_open_bandit(table):
+        return slates_of_open_bandit(table)
     raise InvalidInput(
         f"{table.name} has neither a column of slates ({', '.join(SLATE_COLUMNS['items'])}) nor columns of "
         f"views and items ({', '.join(IMPRESSION_COLUMNS['view'][:3])}, ...; "

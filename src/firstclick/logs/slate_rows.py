@@ -64,7 +64,7 @@ def slates_of_rows(source: TableSource, options: SlateOptions, progress: Progres
             f"{_list_of_chances(found['propensities'], kinds['propensities'], separator)} AS prefixes"
         )
         has.add("prefixes")
-    sql = f"SELECT {', '.join(wanted)} FROM ({source.sql})"
+    sql = f"SELECT {', '.join(wanted)} FROM ({source.counted})"
     if not source.kept:
         sql = source.keep(sql, progress)
     _same_kind_of_ids(source, sql, has)
@@ -74,7 +74,9 @@ def slates_of_rows(source: TableSource, options: SlateOptions, progress: Progres
     if clicks is not None:
         has.add("clicks")
     listed = ", ".join([*sorted(has - {"clicks"}), *([f"{clicks} AS clicks"] if clicks is not None else [])])
-    return SlateQuery(source.name, f"SELECT {listed} FROM ({sql})", frozenset(has), notes)
+    return SlateQuery(
+        source.name, f"SELECT {listed} FROM ({sql})", frozenset(has), notes, skipped=source.skipped
+    )
 
 
 def _separator(source: TableSource, found: dict[str, str], kinds: dict[str, str]) -> str:
@@ -97,7 +99,7 @@ def _list_of_ids(name: str, kind: str, separator: str) -> str:
         return f"{cell}::VARCHAR[]"
     if kind.count("["):
         raise InvalidInput(f"must be a list of ids, got the type {kind}", name)
-    return f"list_transform({_split(cell, separator)}, lambda id: nullif(trim(id), ''))"
+    return _split(cell, separator, "lambda one: nullif(trim(one), '')")
 
 
 def _list_of_clicks(name: str, kind: str, separator: str) -> str:
@@ -106,7 +108,7 @@ def _list_of_clicks(name: str, kind: str, separator: str) -> str:
     if kind.endswith("[]"):
         return f"{cell}::{'VARCHAR[]' if kind.startswith('VARCHAR') else 'BIGINT[]'}"
     if kind == "VARCHAR":
-        return f"nullif(list_transform({_split(cell, separator)}, lambda one: trim(one)), [''])"
+        return f"nullif({_split(cell, separator, 'lambda one: trim(one)')}, [''])"
     if kind in ("FLOAT", "DOUBLE"):  # As pandas has whole numbers with gaps.
         return f"if({cell} IS NULL OR isnan({cell}), NULL, [{cell}::BIGINT])"
     return f"if({cell} IS NULL, NULL, [{cell}::BIGINT])"
@@ -116,14 +118,26 @@ def _list_of_chances(name: str, kind: str, separator: str) -> str:
     cell = identifier(name)
     if kind.endswith("[]"):
         return f"try_cast({cell} AS DOUBLE[])"
-    return f"list_transform({_split(cell, separator)}, lambda one: try_cast(trim(one) AS DOUBLE))"
+    return f"try_cast({_split(cell, separator, 'lambda one: trim(one)')} AS DOUBLE[])"
 
 
-def _split(cell: str, separator: str) -> str:
-    """The parts of a text; a text such as [1, 2] is a list."""
-    text = f"{cell}::VARCHAR"
-    parts = f"string_split(trim({text}), {literal(separator)})"
-    return f"if(starts_with(trim({text}), '['), try_cast({text} AS VARCHAR[]), {parts})"
+def _split(cell: str, separator: str, clean: str) -> str:
+    """The parts of a text, each as `clean` has it; a text such as [1, 2] is a list.
+
+    Most cells need no cleaning, and a function for each part takes several times as long as to split it.
+    """
+    text, mark = f"{cell}::VARCHAR", literal(separator)
+    parts = f"string_split(trim({text}), {mark})"
+    blank = "false" if separator == " " else f"contains({text}, ' ')"
+    unclean = (
+        f"{blank} OR contains({text}, {literal(2 * separator)}) OR starts_with({text}, {mark}) "
+        f"OR ends_with({text}, {mark})"
+    )
+    return (
+        f"CASE WHEN {text} IS NULL THEN NULL "
+        f"WHEN starts_with(ltrim({text}), '[') THEN list_transform(try_cast({text} AS VARCHAR[]), {clean}) "
+        f"WHEN {unclean} THEN list_transform({parts}, {clean}) ELSE string_split({text}, {mark}) END"
+    )
 
 
 def _same_kind_of_ids(source: TableSource, sql: str, has: set[str]) -> None:

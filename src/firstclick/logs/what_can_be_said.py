@@ -41,8 +41,8 @@ def _hopeless(log: "LogDescription") -> str:
         return "No slate has a reported outcome: nothing can be evaluated. Log the clicks of each slate."
     if not log.clicks:
         return (
-            "No slate was clicked: nothing can be evaluated, every list earned 0. Check the column of clicks, "
-            "or log more slates."
+            "No slate was clicked: nothing can be evaluated, every list earned 0. Check the column of "
+            "clicks, or log more slates."
         )
     if log.items_shown == 1:
         return "One item was shown always: there is no other list to evaluate."
@@ -57,8 +57,8 @@ def _other_lists(log: "LogDescription") -> list[tuple[str, str]]:
         return [
             (
                 "cannot",
-                "Every propensity is 1: the logger was deterministic, and nothing can be said of lists that "
-                f"it did not show; {explore}.",
+                "Every propensity is 1: the logger was deterministic, and nothing can be said of lists "
+                f"that it did not show; {explore}.",
             )
         ]
     if log.prefixes_known:
@@ -70,7 +70,7 @@ def _other_lists(log: "LogDescription") -> list[tuple[str, str]]:
             (
                 "can",
                 "Other policies, once the propensities are computed from the log: "
-                f"`firstclick evaluate propensities STORE --model {log.log}`.",
+                f"`firstclick evaluate propensities {log.log} --store STORE --out slates.parquet`.",
             )
         ]
     if log.places_known:
