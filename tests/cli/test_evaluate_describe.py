@@ -56,7 +56,9 @@ def test_json_and_a_page(run, clicks: Path, folder: Path) -> None:
 def test_a_model_in_a_store_is_described(run, shop: Path, folder: Path) -> None:
     done = run("evaluate", "describe", shop, "--model", "shop")
     assert done.out.startswith("shop: 3 slates of up to 2 of 4 items\n")
-    assert "firstclick evaluate propensities STORE --model shop" in " ".join(done.out.split())
+    assert "firstclick evaluate propensities shop --store STORE --out slates.parquet" in " ".join(
+        done.out.split()
+    )
     assert run("export", "shop", "--store", shop, "--out", "shop.model").code == 0
     assert run("evaluate", "describe", "shop.model").out == done.out
     assert run("evaluate", "describe", "shop.model", "--log-option", "timed-out=not-reported").code == 0
