@@ -31,8 +31,9 @@ POLICIES = {name: cls for name, cls in policy_classes().items() if cls.__module_
 COMMANDS = (
     "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
     "data download", "features", "catalog", "catalog describe", "serve", "backup", "audit", "log", "export",
-    "import", "fork", "trial", "trial start", "trial shares", "trial stop", "trial report", "evaluate",
-    "relearn",
+    "import", "fork", "trial", "trial start", "trial shares", "trial stop", "trial report",
+    "evaluate", "evaluate describe", "evaluate propensities", "evaluate run", "click-model",
+    "click-model fit", "click-model describe", "relearn",
     "archive", "delete", "keys", "keys create", "keys list", "keys revoke", "policies", "bound",
 )  # fmt: skip
 MAP_BEGINS = "<!-- The map: written by docs/generate.py from the imports. -->\n"

@@ -1,17 +1,22 @@
 """A page with a hand-ordered list, and its log: `python examples/hand_ordered_page.py`.
 
-A made-up café shows two of six drinks. Most pages show the list that somebody ordered; 5 % show two drinks drawn
-at random, so that the log can answer for other lists. Writes the list, the catalog and two weeks of logs:
-`list.csv`, `items.csv`, `week1.jsonl`, `week2.jsonl`. docs/evaluate_story.md uses them.
+A made-up café shows two of six drinks. Most pages show the list that somebody ordered; 5 % show two drinks
+drawn at random, so that the log can answer for other lists. Writes the list, the catalog and two weeks of
+logs: `list.csv`, `items.csv`, `week1.jsonl`, `week2.jsonl`. With an address it sends guests to a server:
+`python examples/hand_ordered_page.py http://127.0.0.1:8000`. docs/evaluate_story.md uses both.
 """
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
 
+from firstclick.client import Client
+
 PAGES = 100_000  # a week
 EXPLORE = 0.05
+GUESTS = 3_000
 HAND_LIST = ["espresso", "cocoa"]
 # How likely a guest who looks at a drink clicks it. The café does not know this.
 ATTRACTION = {
@@ -35,25 +40,42 @@ def propensities(slate: list[str]) -> list[float]:
     return found
 
 
+def first_click(slate: list[str], guests: np.random.Generator) -> int | None:
+    """What the next guest clicks: guests look from the top and click the first drink that attracts them."""
+    attracted = [place for place, drink in enumerate(slate) if guests.random() < ATTRACTION[drink]]
+    return attracted[0] if attracted else None
+
+
 def page(guests: np.random.Generator) -> dict[str, object]:
-    """One page: what it showed, and what the guest clicked. Guests look from the top and click once."""
+    """One page of the log."""
     explored = guests.random() < EXPLORE
     slate = guests.permutation(DRINKS)[: len(HAND_LIST)].tolist() if explored else HAND_LIST
-    attracted = [place for place, drink in enumerate(slate) if guests.random() < ATTRACTION[drink]]
-    return {
-        "items": slate, "click": attracted[0] if attracted else None, "propensities": propensities(slate)
-    }  # fmt: skip
+    return {"items": slate, "click": first_click(slate, guests), "propensities": propensities(slate)}
 
 
-def main() -> None:
-    guests = np.random.default_rng(7)
+def write_logs(guests: np.random.Generator) -> None:
     for week in ("week1.jsonl", "week2.jsonl"):
         with Path(week).open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(page(guests)) + "\n" for _ in range(PAGES))
     Path("items.csv").write_text("id\n" + "\n".join(DRINKS) + "\n", encoding="utf-8")
     Path("list.csv").write_text("id\n" + "\n".join(HAND_LIST) + "\n", encoding="utf-8")
-    print(f"wrote week1.jsonl, week2.jsonl ({PAGES:,} pages each), items.csv, list.csv")
+    print(f"wrote week1.jsonl and week2.jsonl ({PAGES:,} pages each), items.csv and list.csv")
+
+
+def visit(server: str, guests: np.random.Generator) -> None:
+    """Send guests to the model `cafe` of a server."""
+    slates = []
+    with Client(server, "cafe") as cafe:
+        for number in range(GUESTS):
+            shown = cafe.recommend(unit=f"guest {number}")
+            slates.append(list(shown.items))
+            cafe.feedback(shown, click=first_click(slates[-1], guests))
+    late = np.mean([value(slate) for slate in slates[-1000:]])
+    print(f"{GUESTS:,} guests; in truth the last 1,000 slates are worth {late:.3f} clicks per page")
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) > 1:
+        visit(sys.argv[1], np.random.default_rng(8))
+    else:
+        write_logs(np.random.default_rng(7))

@@ -100,7 +100,9 @@ def short_description(encoder: Encoder, file: CatalogFile | None = None, path: s
     counted = Counter(row.taken_as for row in rows)
     kinds = [f"{counted[kind]} {words[counted[kind] != 1]}" for kind, words in KINDS.items() if counted[kind]]
     n_columns = sum(row.n_columns for row in rows)
-    text = f"catalog: {_number(encoder.n_items, 'item')}, {_number(n_columns, 'column')} -> "
+    # An encoder of no columns has not seen the items.
+    n_items = encoder.n_items if file is None else len(file.ids)
+    text = f"catalog: {_number(n_items, 'item')}, {_number(n_columns, 'column')} -> "
     text += _number(encoder.n_features, "feature") + (f" ({', '.join(kinds)})" if kinds else "")
     out = [f"{row.column} ({row.reason.partition(';')[0]})" for row in rows if row.taken_as == LEFT_OUT]
     if out:
