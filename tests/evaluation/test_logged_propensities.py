@@ -136,10 +136,13 @@ def test_arms_of_other_models_are_refused(service: Service) -> None:
     create(service, explore=0.5, baseline=LIST, max_loss=1)
     service.start_trial("shop", {"policy": 0.5, "policy:random": 0.5})
     play(service, 10, unit=unit_in(service, 1))
-    play(service, 5, seed=2, unit=unit_in(service, 0))
+    play(service, 5, seed=2, unit=unit_in(service, 0), candidates=["i1", "i2", "i3"], exclude=["i3"])
     found = of(service)
     assert found.reasons() == {OTHER_ARM: 10}
     assert all(one.given_arm for one in found.slates[10:])
+    assert {one.candidates for one in found.slates[10:]} == {(1, 2)}
+    for one in found.slates[10:]:
+        assert chances(one)[0] == pytest.approx(chances(one)[1])
 
 
 def test_requests_rollbacks_and_forks(service: Service) -> None:
