@@ -256,7 +256,7 @@ def test_a_fitted_world_gives_back_the_clicks_by_position_of_its_log(model):
     found = fit(ArrayLog(slates, logged), model)
     again = clicks_in(FittedWorld(found), slates, "again")
     before, after = logged.mean(axis=0), again.mean(axis=0)
-    # Both have the noise of n pages, and the fit that of the log once more: 4.5 standard errors of three such,
+    # Both have the noise of n pages, and the fit that of the log too: 4.5 standard errors of three such,
     # 15 comparisons: a false alarm in 10,000 seeds.
     error = 4.5 * np.sqrt(3 * before * (1 - before) / n)
     assert (np.abs(after - before) <= error).all(), (before, after)
