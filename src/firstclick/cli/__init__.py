@@ -7,6 +7,7 @@ from firstclick.cli.archive import archive
 from firstclick.cli.backup import backup
 from firstclick.cli.bound import bound
 from firstclick.cli.catalog import catalog_app
+from firstclick.cli.click_model import click_model_app
 from firstclick.cli.command_line import CommandLine
 from firstclick.cli.compare import compare
 from firstclick.cli.data import data_app
@@ -34,6 +35,7 @@ app.command(short_help="Play an experiment that a TOML file declares.")(run)
 app.command(short_help="Recommend over HTTP, and learn from the clicks.")(serve)
 app.add_typer(trial_app, name="trial")
 app.add_typer(evaluate_app, name="evaluate")
+app.add_typer(click_model_app, name="click-model")
 app.add_typer(catalog_app, name="catalog")
 app.command(short_help="Learn item features from a log, write a catalog.")(features)
 app.command(short_help="Copy a store while a server runs.")(backup)

@@ -15,7 +15,8 @@ LogArgument = Annotated[
     str,
     Argument(
         metavar="LOG",
-        help="CSV, JSON lines or Parquet; or with --model a store: an SQLite file, or postgresql://...",
+        help="CSV, JSON lines or Parquet file; or a store, SQLite file or postgresql://..., with --model; or "
+        "what `firstclick export` wrote.",
     ),
 ]
 LogModelOption = Annotated[
@@ -48,6 +49,9 @@ _OF_FILES = (
     "propensity_of",
 )  # fmt: skip
 _OF_MODELS = ("timed_out",)
+# How the files begin.
+_SQLITE = b"SQLite format 3\0"
+_MODEL_FILES = (b"fcmodel2", b"fcsnap01")
 # How the library marks an argument of its own.
 _MARKED = re.compile(r"`(\w+)='?([^`']*)'?`")
 
@@ -69,14 +73,62 @@ def open_log(
             raise InvalidInput(f"--log-option {name.replace('_', '-')} is not known; there are: {known}")
     columns = _pairs("--column", column)
     try:
+        if model is not None or archive or _is_store(log):
+            _refuse(how, _OF_FILES, columns, "a file")
+            return _of_store(log, model, archive or [], how, progress)
+        if _is_model_file(log):
+            from firstclick.evaluation.own_log import log_in_model_file
+
+            _refuse(how, _OF_FILES, columns, "a file")
+            return log_in_model_file(log, **how, progress=progress)
+        _refuse(how, _OF_MODELS, {}, "a store, with --model")
         return _of_file(log, columns, how, progress)
     except FirstclickError as error:
         message = str(error)
         if error.argument in how:
             message = f"--log-option {error.argument.replace('_', '-')} {error.problem}"
-        message = message.replace("by `columns`", "by --column")
+        message = message.replace("by `columns`", "by --column").replace("by `archive`", "by --archive")
         error.args = (_MARKED.sub(_as_option, message),)
         raise
+
+
+def _is_store(log: str) -> bool:
+    if "://" in log:
+        return True
+    path = Path(log.removeprefix("sqlite:"))
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+
+
+def _is_model_file(log: str) -> bool:
+    # A file that is not there, or a folder, is told of by who reads it. msgspec is an extra.
+    if not Path(log).is_file():
+        return False
+    with Path(log).open("rb") as file:
+        return file.read(len(_MODEL_FILES[0])) in _MODEL_FILES
+
+
+def _of_store(
+    log: str, model: str | None, archive: list[Path], how: dict[str, Any], progress: Progress
+) -> RankedLog:
+    from firstclick.evaluation.own_log import log_in_store, models_in_store
+
+    if model is None:
+        names = models_in_store(log)
+        if len(names) != 1:
+            raise InvalidInput(f"{log} is a store; say --model, one of: {', '.join(names) or 'none'}")
+        model = names[0]
+    return log_in_store(log, model, archives=archive, **how, progress=progress)
+
+
+def _refuse(how: dict[str, Any], names: tuple[str, ...], columns: dict[str, str], wanted: str) -> None:
+    for name in how:
+        if name in names:
+            raise InvalidInput(f"--log-option {name.replace('_', '-')} goes with a LOG that is {wanted}")
+    if columns:
+        raise InvalidInput(f"--column goes with a LOG that is {wanted}")
 
 
 def _of_file(log: str, columns: dict[str, str], how: dict[str, Any], progress: Progress) -> RankedLog:

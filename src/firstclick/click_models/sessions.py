@@ -98,7 +98,13 @@ def read_sessions(log: RankedLog, *, by_segment: bool = False, progress: Progres
         pieces = parts.pop(name)
         whole[name] = np.concatenate([compact[piece] for piece in pieces] if name == "cells" else pieces)
     return Sessions(
-        name=log.name, items=items, segments=segments, k=log.k, places=places, unreported=unreported, **whole
+        name=log.name,
+        items=items,
+        segments=segments,
+        k=log.k,
+        places=places,
+        unreported=unreported + log.unreported,
+        **whole,
     )
 
 

@@ -2,7 +2,8 @@
 
 A cell's rate gets a Beta prior with the mean of its segment, worth `strength` looks. The strength comes from
 the log: by the method of moments (Kleinman 1973, weights = looks) it is what makes cells differ as much as
-they do beyond chance. A segment's mean is drawn to that of the log in the same way.
+they do beyond chance. A segment's mean is drawn to that of the log in the same way, with a strength of its
+own: segments may differ where their items do not.
 """
 
 from typing import NamedTuple
@@ -39,9 +40,10 @@ def rate_prior(
     strength = _strength(hits, looks, segments, n_segments)
     # Half a hit and half a miss: no rate is 0 or 1, whatever was seen.
     mean = (hits.sum() + 0.5) / (looks.sum() + 1.0)
-    segment_hits = np.bincount(segments, hits, n_segments)
-    segment_looks = np.bincount(segments, looks, n_segments)
-    return RatePrior((segment_hits + strength * mean) / (segment_looks + strength), strength)
+    segment_hits = np.bincount(segments, hits, n_segments).astype(np.float64)
+    segment_looks = np.bincount(segments, looks, n_segments).astype(np.float64)
+    weight = _strength(segment_hits, segment_looks, np.zeros(n_segments, np.int64), 1)
+    return RatePrior((segment_hits + weight * mean) / (segment_looks + weight), strength)
 
 
 def _strength(

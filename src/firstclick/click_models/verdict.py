@@ -55,7 +55,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a comparison says. Without enough clicks `best` and all that follows are empty."""
+    """What a comparison says. Without other models only `take` is there, without enough clicks a sentence."""
 
     best: str
     take: str
@@ -85,7 +85,9 @@ def compare_models(
 
 
 def verdict(compared: Comparison) -> Verdict:
-    """What the comparison says, by the rules above."""
+    """What the comparison says, by the rules above; of one model alone, nothing."""
+    if len(compared.qualities) == 1:
+        return Verdict("", next(iter(compared.qualities)), None, "", "", {}, {}, ())
     if compared.clicked < LEAST_CLICKED:
         sentence = (
             f"Cannot say which model fits: {whole(compared.clicked)} of the {whole(compared.slates)} "
@@ -100,18 +102,17 @@ def verdict(compared: Comparison) -> Verdict:
     second = compared.second_clicks / compared.clicked
     enough = first_clicks["cm"].close and second <= MOST_SECOND_CLICKS if "cm" in pages else None
     policy, examined = _what_follows(compared, "cm" if enough else take)
-    sentences = [_best_sentence(best, pages)] if len(pages) > 1 else []
-    if len(pages) > 1 and take != best:
+    sentences = [_best_sentence(best, pages)]
+    if take != best:
         sentences.append(f"Take {take}, the simplest model that is close to it.")
-    if "cm" in pages and len(pages) > 1:
+    if "cm" in pages:
         sentences.append(_cascade_sentence(first_clicks["cm"], second, bool(enough)))
     if not compared.second_clicks:
         sentences.append(
             "No held-out slate has two clicks: cm, dcm and sdbn cannot be told apart. If the page or the log "
             "keeps one click only, the others cannot be judged either."
         )
-    if len(pages) > 1:
-        sentences += [f"Policy: {policy}.", f"Examined: {examined}."]
+    sentences += [f"Policy: {policy}.", f"Examined: {examined}."]
     return Verdict(best, take, enough, policy, examined, pages, first_clicks, tuple(sentences))
 
 

@@ -56,6 +56,8 @@ class RankedLog(ABC):
     skipped: tuple[Skipped, ...] = ()  # rows that are no slates, and why; `batches` leaves them out
     doubtful: tuple[Skipped, ...] = ()  # slates that are kept, but without what was wrong: a probability of 2
     notes: tuple[str, ...] = ()  # how the log was understood: "positions count from 1"
+    timed_out: int = 0  # slates that are taken as no click, or as not reported, because a time had passed
+    has_fold: bool = False  # a model's own log: folding it gives the probabilities that are not known
     unreported: int = 0  # slates that were shown and are not in the log, as far as it tells
 
     @abstractmethod

@@ -68,6 +68,15 @@ class ClaimRow:
         check_choice(f"claim {self.id}: kind", self.kind, tuple(SYMBOLS))
 
 
+@dataclass(frozen=True)
+class Section:
+    """A heading, sentences, and a list of points below them."""
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    points: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Page:
     """All that is said on the page; what is empty is left out.
@@ -75,7 +84,7 @@ class Page:
     `facts` are a few words each (mode, steps, runs); `headline` is the result in a sentence or two, and
     `overview` the same as a table; `summary` are sentences on what was run; `notes` are what a reader must
     know before believing a figure; `method` and `words` say how the claims were judged and what their words
-    were taken to mean. The policy `default` has a badge that says so.
+    were taken to mean. `sections` are texts below the figures. The policy `default` has a badge that says so.
     """
 
     title: str
@@ -86,10 +95,14 @@ class Page:
     notes: tuple[str, ...] = ()
     overview: TableBlock | None = None
     figures: tuple[FigureBlock, ...] = ()
+    figures_title: str = "How the learning went"
+    explains_regret: bool = True
+    sections: tuple[Section, ...] = ()
     claims: tuple[ClaimRow, ...] = ()
     method: tuple[str, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[TableBlock, ...] = ()
+    tables_title: str = "The numbers behind the figures"
     data: tuple[TableBlock, ...] = ()
     learned: tuple[LearnedBlock, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)

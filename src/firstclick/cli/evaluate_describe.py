@@ -1,0 +1,73 @@
+"""`firstclick evaluate describe`: what a log holds, and what can be asked of it."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from firstclick.cli.console import page, print_json, talk
+from firstclick.cli.log_argument import (
+    ColumnOption,
+    LogArchiveOption,
+    LogArgument,
+    LogModelOption,
+    LogOptionOption,
+    open_log,
+)
+from firstclick.cli.progress_bar import progress_bar
+from firstclick.errors import InvalidInput
+from firstclick.extras import needed_by
+
+# A pipe or a log file hears of long work this often.
+SECONDS = 10.0
+
+
+def evaluate_describe(
+    log: LogArgument,
+    model: LogModelOption = None,
+    archive: LogArchiveOption = None,
+    column: ColumnOption = None,
+    log_option: LogOptionOption = None,
+    page_file: Annotated[
+        Path | None, Option("--page", metavar="FILE.html", help="Write a page with all of it.")
+    ] = None,
+    json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Tell what a ranked log holds: slates, clicks by position, how often the order varied, odd rows, and
+    what can be evaluated from it.
+
+    \b
+    Examples:
+      firstclick evaluate describe clicks.parquet
+      firstclick evaluate describe clicks.csv --column items=ranking --column click=pos
+      firstclick evaluate describe shop.db --model shop --page shop-log.html
+
+    \b
+    One row a slate:
+      items,click                      tea|milk|jam,1
+    One row an impression:
+      view,position,item,clicked       v17,1,tea,0
+    """
+    from firstclick.logs.describe import describe_log
+    from firstclick.logs.description_text import description_text
+
+    if page_file is not None and (page_file.suffix not in (".html", ".htm") or page_file.is_dir()):
+        raise InvalidInput(f"--page {page_file} must be a file that ends in .html")
+    with progress_bar(every=SECONDS) as progress:
+        opened = open_log(
+            log, model=model, archive=archive, column=column, log_option=log_option,
+            progress=progress.doing(f"opening {log}"),
+        )  # fmt: skip
+        found = describe_log(opened, progress.doing(f"reading {log}"))
+    if page_file is not None:
+        with needed_by("--page"):
+            from firstclick.evaluation.description_page import write_description
+
+        write_description(found, page_file, command="firstclick " + shlex.join(sys.argv[1:]))
+        talk.print(f"written: {page_file}")
+    if json:
+        print_json(found.as_json())
+    else:
+        page().print(description_text(found), end="")
