@@ -67,6 +67,15 @@ def evaluate(
     fixed if the same first item always had the same probability. `explore` is the share of uniform slates
     that the advice for a log which cannot answer may ask for. `doing(what)` gives the `progress(done, total)`
     of a piece of work.
+
+    >>> from pathlib import Path
+    >>> from firstclick.evaluation.targets import FixedList
+    >>> from firstclick.logs.open_log import open_ranked_log
+    >>> lines = ["items,click,propensities", *["tea|milk,0,0.5|0.5", "milk|tea,,0.5|0.5"] * 100]
+    >>> _ = Path("clicks.csv").write_text("\\n".join(lines))
+    >>> found = evaluate(open_ranked_log("clicks.csv"), {"tea first": FixedList(["tea", "milk"])})
+    >>> found.answer("tea first").verdict, round(found.answer("tea first").difference.value, 2)
+    ('ok', 0.5)
     """
     if not 0 < level < 1:
         raise InvalidInput(f"must lie between 0 and 1, such as 0.95, got {level}", "level")
