@@ -26,6 +26,7 @@ from firstclick.evaluation.result import (
     PlayedAnswer,
     PolicyAnswer,
 )
+from firstclick.evaluation.spread import LogWithFold
 from firstclick.evaluation.targets import Target
 from firstclick.files.progress import Progress, silent
 from firstclick.logs.describe import describe_log
@@ -93,12 +94,15 @@ def evaluate(
         fits = cross_fit(log, doing("fitting click models"))
     answers = []
     for label, target in targets.items():
-        slates = JudgedSlates(log, target, fits, facts.slates, partial(doing, f"judging {label}"))
+        target.start(log)
         own, needed = refusals, _needed(log, facts, explore) if refusals else ""
         if not refusals and (of_target := target.refusal()):
             own = [of_target]
         judgement = None
         if facts.slates and not own:
+            spread = log.spread_of(target) if logger_learned and isinstance(log, LogWithFold) else None
+            judging = partial(doing, f"judging {label}")
+            slates = JudgedSlates(log, target, fits, facts.slates, spread, judging)
             judgement = judge(
                 slates, learning=logger_learned, click_model=None if fits is None else fits.best,
                 confidence=level, unreported=facts.unreported, seen=slates.seen(),
