@@ -64,15 +64,17 @@ def main():
     slate_id, position = np.repeat(np.arange(N), K), np.tile(np.arange(K), N)
     common = {"slate_id": slate_id, "reward": clicks.ravel(), "position": position}
     whole = {
-        "pscore": np.repeat(prefixes[:, -1], K), "evaluation_policy_pscore": np.repeat(prefixes_target[:, -1], K)
-    }  # fmt: skip
+        "pscore": np.repeat(prefixes[:, -1], K),
+        "evaluation_policy_pscore": np.repeat(prefixes_target[:, -1], K),
+    }
     cascade = {
         "pscore_cascade": prefixes.ravel(),
         "evaluation_policy_pscore_cascade": prefixes_target.ravel(),
     }
     single = {
-        "pscore_item_position": places.ravel(), "evaluation_policy_pscore_item_position": places_target.ravel()
-    }  # fmt: skip
+        "pscore_item_position": places.ravel(),
+        "evaluation_policy_pscore_item_position": places_target.ravel(),
+    }
     estimates = {
         "slate-ips": obp.SlateStandardIPS(K).estimate_policy_value(**common, **whole),
         "iips": obp.SlateIndependentIPS(K).estimate_policy_value(**common, **single),

@@ -85,6 +85,18 @@ def test_cross_validation_prefers_the_estimator_with_less_spread() -> None:
     )
 
 
+def test_estimators_by_position_win_under_pbm_and_lose_where_it_was_named_wrongly() -> None:
+    """One list is the target: its weights by position are far smaller than those of prefixes."""
+    target = np.eye(len(small.SLATES))[5]
+    found = evaluate(drawn(small.pbm, 20_000, seed=9, target=target), learning=False, click_model="pbm")
+    assert found.answer is not None
+    assert found.chosen in ("iips", "sn-iips", "interpol")
+    assert found.answer.low < small.value(small.pbm, target) < found.answer.high
+    found = evaluate(drawn(small.cascade, 20_000, seed=9, target=target), learning=False, click_model="pbm")
+    assert found.chosen in ("rips", "sn-rips", "cascade-dr", "sn-cascade-dr")
+    assert any("Too far from RIPS for noise: IIPS" in reason for reason in found.reasons)
+
+
 def test_the_choice_follows_from_the_seed() -> None:
     slates = drawn(small.dbn, 2000, seed=4)
     assert evaluate(slates, learning=False, seed=1) == evaluate(slates, learning=False, seed=1)

@@ -29,7 +29,6 @@ class Estimator(NamedTuple):
     # The weights of each position, if the terms are sums of weight times click, and nothing else.
     weights: Callable[[WeightedSlates], Table] | None = None
     unbiased: bool = True
-    compared_only: bool = False  # never chosen
 
     def can_use(self, slates: WeightedSlates) -> bool:
         """Whether the slates have what it needs."""

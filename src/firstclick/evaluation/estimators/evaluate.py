@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
-from firstclick.evaluation.estimators.choice import FOLDS, Choice, behaviour, choose, may_be_chosen
+from firstclick.evaluation.estimators.choice import (
+    FOLDS,
+    SLATES_IN_FOLD,
+    Choice,
+    behaviour,
+    choose,
+    may_be_chosen,
+)
 from firstclick.evaluation.estimators.estimator import Estimator, Means
 from firstclick.evaluation.estimators.estimators import ESTIMATORS
 from firstclick.evaluation.estimators.intervals import (
@@ -273,17 +280,20 @@ def _choice(
         if may_be_chosen(one, click_model) and found[one.name][2] and one.name != "clipped-rips"
     ]  # fmt: skip
     n = len(second.shown)
-    if len(candidates) == 1 or n < 2 * FOLDS:
+    n_folds = min(FOLDS, n // SLATES_IN_FOLD)
+    if len(candidates) == 1 or n_folds < 2:
         return Choice(RIPS.name, (behaviour(click_model),), {})
-    folds = stream(seed, "folds").permutation(n) % FOLDS
+    folds = stream(seed, "folds").permutation(n) % n_folds
     counted = np.ones(n) if weights is None else weights
-    sums = np.stack([_by_fold(folds, second.terms[one.name] * counted) for one in candidates], axis=1)
-    counts = _by_fold(folds, counted)
+    sums = np.stack(
+        [_by_fold(folds, second.terms[one.name] * counted, n_folds) for one in candidates], axis=1
+    )
+    counts = _by_fold(folds, counted, n_folds)
     return choose(candidates, sums, counts, click_model, stream(seed, "splits"))
 
 
-def _by_fold(folds: NDArray[np.int64], values: Table) -> Table:
-    return np.bincount(folds, values, FOLDS).astype(np.float64)
+def _by_fold(folds: NDArray[np.int64], values: Table, n_folds: int) -> Table:
+    return np.bincount(folds, values, n_folds).astype(np.float64)
 
 
 def _estimate(
