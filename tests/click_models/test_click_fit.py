@@ -19,7 +19,7 @@ def made_up(model, **changes):
         "shares": np.array([0.25, 0.75]), "attraction": generator.random((2, 5)),
         "satisfaction": generator.random((2, 5)) if model in ("sdbn", "dbn") else np.empty((0, 0)),
         "chances": chances.get(model, np.empty(0)), "looks": 9 * generator.random((2, 5)), "k": 4,
-        "slates": 12.0,
+        "slates": 12.0, "converged": False,
     }  # fmt: skip
     return ClickFit(**(given | changes))
 
@@ -42,7 +42,7 @@ def test_a_file_gives_back_the_same_fit(model, tmp_path):
     fit.save(tmp_path / "fit.npz")
     again = load_click_fit(tmp_path / "fit.npz")
     assert (again.model, again.items, again.segments, again.k) == (fit.model, fit.items, fit.segments, 4)
-    assert again.slates == 12
+    assert (again.slates, again.converged) == (12, False)
     for name in ("shares", "attraction", "satisfaction", "chances", "looks"):
         np.testing.assert_array_equal(getattr(again, name), getattr(fit, name))
 

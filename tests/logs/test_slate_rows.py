@@ -214,6 +214,14 @@ def test_odd_rows_are_counted_and_named(tmp_path: Path) -> None:
     assert found.chances == [[0.5, 0.25], *[[None, None]] * 5, [0.5, 0.25], [0.5, None], [0.5, 0.25]]
 
 
+def test_lines_that_are_no_rows_are_counted_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("items,click\na|b,0\n\na|b,0,7\nb|a,1\na|a,0\n")
+    found = read(open_ranked_log(path))
+    assert found.slates == [["a", "b"], ["b", "a"]]
+    assert found.odd == ["1 blank (line 3)", "1 without 2 fields (line 4)", "1 with an item twice (row 2)"]
+
+
 @pytest.mark.parametrize("chance", ["0", "-0.1", "1.01", "inf"])
 def test_a_propensity_of_a_slate_that_is_none_is_taken_as_not_known(chance: str, tmp_path: Path) -> None:
     path = tmp_path / "log.csv"

@@ -179,6 +179,8 @@ def _print_fit(summary: FitSummary) -> None:
         f"items shown, mean attraction {summary.attraction:.4f}"
         + (f", mean satisfaction {summary.satisfaction:.4f}" if summary.satisfaction is not None else "")
     )
+    if not summary.converged:
+        talk.print("note: EM took its largest number of steps; the numbers may still be some way off")
     for block in (fit_block(summary), item_block(summary)):
         if block is not None:
             page().print("\n" + block.caption)

@@ -18,7 +18,7 @@ from firstclick.kernels.click_chain import count_chain, expect_chain
 
 # dbn starts here: most users go on.
 FIRST_GAMMA = 0.9
-# Plain steps of dbn before the priors are taken from the expected looks.
+# Plain steps before the priors are taken from the expected looks.
 SETTLING_STEPS = 5
 
 

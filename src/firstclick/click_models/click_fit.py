@@ -44,6 +44,7 @@ class ClickFit:
     looks: NDArray[np.float64]  # segments x items: how many looks each attraction rests on; 0: never shown
     k: int  # positions of the longest slate
     slates: float = 0.0  # that it was fitted to
+    converged: bool = True  # whether EM stopped by itself, or at its largest number of steps
 
     def __post_init__(self) -> None:
         """Refuse arrays that do not fit together: a file may be anything."""
@@ -112,6 +113,7 @@ class ClickFit:
             "segments": list(self.segments),
             "k": self.k,
             "slates": self.slates,
+            "converged": self.converged,
         }
         arrays = {
             "shares": self.shares,
@@ -133,6 +135,7 @@ def load_click_fit(path: str | os.PathLike[str]) -> ClickFit:
             segments=tuple(map(str, page["segments"])),
             k=int(page["k"]),
             slates=float(page["slates"]),
+            converged=bool(page["converged"]),
             **{
                 name: np.asarray(arrays[name], np.float64)
                 for name in ("shares", "attraction", "satisfaction", "chances", "looks")

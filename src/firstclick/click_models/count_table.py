@@ -124,7 +124,7 @@ def fit_counts(table: CountTable) -> ClickFit:
     return ClickFit(
         model="pbm", items=table.items, segments=table.segments, shares=slates / slates.sum(),
         attraction=attraction, satisfaction=np.empty((0, 0)), chances=found.examination, looks=looks,
-        k=counts.shape[2], slates=float(slates.sum()),
+        k=counts.shape[2], slates=float(slates.sum()), converged=found.finished,
     )  # fmt: skip
 
 

@@ -38,6 +38,7 @@ class FitSummary:
     items: int
     shown: int  # items that some slate showed, in some segment
     k: int
+    converged: bool
     chances_of: str
     chances: tuple[float, ...]
     attraction: float  # the mean of cells, weighted by looks
@@ -69,6 +70,7 @@ def summarise(fit: ClickFit, top: int = 10, least_looks: float = 20.0) -> FitSum
         items=len(fit.items),
         shown=int((fit.looks > 0).any(axis=0).sum()),
         k=fit.k,
+        converged=fit.converged,
         chances_of=CHANCES[fit.model],
         chances=tuple(fit.chances.tolist()),
         attraction=float(np.average(attraction, weights=weight)),

@@ -60,6 +60,7 @@ def fit_sessions(
         model=model, items=sessions.items, segments=sessions.segments, shares=shares,
         attraction=_table(sessions, found.attraction, found.attraction_prior), satisfaction=satisfaction,
         chances=chances, looks=_table(sessions, found.looks, None), k=sessions.k, slates=total,
+        converged=found.finished,
     )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """A described log as one page: what can be asked of it, the counts, and clicks by position."""
 
 import os
+import re
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
@@ -23,8 +24,11 @@ FEW_BARS = 8
 def description_page(log: LogDescription, *, command: str = "") -> str:
     """The page as HTML: it loads nothing and runs no script. Same log, same text."""
     said = log.said()
-    can = tuple(sentence for kind, sentence in said if kind == "can")
-    cannot = tuple(sentence for kind, sentence in said if kind == "cannot")
+    # Backquotes are for the terminal.
+    can, cannot = (
+        tuple(re.sub("`([^`]*)`", r"“\1”", sentence) for one, sentence in said if one == kind)
+        for kind in ("can", "cannot")
+    )
     sections = [
         Section("What can be evaluated", points=can),
         Section("What cannot, and why", points=cannot),

@@ -98,7 +98,7 @@ def _positions(
     )
     only_marks = least is not None and most <= 1
     as_marks = rules.clicks_as == "marks" or (
-        rules.clicks_as is None and only_marks and same_length and (several or longest == 1)
+        rules.clicks_as is None and only_marks and same_length and (several or (longest == 1 and most == 1))
     )
     if as_marks:
         marked = (

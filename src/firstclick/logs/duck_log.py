@@ -14,6 +14,7 @@ from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.files.arrow_stream import ArrowColumn, arrow_batches
 from firstclick.files.duck import run
 from firstclick.files.progress import Progress, silent
+from firstclick.files.table import Skipped
 from firstclick.kernels.slate_reading import (
     BAD_EXAMINED,
     NO_CHANCE,
@@ -49,7 +50,7 @@ class SlateQuery:
     sql: str
     columns: frozenset[str]
     notes: tuple[str, ...] = ()
-    unit: str = "row"
+    skipped: tuple[Skipped, ...] = ()  # rows that the query does not have
 
 
 class DuckLog(RankedLog):
@@ -106,7 +107,7 @@ class DuckLog(RankedLog):
 
     def batches(self, progress: Progress = silent) -> Iterator[SlateBatch]:
         """The slates in the order of the log; `skipped` and `doubtful` are complete afterwards."""
-        odd = OddRows(self._query.unit)
+        odd = OddRows()
         columns = self._query.columns
         wanted = [f"list_transform(items, lambda id: {_hash('id', self._salt)}) AS items"]
         if "candidates" in columns:
@@ -126,7 +127,8 @@ class DuckLog(RankedLog):
                     yield self._batch(part, done + start, stamps, odd)
                 done += n
                 progress(done, self.rows)
-        self.skipped, self.doubtful = odd.told(UNUSABLE), odd.told(DOUBTFUL)
+        self.skipped = (*self._query.skipped, *odd.told(UNUSABLE))
+        self.doubtful = odd.told(DOUBTFUL)
 
     def _batch(
         self, part: dict[str, ArrowColumn], first: int, stamps: NDArray[np.int64], odd: OddRows

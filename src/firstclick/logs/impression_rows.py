@@ -75,7 +75,7 @@ def slates_of_impressions(
     if "examined" in found:
         single["examined"] = f"try_cast({identifier(found['examined'])} AS BIGINT)"
     listed = ", ".join(f"{expression} AS {name}" for name, expression in (cells | single).items())
-    rows = f"SELECT {listed}, row_number() OVER () - 1 AS number FROM ({source.sql})"
+    rows = f"SELECT {listed}, row_number() OVER () - 1 AS number FROM ({source.counted})"
     once = "".join(
         f", {how} AS {name}"
         for name, how in (
@@ -143,7 +143,11 @@ def _finished(
         columns.append(f"{'shown[-1].chance' if kind == 'slate' else chances} AS {name}")
         has.add(name)
     return SlateQuery(
-        source.name, f"SELECT {', '.join(columns)} FROM ({sql})", frozenset(has), tuple(notes), "row"
+        source.name,
+        f"SELECT {', '.join(columns)} FROM ({sql})",
+        frozenset(has),
+        tuple(notes),
+        skipped=source.skipped,
     )
 
 

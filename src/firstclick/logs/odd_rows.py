@@ -33,8 +33,7 @@ _ANY_UNUSABLE = EMPTY | NULL_ITEM | TWICE | OUTSIDE
 class OddRows:
     """What was wrong in the batches of one walk through a log."""
 
-    def __init__(self, unit: str = "row") -> None:
-        self._unit = unit
+    def __init__(self) -> None:
         self._counts = dict.fromkeys([*UNUSABLE, *DOUBTFUL], 0)
         self._first: dict[int, list[int]] = {bit: [] for bit in self._counts}
 
@@ -58,7 +57,7 @@ class OddRows:
     def told(self, reasons: dict[int, str]) -> tuple[Skipped, ...]:
         """The reasons that there were, of UNUSABLE or of DOUBTFUL."""
         return tuple(
-            Skipped(reason, self._counts[bit], tuple(self._first[bit]), self._unit)
+            Skipped(reason, self._counts[bit], tuple(self._first[bit]), "row")
             for bit, reason in reasons.items()
             if self._counts[bit]
         )

@@ -29,11 +29,11 @@ def slates_of_open_bandit(source: TableSource) -> SlateQuery:
     }
     if "timestamp" in source.types:
         wanted["seconds"] = seconds("timestamp", source.types["timestamp"])
-    sql = f"SELECT {', '.join(f'{cell} AS {name}' for name, cell in wanted.items())} FROM ({source.sql})"
+    sql = f"SELECT {', '.join(f'{cell} AS {name}' for name, cell in wanted.items())} FROM ({source.counted})"
     if not source.kept:
         sql = source.keep(sql)
     notes = (
         "an Open Bandit file: each row is a slate of one place, because nothing tells which rows were one "
         "page; the position is the segment",
     )
-    return SlateQuery(source.name, sql, frozenset(wanted), notes)
+    return SlateQuery(source.name, sql, frozenset(wanted), notes, skipped=source.skipped)

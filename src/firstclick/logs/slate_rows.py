@@ -64,7 +64,7 @@ def slates_of_rows(source: TableSource, options: SlateOptions, progress: Progres
             f"{_list_of_chances(found['propensities'], kinds['propensities'], separator)} AS prefixes"
         )
         has.add("prefixes")
-    sql = f"SELECT {', '.join(wanted)} FROM ({source.sql})"
+    sql = f"SELECT {', '.join(wanted)} FROM ({source.counted})"
     if not source.kept:
         sql = source.keep(sql, progress)
     _same_kind_of_ids(source, sql, has)
@@ -74,7 +74,9 @@ def slates_of_rows(source: TableSource, options: SlateOptions, progress: Progres
     if clicks is not None:
         has.add("clicks")
     listed = ", ".join([*sorted(has - {"clicks"}), *([f"{clicks} AS clicks"] if clicks is not None else [])])
-    return SlateQuery(source.name, f"SELECT {listed} FROM ({sql})", frozenset(has), notes)
+    return SlateQuery(
+        source.name, f"SELECT {listed} FROM ({sql})", frozenset(has), notes, skipped=source.skipped
+    )
 
 
 def _separator(source: TableSource, found: dict[str, str], kinds: dict[str, str]) -> str:

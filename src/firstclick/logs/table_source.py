@@ -1,16 +1,17 @@
 """A file or frame as a relation of DuckDB: its columns by name and type."""
 
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firstclick.errors import InvalidInput
-from firstclick.files.duck import connected, identifier, literal, path_literal, run, text_relation
+from firstclick.files.duck import connected, identifier, literal, path_literal, rejects, run, text_relation
 from firstclick.files.progress import Progress, silent
 from firstclick.files.reading import PARQUET, reading
-from firstclick.files.table import JSON_LINES, first_line, parquet_errors
+from firstclick.files.table import JSON_LINES, Skipped, first_line, parquet_errors, skipped_rows
 from firstclick.files.text_file import open_text
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ _LONGEST_OBJECT = 1 << 24
 
 @dataclass
 class TableSource:
-    """A table that DuckDB reads. `kept` is a Parquet file: it can be read again and again at little cost."""
+    """A table that DuckDB reads. One that is `kept` can be read again and again at little cost.
+
+    `counted` reads it once and counts the rows that DuckDB leaves out; `keep` then puts them into `skipped`.
+    """
 
     name: str
     connection: "DuckDBPyConnection"
@@ -33,12 +37,16 @@ class TableSource:
     types: dict[str, str]  # by column
     folder: Path  # for temporary files
     kept: bool
+    counted: str = ""
+    left_out: Callable[[], tuple[Skipped, ...]] = tuple
+    skipped: tuple[Skipped, ...] = ()
 
     def keep(self, sql: str, progress: Progress = silent) -> str:
         """The rows of a query in a temporary Parquet file: the query that reads them."""
         path = self.folder / f"rows-{len(list(self.folder.glob('rows-*')))}.parquet"
         copy = f"COPY ({sql}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION lz4)"
         run(self.connection, lambda: self.connection.execute(copy), progress, 1)
+        self.skipped, self.left_out = (*self.skipped, *self.left_out()), tuple
         return f"SELECT * FROM read_parquet({path_literal(path)})"
 
 
@@ -53,7 +61,7 @@ def open_table(
             with parquet_errors(path):
                 source.kept = True
                 _describe(source, f"SELECT * FROM read_parquet({path_literal(path)})")
-        elif plain.suffix in JSON_LINES:
+        elif plain.suffix in (*JSON_LINES, ".json"):
             _open_json(source, path)
         else:
             _open_text(source, path, stack, separator, encoding, header)
@@ -99,7 +107,7 @@ def _begin(name: str, stack: ExitStack) -> TableSource:
 
 
 def _describe(source: TableSource, sql: str) -> None:
-    source.sql = sql
+    source.sql = source.counted = sql
     rows = source.connection.execute(f"DESCRIBE {sql}").fetchall()
     source.types = {str(row[0]): str(row[1]) for row in rows}
 
@@ -119,7 +127,13 @@ def _open_text(
     if len({name.casefold() for name in names}) < len(names):
         names = [f"{name} ({place})" if name in names[:place] else name for place, name in enumerate(names)]
     columns = ", ".join(f"c{place} AS {identifier(name)}" for place, name in enumerate(names))
-    source.sql = f"SELECT {columns} FROM {text_relation(file, header=header)}"
+    source.sql, source.counted = (
+        f"SELECT {columns} FROM {text_relation(file, header=header, count_rejects=counts)}"
+        for counts in (False, True)
+    )
+    source.left_out = lambda: skipped_rows(
+        file, rejects(source.connection, file), header=header, strict=False
+    )
     source.types = dict.fromkeys(names, "VARCHAR")
 
 

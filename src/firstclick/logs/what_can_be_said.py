@@ -70,7 +70,7 @@ def _other_lists(log: "LogDescription") -> list[tuple[str, str]]:
             (
                 "can",
                 "Other policies, once the propensities are computed from the log: "
-                f"`firstclick evaluate propensities STORE --model {log.log}`.",
+                f"`firstclick evaluate propensities {log.log} --store STORE --out slates.parquet`.",
             )
         ]
     if log.places_known:

@@ -33,7 +33,8 @@ MEANINGS = (
     f"{LEAST_CHANCE:g} count as {LEAST_CHANCE:g}. Differences and their standard errors are taken slate by "
     "slate.",
     "Perplexity at a rank: 2 to the minus mean log2 of the chance given to what happened there; 1 is "
-    "perfect. Given the items alone; “conditional”: given also the clicks above. One number is the mean over ranks.",
+    "perfect. Given the items alone; “conditional”: given also the clicks above. One number is the "
+    "mean over ranks.",
 )
 
 
