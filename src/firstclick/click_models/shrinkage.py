@@ -1,7 +1,7 @@
 """How far the rate of a cell with few looks is drawn to its segment's mean: empirical Bayes.
 
 A cell's rate gets a Beta prior with the mean of its segment, worth `strength` looks. The strength comes from
-the log: by the method of moments (Kleinman 1973, weights = looks) it is what makes cells differ as much as
+the log: by the method of moments (Kleinman 1973, with his weights) it is what makes cells differ as much as
 they do beyond chance. A segment's mean is drawn to that of the log in the same way, with a strength of its
 own: segments may differ where their items do not.
 """
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 # Looks that a prior is worth: at least one, and at most these, where cells differ no more than by chance.
 LEAST_STRENGTH, MOST_STRENGTH = 1.0, 100_000.0
+# Weights depend on the strength, and the strength on weights: so many times in turn.
+WEIGHINGS = 5
 
 
 class RatePrior(NamedTuple):
@@ -51,16 +53,19 @@ def _strength(
 ) -> float:
     seen = looks > 0
     hits, looks, segments = hits[seen], looks[seen], segments[seen]
-    totals = np.bincount(segments, looks, n_segments)
-    rates = np.bincount(segments, hits, n_segments) / np.maximum(totals, 1e-300)
-    mean, total = rates[segments], totals[segments]
-    noise = mean * (1.0 - mean)
-    free = 1.0 - looks / total
-    spread = (looks * (hits / looks - mean) ** 2).sum() - (noise * free).sum()
-    room = (noise * np.maximum(looks - 1.0, 0.0) * free).sum()
-    if room <= 0:
-        return LEAST_STRENGTH
-    correlation = float(spread / room)
-    if correlation <= 1.0 / (MOST_STRENGTH + 1.0):
-        return MOST_STRENGTH
+    rates, correlation = hits / looks, 1.0
+    for _ in range(WEIGHINGS):
+        # Looks at one cell are alike: the more, the less each one tells. With plain looks as weights the few
+        # items of a fixed list would decide alone how much all items differ.
+        weights = looks / (1.0 + np.maximum(looks - 1.0, 0.0) * correlation)
+        totals = np.bincount(segments, weights, n_segments)
+        mean = (np.bincount(segments, weights * rates, n_segments) / np.maximum(totals, 1e-300))[segments]
+        noise = mean * (1.0 - mean)
+        free = weights * (1.0 - weights / totals[segments])
+        by_chance = (noise * free / looks).sum()
+        room = (noise * free).sum() - by_chance
+        if room <= 0:
+            return LEAST_STRENGTH
+        spread = (weights * (rates - mean) ** 2).sum() - by_chance
+        correlation = min(max(float(spread / room), 1.0 / (MOST_STRENGTH + 1.0)), 1.0)
     return max(LEAST_STRENGTH, 1.0 / correlation - 1.0)

@@ -17,7 +17,7 @@ from firstclick.click_models import (
     PositionBased,
 )
 from firstclick.click_models.click_fit import ClickFit, load_click_fit
-from firstclick.errors import InvalidInput
+from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.kernels.attraction import BY_USER, WorldArrays
 from firstclick.kernels.clicks import COUNTED, DYNAMIC
 from firstclick.parameters import Declared, check_name, param
@@ -180,5 +180,5 @@ class Fitted(WorldSpec):
             return FittedWorld(
                 load_click_fit(self.file), segment=self.segment, catalog=catalog, told=self.told
             )
-        except InvalidInput as error:
+        except FirstclickError as error:
             raise error if str(self.file) in str(error) else error.within(str(self.file)) from None
