@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
-from firstclick.evaluation.propensities.places import uniform_chances
+from firstclick.evaluation.propensities.places import allowed_rows, uniform_chances
 from firstclick.evaluation.propensities.propensity import Propensity
 from firstclick.evaluation.propensities.slate_propensity import propensity_later
 from firstclick.files.progress import Progress, silent
@@ -42,7 +42,6 @@ from firstclick.serve.model.sources import OTHER_ARM, Drawer, drawers_of, visit_
 from firstclick.serve.model.trial import BASELINE, MODEL
 from firstclick.serve.store.store import StoredModel
 from firstclick.streams import stream_key
-from firstclick.trials.assignment import N_BUCKETS
 
 # Slates whose probabilities are being computed while the fold goes on, for each thread.
 AHEAD = 32
@@ -74,9 +73,10 @@ class LoggedSlate(NamedTuple):
     explored: bool = False
     explore: float = 0.0  # the share of slates drawn uniformly
     arm: int | None = None  # of a trial
-    given_arm: bool = False  # the probability is that within its arm
+    given_arm: bool = False  # the probability is that within its arm, or within the arms of this model
     same_build: bool = False  # this very build drew it
     drawn_again: bool = False  # the very same slate comes of what it was drawn from
+    candidates: tuple[int, ...] | None = None  # of a request that named some
 
 
 class LoggedPropensities(NamedTuple):
@@ -224,6 +224,20 @@ def _mixed(parts: Parts, n: int) -> Propensity:
     return Propensity(np.minimum(chances, 1.0), np.sqrt(squares), worst, draws)
 
 
+def _candidates(request: SlateRequest, n_rows: int) -> tuple[int, ...]:
+    """The rows that may be in the slate, pinned ones included."""
+    return tuple(
+        np.union1d(allowed_rows(request, n_rows), [*request.rows.pinned.values()]).astype(int).tolist()
+    )
+
+
+def _floor_is_known(model: Model) -> bool:
+    """Whether the share that the floor leaves to the policy is known of slates of a holdout too: the log does
+    not keep it there, and it is 1 where the floor sets no limit."""
+    baseline = model.launch.baseline
+    return baseline is None or baseline.floor.max_loss >= 1
+
+
 class _Question:
     """Asked at each slate of one model, when the model knows what it knew then."""
 
@@ -257,38 +271,31 @@ class _Question:
         request = model.request_of(drawn, said.context)
         by_list = chosen is not None and not chosen.by_policy
         parts = self._parts(model, request, rows, event.seq, shares, by_list, explored)
-        given_arm = drawn.assigned is not None and not self._is_marginal(model, drawn)
-        self._work.add(slate._replace(given_arm=given_arm), parts, len(rows))
+        trial, listed = model.launch.running, request.rows.candidates
+        others = trial is not None and any(arm.kind == MODEL for arm in trial.arms)
+        slate = slate._replace(
+            given_arm=drawn.assigned is not None and (others or not _floor_is_known(model)),
+            candidates=None if listed is None else _candidates(request, len(model.catalog.items)),
+        )
+        self._work.add(slate, parts, len(rows))
 
     def _shares(self, model: Model, drawn: Drawn) -> tuple[float, float] | str:
         """How likely the policy and the list were to decide, or why that cannot be said."""
-        baseline, chosen = model.launch.baseline, drawn.chosen
+        baseline, chosen, trial = model.launch.baseline, drawn.chosen, model.launch.running
         policy_share = 1.0 if baseline is None or chosen is None else chosen.share
-        arm = model.launch.arm_of(drawn.assigned)
-        if arm is None or drawn.assigned is None:
+        if trial is None or drawn.assigned is None or drawn.assigned.trial != trial.id:
             return policy_share, 1.0 - policy_share
-        if arm.kind == MODEL:
+        kind = trial.arms[drawn.assigned.arm].kind
+        if kind == MODEL:
             return OTHER_ARM
-        if not self._is_marginal(model, drawn):
-            return HOLDOUT if arm.kind == BASELINE else (policy_share, 1.0 - policy_share)
-        # Whoever asks is in one of the arms by chance, and without a limit the policy decides in all but one.
-        trial = model.launch.running
-        assert trial is not None
-        owner = trial.tally.periods[drawn.assigned.period].owner
-        listed = sum(
-            np.count_nonzero(owner == place) / N_BUCKETS
-            for place, one in enumerate(trial.arms)
-            if one.kind == BASELINE
-        )
-        return 1.0 - listed, listed
-
-    def _is_marginal(self, model: Model, drawn: Drawn) -> bool:
-        """Whether the probability over all arms is known: each is decided by this model, and the floor, whose
-        share is not kept with slates of a holdout, sets no limit."""
-        trial, baseline = model.launch.running, model.launch.baseline
-        if trial is None or any(arm.kind == MODEL for arm in trial.arms):
-            return False
-        return baseline is None or baseline.floor.max_loss >= 1
+        if not _floor_is_known(model):
+            return HOLDOUT if kind == BASELINE else (policy_share, 1.0 - policy_share)
+        # Whoever asks is in one of the arms by chance. Of those that are this model's, the policy decides all
+        # but the holdout.
+        buckets = np.bincount(trial.tally.periods[drawn.assigned.period].owner, minlength=len(trial.arms))
+        own = sum(n for n, arm in zip(buckets, trial.arms, strict=True) if arm.kind != MODEL)
+        listed = sum(n for n, arm in zip(buckets, trial.arms, strict=True) if arm.kind == BASELINE)
+        return 1.0 - listed / own, listed / own
 
     def _parts(
         self,
@@ -327,14 +334,19 @@ class _Question:
 
 def table_rows(found: LoggedPropensities) -> Iterator[dict[str, Any]]:
     """The slates as rows of the Parquet file, see COLUMNS."""
+
+    def named(rows: tuple[int, ...] | None) -> list[str] | None:
+        return None if rows is None else [str(found.items[row]) for row in rows]
+
     for one in found.slates:
         chances = one.propensity
         yield {
             "seq": one.seq,
             "time": one.received,
-            "items": [str(found.items[row]) for row in one.rows],
+            "items": named(one.rows),
             "clicks": list(one.clicks),
             "examined": one.examined,
+            "candidates": named(one.candidates),
             "timed_out": one.timed_out,
             "propensities": None if chances is None else chances.chances.tolist(),
             "errors": None if chances is None else chances.errors.tolist(),
@@ -355,8 +367,8 @@ def table_rows(found: LoggedPropensities) -> Iterator[dict[str, Any]]:
 
 COLUMNS = {
     "seq": "BIGINT", "time": "DOUBLE", "items": "VARCHAR[]", "clicks": "SMALLINT[]", "examined": "SMALLINT",
-    "timed_out": "DOUBLE", "propensities": "DOUBLE[]", "errors": "DOUBLE[]", "method": "VARCHAR",
-    "draws": "BIGINT", "not_evaluable": "VARCHAR", "model": "VARCHAR", "choice": "VARCHAR",
-    "policy_share": "DOUBLE", "explored": "BOOLEAN", "explore": "DOUBLE", "arm": "SMALLINT",
+    "candidates": "VARCHAR[]", "timed_out": "DOUBLE", "propensities": "DOUBLE[]", "errors": "DOUBLE[]",
+    "method": "VARCHAR", "draws": "BIGINT", "not_evaluable": "VARCHAR", "model": "VARCHAR",
+    "choice": "VARCHAR", "policy_share": "DOUBLE", "explored": "BOOLEAN", "explore": "DOUBLE", "arm": "SMALLINT",
     "given_arm": "BOOLEAN", "same_build": "BOOLEAN", "drawn_again": "BOOLEAN",
 }  # fmt: skip
