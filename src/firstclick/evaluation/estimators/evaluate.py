@@ -323,5 +323,5 @@ def _nothing(
     first: _First, unreported: int, candidates: int | None, explore: float, confidence: float, learning: bool
 ) -> Evaluation:
     support = judge(first.prefixes, unreported=unreported, candidates=candidates, explore=explore)
-    nothing = Bounds(math.nan, math.nan, math.nan)
+    nothing = Bounds(0.0, 0.0, 0.0)  # clicks on no slates; NaN is no JSON
     return Evaluation(0, *nothing, confidence, learning, None, support.reasons, (), support)
