@@ -211,6 +211,10 @@ class SamplingPolicy(EngineTarget):
         expected[slates.items == NO_ITEM] = 0.0
         return Predictions(expected, expected)
 
+    def examples(self, n: int) -> Places:
+        key, asked = self._request(None)
+        return self._slates_drawn(key, asked, self.log.k)[:n]
+
     def _slates_drawn(self, key: bytes, asked: SlateRequest, k: int) -> Places:
         if key not in self._drawn:
             random = stream_key(self.seed, "evaluation", "slates for a click model")

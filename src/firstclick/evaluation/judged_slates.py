@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
+from firstclick.evaluation.spread import Spread
 from firstclick.evaluation.targets import DeterministicTarget, Table, Target
 from firstclick.files.progress import Progress, silent
 from firstclick.kernels.slate_reading import N_CHANCES, NO_CHANCE, RISING
@@ -155,10 +156,11 @@ class JudgedSlates:
         target: Target,
         fits: CrossFit | None,
         slates: int,
+        spread: Spread | None = None,
         progress: Callable[[], Progress] = lambda: silent,
     ) -> None:
         self._log, self._target, self._fits, self._progress = log, target, fits, progress
-        target.start(log)
+        self._spread = spread
         keeps = slates * log.k * 5 <= MOST_KEPT
         self._kept: list[WeightedSlates] | None = [] if keeps else None
         self._whole = False
@@ -195,6 +197,7 @@ class JudgedSlates:
             predicted=None if predicted is None else predicted.logged,
             predicted_target=None if predicted is None else predicted.target,
             # The check by item is one of first items, whose probability must be known.
+            spread=None if self._spread is None else self._spread.before(slates.numbers),
             items=None if alone.any() else slates.items,
         )
 

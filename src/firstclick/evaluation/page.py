@@ -60,8 +60,8 @@ def evaluation_page(evaluation: Evaluation, *, command: str = "") -> str:
                 f"{n} polic{'y' if n == 1 else 'ies'}",
                 f"{level} intervals",
             ),
-            headline=headlines(evaluation),
-            notes=(f"Judged: {judged(evaluation)}.", *evaluation.notes),
+            headline=headlines(evaluation).replace(" %", "\N{NO-BREAK SPACE}%"),
+            notes=tuple(map(_sentence, (f"judged: {judged(evaluation)}", *evaluation.notes))),
             overview=overview(evaluation) if evaluation.answers else None,
             figures=(_figure(evaluation),),
             figures_title="Difference from what was shown",
@@ -83,10 +83,15 @@ def write_page(evaluation: Evaluation, path: str | os.PathLike[str], *, command:
 
 
 def _support(evaluation: Evaluation) -> list[str]:
-    said = [f"{line}." for line in about(evaluation)]
+    said = [f"{line.removesuffix('.')}." for line in about(evaluation)]
     if evaluation.click_model:
-        said.append(f"click model: {evaluation.click_model}.")
+        said.append(f"Click model: {evaluation.click_model}.")
     return said
+
+
+def _sentence(note: str) -> str:
+    """A note with a capital and a full stop."""
+    return f"{note[:1].upper()}{note[1:].removesuffix('.')}."
 
 
 def _figure(evaluation: Evaluation) -> FigureBlock:

@@ -26,6 +26,7 @@ from firstclick.evaluation.result import (
     PlayedAnswer,
     PolicyAnswer,
 )
+from firstclick.evaluation.spread import LogWithFold
 from firstclick.evaluation.targets import Target
 from firstclick.files.progress import Progress, silent
 from firstclick.logs.describe import describe_log
@@ -67,6 +68,15 @@ def evaluate(
     fixed if the same first item always had the same probability. `explore` is the share of uniform slates
     that the advice for a log which cannot answer may ask for. `doing(what)` gives the `progress(done, total)`
     of a piece of work.
+
+    >>> from pathlib import Path
+    >>> from firstclick.evaluation.targets import FixedList
+    >>> from firstclick.logs.open_log import open_ranked_log
+    >>> lines = ["items,click,propensities", *["tea|milk,0,0.5|0.5", "milk|tea,,0.5|0.5"] * 100]
+    >>> _ = Path("clicks.csv").write_text("\\n".join(lines))
+    >>> found = evaluate(open_ranked_log("clicks.csv"), {"tea first": FixedList(["tea", "milk"])})
+    >>> found.answer("tea first").verdict, round(found.answer("tea first").difference.value, 2)
+    ('ok', 0.5)
     """
     if not 0 < level < 1:
         raise InvalidInput(f"must lie between 0 and 1, such as 0.95, got {level}", "level")
@@ -84,12 +94,15 @@ def evaluate(
         fits = cross_fit(log, doing("fitting click models"))
     answers = []
     for label, target in targets.items():
-        slates = JudgedSlates(log, target, fits, facts.slates, partial(doing, f"judging {label}"))
+        target.start(log)
         own, needed = refusals, _needed(log, facts, explore) if refusals else ""
         if not refusals and (of_target := target.refusal()):
             own = [of_target]
         judgement = None
         if facts.slates and not own:
+            spread = log.spread_of(target) if logger_learned and isinstance(log, LogWithFold) else None
+            judging = partial(doing, f"judging {label}")
+            slates = JudgedSlates(log, target, fits, facts.slates, spread, judging)
             judgement = judge(
                 slates, learning=logger_learned, click_model=None if fits is None else fits.best,
                 confidence=level, unreported=facts.unreported, seen=slates.seen(),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.click_models.click_fit import ClickFit
 from firstclick.errors import InvalidInput
-from firstclick.logs.ranked_log import NO_ITEM, RankedLog, SlateBatch
+from firstclick.logs.ranked_log import NO_ITEM, NOT_TOLD, RankedLog, SlateBatch
 from firstclick.streams import stream
 from firstclick.validation.quoting import quoted
 
@@ -64,6 +64,10 @@ class Target(ABC):
         """What a click model expects of the target; None: it is judged without a click model."""
         return None
 
+    def examples(self, n: int) -> Places | None:
+        """Some slates that the target shows where all items are allowed, at most n; None: it does not say."""
+        return None
+
     def refusal(self) -> str:
         """Why the log can say nothing of this target, and the way out; asked for after `start`."""
         return ""
@@ -90,6 +94,9 @@ class DeterministicTarget(Target):
     def _same(self, slates: SlateBatch) -> NDArray[np.bool_]:
         # A page has as many places as it had: what would stand below its end is not missed.
         return np.asarray((self.best_slates(slates) == slates.items) | (slates.items == NO_ITEM))
+
+    def examples(self, n: int) -> Places:
+        return self.best_slates(plain_batch(np.zeros((1, self.log.k), np.int32)))
 
     def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions:
         best = np.where(slates.items == NO_ITEM, np.int32(NO_ITEM), self.best_slates(slates))
@@ -176,6 +183,9 @@ class Uniform(Target):
         chance = 1.0 / np.maximum(self._allowed(slates), 1)
         return np.where(slates.items == NO_ITEM, 1.0, chance[:, None])
 
+    def examples(self, n: int) -> Places:
+        return uniform_slates(n, len(self.log.items), self.log.k)
+
     def _allowed(self, slates: SlateBatch) -> NDArray[np.int64]:
         if slates.candidate_starts is None:
             return np.full(slates.n, len(self.log.items))
@@ -205,16 +215,29 @@ class Uniform(Target):
 def _below_in_uniform_slates(fit: ClickFit, k: int) -> Table:
     """The clicks below each position in uniform slates, segments x K, from a few of them."""
     n_segments, n_items = fit.attraction.shape
-    draw = stream(0, "evaluation", "uniform slates")
-    size = min(k, n_items)
-    drawn = np.full((UNIFORM_SLATES, k), NO_ITEM, np.int32)
-    for row in drawn:
-        row[:size] = draw.choice(n_items, size, replace=False)
+    drawn = uniform_slates(UNIFORM_SLATES, n_items, k)
     chances = fit.click_chances(
         np.tile(drawn, (n_segments, 1)), np.repeat(np.arange(n_segments, dtype=np.int32), UNIFORM_SLATES)
     )
     means = chances.reshape(n_segments, UNIFORM_SLATES, k).mean(axis=1)
     return np.asarray(means.sum(axis=1, keepdims=True) - np.cumsum(means, axis=1))
+
+
+def uniform_slates(n: int, n_items: int, k: int) -> Places:
+    """Slates in any order, always the same ones."""
+    draw = stream(0, "evaluation", "uniform slates")
+    size = min(k, n_items)
+    drawn = np.full((n, k), NO_ITEM, np.int32)
+    for row in drawn:
+        row[:size] = draw.choice(n_items, size, replace=False)
+    return drawn
+
+
+def plain_batch(items: Places) -> SlateBatch:
+    """These slates, for requests that allow all items; nobody saw them."""
+    n = len(items)
+    none = np.zeros(items.shape, np.uint8)
+    return SlateBatch(items, none, np.full(n, NOT_TOLD, np.int32), np.zeros(n, np.bool_), np.arange(n))
 
 
 def _examined(fit: ClickFit, slates: SlateBatch, segments: NDArray[np.int32]) -> Table:

@@ -27,6 +27,8 @@ MOST_SENTENCES = 2
 WIDTH = 100
 
 ASSUMPTIONS = (
+    "A click depends on the item and on what stands above it, not on what stands below. RIPS and Cascade-DR "
+    "need this; slate IPS does not.",
     "The logged probabilities are those with which the slates were drawn.",
     "Users, items and prices are those of the time of the log: nothing else has changed since.",
     "What one page shows does not change what happens on another page.",
@@ -185,7 +187,7 @@ def about(evaluation: Evaluation) -> Iterator[str]:
     """Why each policy has its verdict and its estimator, said once for all that share it."""
     for answer in evaluation.answers:
         why = ". ".join(answer.reasons)
-        yield f"{answer.policy}: {answer.verdict}" + (f": {why}" if why else "")
+        yield f"{answer.policy}: {answer.verdict}" + (f". {why}" if why else "")
         for note in (*([f"to know, {answer.needed}"] if answer.needed else ()), *answer.notes):
             yield f"{answer.policy}: {note}"
     chosen: dict[tuple[str, str], list[str]] = {}

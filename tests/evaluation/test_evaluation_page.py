@@ -1,0 +1,116 @@
+"""The forest plot and the page: readable with one policy and with many, and no number that cannot be said."""
+
+import re
+
+import pytest
+
+from firstclick.evaluation.figure import forest_plot
+from firstclick.evaluation.numbers import value_and_interval
+from firstclick.evaluation.page import evaluation_page
+from firstclick.evaluation.result import (
+    CANNOT_SAY,
+    Estimate,
+    EstimatorRow,
+    Evaluation,
+    Played,
+    PlayedAnswer,
+    PolicyAnswer,
+)
+from firstclick.report.figures import figure_bytes
+
+LONG = "sample:a-model-with-a-very-long-name-for-the-shop-in-berlin,event=50000"
+
+
+def judged(policy: str, difference: float, verdict: str = "ok") -> PolicyAnswer:
+    value = Estimate(0.4 + difference, 0.38 + difference, 0.42 + difference)
+    told = Estimate(difference, difference - 0.012, difference + 0.012)
+    row = EstimatorRow("rips", "RIPS", value, told, chosen=True)
+    return PolicyAnswer(policy, verdict, ("Enough",), "", told, value, "RIPS", "It fits", (row,))
+
+
+NO_ANSWER = PolicyAnswer(
+    "greedy:<b>shop</b>", CANNOT_SAY, ("The log never shows the first item",), "2,000 slates with explore=0.1"
+)
+PLAYED = Played(
+    (PlayedAnswer("cascade-ts", Estimate(0.5, 0.4, 0.6), Estimate(0.1, 0.0, 0.2)),), None, ("Refits.",)
+)
+
+
+def evaluation(answers: list[PolicyAnswer], played: Played | None = None) -> Evaluation:
+    shown = Estimate(0.4, 0.39, 0.41)
+    return Evaluation("log.csv", 900, {}, 7, 3, shown, tuple(answers), played, versions={"firstclick": "1"})
+
+
+def svg(found: Evaluation) -> str:
+    return figure_bytes(forest_plot(found), "svg").decode()
+
+
+def texts(found: Evaluation) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg(found))
+
+
+def test_a_row_a_policy_with_its_number() -> None:
+    said = texts(evaluation([judged("random", -0.031), judged("list:a,b", 0.0204)]))
+    assert {"random", "list:a,b", "−0.031  (−0.043 to −0.019)", "+0.020  (+0.008 to +0.032)"} <= set(said)
+
+
+def test_what_cannot_be_said_has_words_in_place_of_a_number() -> None:
+    found = evaluation([NO_ANSWER, judged("random", 0.01)])
+    said = texts(found)
+    assert said.count("cannot say") == 1
+    assert len([text for text in said if " to " in text]) == 1, "the number of the other policy alone"
+    assert "cannot say" in texts(evaluation([NO_ANSWER])), "with no number at all"
+
+
+def test_caution_and_model_based_answers_are_marked() -> None:
+    said = texts(evaluation([judged("random", 0.01, "caution")], PLAYED))
+    assert "caution" in said
+    assert "model-based: cascade-ts" in said
+
+
+def test_long_names_are_broken_and_cut() -> None:
+    said = texts(evaluation([judged(LONG, 0.01)]))
+    assert any(text.endswith("…") for text in said)
+    assert max(map(len, said)) <= 80
+
+
+def test_many_policies_make_a_higher_figure_of_the_same_width() -> None:
+    one = forest_plot(evaluation([judged("random", 0.01)])).get_size_inches()
+    eight = forest_plot(evaluation([judged(f"list:{n}", n / 100) for n in range(8)])).get_size_inches()
+    assert one[0] == eight[0]
+    assert eight[1] > one[1] + 2
+
+
+def test_the_page_says_it_all_and_escapes_names() -> None:
+    page = evaluation_page(
+        evaluation([judged("random", -0.03), NO_ANSWER], PLAYED), command="firstclick evaluate run"
+    )
+    assert page == evaluation_page(
+        evaluation([judged("random", -0.03), NO_ANSWER], PLAYED), command="firstclick evaluate run"
+    )
+    assert "<b>shop</b>" not in page
+    assert "2,000 slates with explore=0.1" in page
+    assert "Model-based, not an estimate from the log" in page
+    assert "What is regret?" not in page
+
+
+def test_of_many_policies_the_headline_names_the_highest_and_the_lowest() -> None:
+    answers = [judged("a", 0.01), judged("b", 0.05), NO_ANSWER, judged("c", -0.02)]
+    headline = re.search(r'<p class="headline">(.*?)</p>', evaluation_page(evaluation(answers)), re.DOTALL)
+    assert headline is not None
+    assert re.match(r"Highest of 4: b: .* Lowest: c: .* Cannot say: 1 of 4\.", headline[1])
+
+
+@pytest.mark.parametrize(
+    ("estimate", "said"),
+    [
+        (Estimate(0.04212, 0.0311, 0.0531), ("+0.042", "+0.031 to +0.053")),
+        (Estimate(-0.00004, -0.02, 0.02), ("0.000", "−0.020 to +0.020")),
+        (Estimate(0.5, 0.1, 0.9), ("+0.50", "+0.10 to +0.90")),
+        (Estimate(0.25, 0.25, 0.25), ("+0.2500", "+0.2500 to +0.2500")),
+    ],
+)
+def test_numbers_are_cut_where_the_interval_has_its_second_digit(
+    estimate: Estimate, said: tuple[str, str]
+) -> None:
+    assert value_and_interval(estimate, signed=True) == said

@@ -1,0 +1,71 @@
+"""A model's own log with probabilities from its fold, and how widely the weights of a target spread."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from firstclick.catalog.item import Item
+from firstclick.evaluation.own_log import log_in_store
+from firstclick.evaluation.own_propensities import OwnLogWithPropensities
+from firstclick.evaluation.run import evaluate
+from firstclick.evaluation.spread import Spread
+from firstclick.evaluation.targets import FixedList, Uniform
+from firstclick.serve import open_service
+from firstclick.serve.model.replay import recover
+
+NAMES = ["tea", "coffee", "cocoa", "milk"]
+
+
+def shop(place: Path, policy: str, n: int) -> OwnLogWithPropensities:
+    """Slates of 2 of 4 items, every tenth among candidates; tea is clicked if it is shown first."""
+    with open_service(str(place)) as service:
+        items = [Item(name) for name in NAMES]
+        service.create("shop", items=items, k=2, policy=policy, seed=1, explore=0.25)
+        for number in range(n):
+            slate = service.recommend("shop", candidates=NAMES[:3] if number % 10 == 9 else None)
+            service.feedback("shop", slate.token, click=0 if slate.items[0] == "tea" else None)
+    return OwnLogWithPropensities(log_in_store(str(place), "shop"))
+
+
+def test_what_was_known_before_an_event() -> None:
+    known = Spread(np.array([1, 10, 20]), np.array([[5.0], [3.0], [2.0]]))
+    assert known.before(np.array([1, 2, 10, 11, 20, 21, 99])).ravel().tolist() == [5, 5, 5, 3, 3, 2, 2]
+
+
+def test_requests_for_some_items_are_left_out_and_told(tmp_path: Path) -> None:
+    log = shop(tmp_path / "shop.db", "random", 60)
+    (batch,) = log.batches()
+    assert batch.propensities is not None
+    assert np.isnan(batch.propensities[9::10]).all()
+    assert batch.propensities[0].tolist() == pytest.approx([1 / 4, 1 / 12])
+    found = evaluate(log, {"random": Uniform()})
+    assert found.left_out == {"without propensities": 6}
+    assert any(note.startswith("6 slates are left out, because their request named") for note in found.notes)
+
+
+def test_the_spread_of_a_list_is_one_over_its_probability(tmp_path: Path) -> None:
+    log = shop(tmp_path / "shop.db", "random", 30)
+    target = FixedList(["milk", "tea"])
+    target.start(log)
+    spread = log.spread_of(target)
+    assert spread is not None
+    assert spread.squares == pytest.approx(np.tile([4.0, 12.0], (len(spread.events), 1)))
+    assert spread.events[0] == 1
+    uniform = Uniform()
+    uniform.start(log)
+    same = log.spread_of(uniform)
+    assert same is not None
+    assert same.squares == pytest.approx(1.0), "a target that is the logger has weights of 1"
+
+
+@pytest.mark.long
+def test_the_model_is_asked_as_it_was_when_the_slate_was_drawn(tmp_path: Path) -> None:
+    log = shop(tmp_path / "shop.db", "cascade-ts", 120)
+    (batch,) = log.batches()
+    assert batch.propensities is not None
+    for row in (3, 47, 111):
+        model = recover(log._own.log, log._own.stored._replace(head=int(batch.numbers[row]) - 1))
+        assert log._chances_now(model, batch.items[row]) == pytest.approx(batch.propensities[row], rel=1e-6)
+    found = evaluate(log, {"random": Uniform()})
+    assert "variance-stabilising weights" in found.answers[0].why
