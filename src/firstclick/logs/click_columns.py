@@ -57,7 +57,7 @@ def read_clicks(
     described = source.connection.execute(f"DESCRIBE {table}").fetchall()
     of_text = str(described[1][1]).startswith("VARCHAR")
     name = " and ".join(repr(names[role]) for role in lists)
-    as_items = rules.clicks_as == "items"
+    as_items, all_whole = rules.clicks_as == "items", False
     if of_text and not as_items:
         numbers = "list_transform(clicks, lambda one: try_cast(one AS BIGINT))"
         whole = f"len(list_filter({numbers}, lambda one: one IS NULL)) = 0"
@@ -65,7 +65,7 @@ def read_clicks(
             source,
             f"SELECT count(*), count(*) FILTER (NOT {whole}) FROM ({table}) WHERE clicks IS NOT NULL",
         )
-        as_items = rules.clicks_as is None and other * 2 > told
+        as_items, all_whole = rules.clicks_as is None and other * 2 > told, not other
     if as_items:
         places = (
             f"list_transform({cell}::VARCHAR[], lambda one: "
@@ -74,7 +74,9 @@ def read_clicks(
         notes = (f"{name} holds the ids of clicked items",)
         return _with_reports(source, places, sql, present, scalar, rules, notes, none_told=False)
     numbers = cell
-    if of_text:
+    if all_whole:
+        numbers = f"{cell}::BIGINT[]"
+    elif of_text:
         numbers = f"list_transform({cell}, lambda one: coalesce(try_cast(one AS BIGINT), {_NOWHERE}))"
     return _positions(source, sql, numbers, name, present, scalar, rules)
 
