@@ -125,6 +125,21 @@ def test_weights_with_infinite_variance_are_refused() -> None:
     assert "Pareto k" in refusal(even)
 
 
+def test_weights_that_exploration_bounds_are_no_heavy_tail_however_they_are_spread() -> None:
+    """A policy that learned: most of its slates were likely, some early ones were not, none below 0.05."""
+    rng = np.random.default_rng(3)
+    n = 3000
+    chances = np.where(rng.random(n) < 0.93, 0.98, np.exp(rng.uniform(np.log(0.05), 0.0, n)))
+    matches = rng.random(n) < chances
+    clicks = (rng.random((n, 1)) < 0.3) * 1.0
+    logged_as = np.where(matches, chances, 1.0 - chances)
+    slates = WeightedSlates(clicks, logged_as[:, None], matches[:, None] * 1.0)
+    support = evaluate(slates, learning=False).support
+    assert support.positions[0].pareto_k > 0.7
+    assert support.verdict == CAUTION
+    assert "heavy tail" in support.reasons[0]
+
+
 def test_a_log_without_any_click_is_refused() -> None:
     slates = logged(UNIFORM, ONE_LIST)
     assert "No slate was clicked" in refusal(slates._replace(clicks=np.zeros_like(slates.clicks)))

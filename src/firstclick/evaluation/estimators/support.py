@@ -19,6 +19,10 @@ OK, CAUTION, CANNOT_SAY = "ok", "caution", "cannot say"
 TOO_FEW, FEW = 20.0, 100.0
 # Above 1/2 the variance is infinite; above 0.7 a sample tells little of the mean (Vehtari et al. 2024).
 HEAVY, TOO_HEAVY = 0.5, 0.7
+# Where weights are bounded, as by exploration, k can be large although no few slates decide. So it refuses
+# only if the largest 1 % of the weights above 0 carry as much as in a Pareto law of that k: 0.01^(1 - 0.7).
+TOP = 0.01
+TOP_CARRIES = TOP ** (1 - TOO_HEAVY)
 # The mean weight is 1 if propensities are true and the logger may show all that the target shows. Beyond so
 # many standard errors (one false alarm in 16,000 a position) it is not; within 10 % Monte Carlo may be why.
 DOUBTFUL_ERRORS, DOUBTFUL_BY = 4.0, 0.1
@@ -41,6 +45,7 @@ class PrefixSupport:
     mean_weight_error: float
     largest_weight: float
     pareto_k: float | None  # None: too few weights above 0, or the largest are all equal
+    top_share: float  # of all weight, carried by the largest 1 % of the weights above 0
     clicks: float  # clicks a page at this position, as logged
     seen: float | None = None  # share of requests whose first items of the target the log has ever shown
 
@@ -114,11 +119,19 @@ class SupportSums:
                     math.sqrt(variance / self.n),
                     float(self.largest[at]),
                     k if k is not None and math.isfinite(k) else None,
+                    self._top_share(at),
                     float(self.clicks[at] / self.n),
                     None if seen is None else float(seen[at]),
                 )
             )
         return tuple(found)
+
+    def _top_share(self, at: int) -> float:
+        size = min(math.ceil(TOP * int(self.positive[at])), len(self.tails[at]))
+        if not size:
+            return 0.0
+        largest = np.partition(self.tails[at], len(self.tails[at]) - size)[-size:]
+        return float(largest.sum() / self.weights[at])
 
     def items_doubted(self) -> int:
         """How many items stand first more often than their propensities allow. An item that every request
@@ -215,10 +228,10 @@ def _findings(
                 else "the propensities are not true, or the logger hardly ever shows what the target shows."
             )
             (where if off > DOUBTFUL_BY else cautions).append(words)
-        elif one.pareto_k is not None and one.pareto_k > TOO_HEAVY:
+        elif one.pareto_k is not None and one.pareto_k > TOO_HEAVY and one.top_share > TOP_CARRIES:
             where.append(
                 f"The weights of {name} have a tail (Pareto k {one.pareto_k:.2f}) that is too heavy for "
-                "a mean to settle."
+                f"a mean to settle: 1 % of the slates carry {one.top_share:.0%} of it."
             )
         elif one.effective_slates < FEW:
             cautions.append(
