@@ -369,6 +369,6 @@ COLUMNS = {
     "seq": "BIGINT", "time": "DOUBLE", "items": "VARCHAR[]", "clicks": "SMALLINT[]", "examined": "SMALLINT",
     "candidates": "VARCHAR[]", "timed_out": "DOUBLE", "propensities": "DOUBLE[]", "errors": "DOUBLE[]",
     "method": "VARCHAR", "draws": "BIGINT", "not_evaluable": "VARCHAR", "model": "VARCHAR",
-    "choice": "VARCHAR", "policy_share": "DOUBLE", "explored": "BOOLEAN", "explore": "DOUBLE", "arm": "SMALLINT",
-    "given_arm": "BOOLEAN", "same_build": "BOOLEAN", "drawn_again": "BOOLEAN",
+    "choice": "VARCHAR", "policy_share": "DOUBLE", "explored": "BOOLEAN", "explore": "DOUBLE",
+    "arm": "SMALLINT", "given_arm": "BOOLEAN", "same_build": "BOOLEAN", "drawn_again": "BOOLEAN",
 }  # fmt: skip
