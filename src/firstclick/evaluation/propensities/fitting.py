@@ -10,6 +10,8 @@ Numbers = NDArray[np.float64]
 
 WALKED = 1536  # steps of a walk, of which the first third is thrown away
 WEIGHED, MOST_WEIGHED = 512, 200_000  # draws that are weighed at once, and at most
+# Weights are skewed: after few draws the standard error is often too small, and it is what ends them.
+LEAST_WEIGHED = 2048
 # The fitted Gaussian is made wider by this factor: its tails must not be lighter than those of the target.
 WIDER = 1.25
 
@@ -46,5 +48,6 @@ def weighed_mean(weigh: Callable[[int, Numbers], None], relative_error: float) -
         squares += float(weights @ weights)
         chance = total / counted
         error = float(np.sqrt(max(squares / counted - chance * chance, 0.0) / counted))
-        if 0 < error <= relative_error * chance or counted >= MOST_WEIGHED:
+        enough = counted >= LEAST_WEIGHED and 0 < error <= relative_error * chance
+        if enough or counted >= MOST_WEIGHED:
             return Estimate(chance, error, counted)
