@@ -136,9 +136,9 @@ def test_exchanges_find_nearly_always_the_best_slate(monkeypatch):
             patched.setattr(most_clicks, "FEW_SLATES", 0)
             near = most_clicks_by_position(attraction, leaving, 4)
         clicks = [most_clicks._clicks(attraction, slate, leaving) for slate in (exact, near)]
-        assert clicks[1] >= 0.97 * clicks[0]
+        assert clicks[1] >= 0.99 * clicks[0]
         found += clicks[1] >= clicks[0] - 1e-12
-    assert found >= 180  # It was 200 when this was written.
+    assert found >= 195  # It was 198 when this was written, and the worst ratio 0.997.
 
 
 def test_segments_come_with_their_shares_and_policies_may_know_them():
