@@ -63,7 +63,7 @@ def test_files_and_tests_that_a_page_names_are_there(page):
 def test_every_command_in_the_readme_exists():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     known = {command.split()[0] for command in generator().COMMANDS}
-    used = set(re.findall(r"(?:^|`)firstclick ([a-z]+)", text, re.MULTILINE))
+    used = set(re.findall(r"(?:^|`)firstclick ([a-z-]+)", text, re.MULTILINE))
     assert used <= known
 
 

@@ -17,6 +17,10 @@ PUBLIC = {
         "interactions_from_frame", "keep_items", "most_attractive", "read_features", "read_interactions",
         "split", "synthetic_matrix", "truncated_svd",
     ],
+    "firstclick.evaluation": [
+        "DeterministicTarget", "Estimate", "Evaluation", "FixedList", "GreedySlate", "PolicyAnswer",
+        "Predictions", "SamplingPolicy", "Target", "Uniform", "evaluate", "forest_plot", "write_page",
+    ],
     "firstclick.experiments": [
         "Cell", "CellStore", "Comparison", "Dataset", "Experiment", "PolicyResult", "Results", "Setting",
         "Shown", "Training", "conduct", "plan", "read_experiment", "simulate",
