@@ -76,6 +76,6 @@ def visit(server: str, guests: np.random.Generator) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        visit(sys.argv[1], np.random.default_rng(8))
+        visit(sys.argv[1], np.random.default_rng(9))
     else:
         write_logs(np.random.default_rng(7))
