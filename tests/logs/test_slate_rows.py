@@ -165,6 +165,46 @@ def test_a_flag_whether_anything_was_clicked_is_refused(tmp_path: Path) -> None:
     assert read(open_ranked_log(path, clicks_as="positions")).clicks == [[0], [1]]
 
 
+@pytest.mark.parametrize(
+    ("items", "cells", "clicks", "note"),
+    [
+        (
+            ["a", "b", "c"],
+            [[False, True, False], [True, False, True]],
+            [[1], [0, 2]],
+            "a mark for each position",
+        ),
+        (["a", "b", "c"], [[], ["c"], [], []], [[], [2], [], []], "holds the ids of clicked items"),
+        ([7, 9, 8], [[9], [], [7, 8]], [[1], [], [0, 2]], "holds the ids of clicked items"),
+        ([0, 2, 1], [[2], [], [1]], [[2], [], [1]], "may be ids as well: say `clicks_as='items'`"),
+        (["a", "b", "c"], [None, None], [None, None], "2 rows without clicks taken as not reported"),
+    ],
+)
+def test_clicks_in_json_are_marks_or_ids_or_positions(
+    items: list[Any], cells: list[Any], clicks: list[Any], note: str, tmp_path: Path
+) -> None:
+    rows = [{"items": items, "clicks": cell} for cell in cells]
+    found = read(open_ranked_log(json_lines(tmp_path / "log.jsonl", rows)))
+    assert found.clicks == clicks
+    assert note in found.notes
+
+
+def test_what_is_neither_mark_nor_position_is_an_odd_row_and_no_click(tmp_path: Path) -> None:
+    rows = [{"items": ["a", "b"], "clicks": clicks} for clicks in ([0, 1], [1, 0], [1, 2])]
+    found = read(open_ranked_log(json_lines(tmp_path / "log.jsonl", rows), clicks_as="marks"))
+    assert (found.clicks, len(found.odd)) == ([[1], [0]], 1)
+    rows = [{"items": ["a", "b"], "clicks": clicks} for clicks in ([0.0], [0.5], [1.0], [])]
+    found = read(open_ranked_log(json_lines(tmp_path / "log.jsonl", rows)))
+    assert (found.clicks, len(found.odd)) == ([[0], [1], []], 1)
+
+
+def test_a_truth_value_whether_anything_was_clicked_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("items,clicked\na|b|c,True\nb|c|a,False\n")
+    with pytest.raises(InvalidInput, match="is 0 or 1 in every row"):
+        open_ranked_log(path, columns={"click": "clicked"})
+
+
 def test_a_column_says_whose_outcome_is_known(tmp_path: Path) -> None:
     told = ((1, True), (None, True), (0, False))
     rows = [{"items": ["a", "b"], "click": click, "reported": known} for click, known in told]

@@ -16,6 +16,11 @@ EMPTY_CLICK = ("no-click", "not-reported")
 _NOWHERE = -9
 # A share of rows that may be mistakes.
 _RARE = 0.001
+# A whole number, or a truth value as one; null for any other text. A cast alone would round 0.5.
+_WHOLE_OF_TEXT = (
+    "CASE lower(one) WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE "
+    "if(try_cast(one AS DOUBLE) = floor(try_cast(one AS DOUBLE)), try_cast(one AS BIGINT), NULL) END"
+)
 
 
 @dataclass(frozen=True)
@@ -55,17 +60,27 @@ def read_clicks(
     cell = lists[0] if len(lists) == 1 else "coalesce(clicks, click)"
     table = f"SELECT items, {cell} AS clicks FROM ({sql})"
     described = source.connection.execute(f"DESCRIBE {table}").fetchall()
-    of_text = str(described[1][1]).startswith("VARCHAR")
+    kind = str(described[1][1])
+    of_text, of_reals = kind.startswith("VARCHAR"), kind.startswith(("DOUBLE", "FLOAT", "DECIMAL"))
     name = " and ".join(repr(names[role]) for role in lists)
-    as_items, all_whole = rules.clicks_as == "items", False
+    as_items = rules.clicks_as == "items"
     if of_text and not as_items:
-        numbers = "list_transform(clicks, lambda one: try_cast(one AS BIGINT))"
+        numbers = f"list_transform(clicks, lambda one: {_WHOLE_OF_TEXT})"
         whole = f"len(list_filter({numbers}, lambda one: one IS NULL)) = 0"
+        # An empty list is as good for ids as for numbers.
         told, other = _one(
-            source,
-            f"SELECT count(*), count(*) FILTER (NOT {whole}) FROM ({table}) WHERE clicks IS NOT NULL",
+            source, f"SELECT count(*), count(*) FILTER (NOT {whole}) FROM ({table}) WHERE len(clicks) > 0"
         )
-        as_items, all_whole = rules.clicks_as is None and other * 2 > told, not other
+        as_items = rules.clicks_as is None and other * 2 > told
+    numbers = cell
+    if of_text:
+        numbers = f"list_transform({cell}, lambda one: coalesce({_WHOLE_OF_TEXT}, {_NOWHERE}))"
+    elif of_reals:
+        whole_real = f"if(one = floor(one), one::BIGINT, {_NOWHERE})"
+        numbers = f"list_transform({cell}, lambda one: {whole_real})"
+    may_be_items = False
+    if rules.clicks_as is None and not as_items and kind not in ("BOOLEAN[]", "BOOLEAN"):
+        as_items, may_be_items = _numbers_are_items(source, sql, numbers, cell)
     if as_items:
         places = (
             f"list_transform({cell}::VARCHAR[], lambda one: "
@@ -73,12 +88,23 @@ def read_clicks(
         )
         notes = (f"{name} holds the ids of clicked items",)
         return _with_reports(source, places, sql, present, scalar, rules, notes, none_told=False)
-    numbers = cell
-    if all_whole:
-        numbers = f"{cell}::BIGINT[]"
-    elif of_text:
-        numbers = f"list_transform({cell}, lambda one: coalesce(try_cast(one AS BIGINT), {_NOWHERE}))"
-    return _positions(source, sql, numbers, name, present, scalar, rules)
+    expression, notes = _positions(source, sql, numbers, name, present, scalar, rules)
+    if may_be_items:
+        notes = (*notes, f"the numbers in {name} may be ids as well: say `clicks_as='items'` if they are")
+    return expression, notes
+
+
+def _numbers_are_items(source: TableSource, sql: str, numbers: str, cell: str) -> tuple[bool, bool]:
+    """Whether numbers of clicks must be ids, because they are in their slates and beyond the last position;
+    and whether they may be."""
+    told, beyond, in_slate = _one(
+        source,
+        "SELECT count(*), count(*) FILTER (list_max(numbers) > len(items)), "
+        "count(*) FILTER (list_has_all(items::VARCHAR[], clicks::VARCHAR[])) FROM "
+        f"(SELECT items, {numbers} AS numbers, {cell} AS clicks FROM ({sql})) WHERE len(clicks) > 0",
+    )
+    all_in_slate = told > 0 and told - in_slate <= _RARE * told
+    return all_in_slate and beyond > _RARE * told, all_in_slate
 
 
 def _positions(
@@ -104,8 +130,8 @@ def _positions(
     )
     if as_marks:
         marked = (
-            f"list_filter(list_transform({numbers}, lambda mark, place: if(mark = 1, place - 1, -1)), "
-            "lambda place: place >= 0)"
+            f"list_filter(list_transform({numbers}, lambda mark, place: CASE mark WHEN 1 THEN place - 1 "
+            f"WHEN 0 THEN -1 ELSE {_NOWHERE} END), lambda place: place <> -1)"
         )
         wide = f"if(len({numbers}) = len(items), {marked}, [{_NOWHERE}])"
         expression = f"if(({numbers}) IS NULL, NULL, {wide})"
@@ -164,13 +190,14 @@ def _with_reports(
         return f"if(reported, coalesce({expression}, []), NULL)", (*notes, told)
     lists = [role for role in present if role != "reported"]
     all_null = " AND ".join(f"{role} IS NULL" for role in lists)
-    (empty,) = _one(source, f"SELECT count(*) FILTER ({all_null}) FROM ({sql})")
+    empty, rows = _one(source, f"SELECT count(*) FILTER ({all_null}), count(*) FROM ({sql})")
     if not empty:
         return expression, notes
     as_no_click = rules.empty_click == "no-click"
     if rules.empty_click is None:
         # A list can be empty, and so says no click. One cell says -1 somewhere, or is left empty.
-        as_no_click = len(scalar) == len(lists) and not none_told
+        # Where nothing is told at all, nothing was reported.
+        as_no_click = len(scalar) == len(lists) and not none_told and empty < rows
     if as_no_click:
         return f"coalesce({expression}, [])", (
             *notes,

@@ -106,6 +106,8 @@ def _list_of_clicks(name: str, kind: str, separator: str) -> str:
     """A list of texts or of whole numbers; null where the cell says nothing."""
     cell = identifier(name)
     if kind.endswith("[]"):
+        if kind.startswith(("DOUBLE", "FLOAT")):
+            return f"{cell}::DOUBLE[]"
         return f"{cell}::{'VARCHAR[]' if kind.startswith('VARCHAR') else 'BIGINT[]'}"
     if kind == "VARCHAR":
         return f"nullif({_split(cell, separator, 'lambda one: trim(one)')}, [''])"
