@@ -29,6 +29,8 @@ from firstclick.studies.guide.worlds import NAMED
 from firstclick.validation.whole_number import whole_number
 from firstclick.worlds.base import Scenario, World, WorldSpec
 
+USUAL_K = 4
+
 
 def simulate(
     world: Annotated[
@@ -77,7 +79,9 @@ def simulate(
         float | None,
         number("With --baseline: show it too, so that at most this share of its clicks is lost, as 0.05."),
     ] = None,
-    k: Annotated[int, count("Items shown at a time.")] = 4,
+    k: Annotated[
+        int | None, count("Items shown at a time; 4, or as many as the page of a fitted world has.")
+    ] = None,
     steps: Annotated[int, count("Steps of each run.")] = 100_000,
     runs: Annotated[int, count("Runs; errors are over them.")] = 10,
     jobs: Jobs = 0,
@@ -162,6 +166,8 @@ def simulate(
         else:
             assert interactions is not None
             playground = _on_file(interactions, {**columns, **text}, chosen, cut, progress)
+        if k is None:
+            k = playground.usual_k
         results = play(
             playground.policies, playground.stage, playground.features, k=k, steps=steps, runs=runs,
             seed=seed, jobs=processes(jobs), progress=progress,
@@ -210,6 +216,12 @@ class _Playground:
     settings: dict[str, Any]
     subtitle: str
     items: Sequence[str]
+
+    @property
+    def usual_k(self) -> int:
+        """How many items are shown if nobody says: as many as the page of a fitted world has."""
+        page = self.stage.longest_slate if isinstance(self.stage, World) else None
+        return USUAL_K if page is None else min(page, len(self.items))
 
 
 def _in_world(

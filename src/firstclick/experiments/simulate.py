@@ -192,6 +192,9 @@ def check_stage(stage: Stage, policies: Sequence[Policy], k: int) -> None:
     """Refuse slates or policies that cannot be played on this stage."""
     if k > stage.world.n_items:
         raise InvalidInput(f"must be at most the number of items, {stage.world.n_items}, got {k}", "k")
+    page = stage.world.longest_slate
+    if page is not None and k > page:
+        raise InvalidInput(f"must be at most {page}, the positions of the page in the log, got {k}", "k")
     _check_segments(stage.world, policies, k)
     for policy in policies:
         if policy.needs_features and stage.features is None:

@@ -86,8 +86,8 @@ def read_clicks(
             f"list_transform({cell}::VARCHAR[], lambda one: "
             f"coalesce(list_position(items::VARCHAR[], one) - 1, {_NOWHERE}))"
         )
-        notes = (f"{name} holds the ids of clicked items",)
-        return _with_reports(source, places, sql, present, scalar, rules, notes, none_told=False)
+        by_ids = (f"{name} holds the ids of clicked items",)
+        return _with_reports(source, places, sql, present, scalar, rules, by_ids, none_told=False)
     expression, notes = _positions(source, sql, numbers, name, present, scalar, rules)
     if may_be_items:
         notes = (*notes, f"the numbers in {name} may be ids as well: say `clicks_as='items'` if they are")

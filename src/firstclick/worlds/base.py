@@ -25,6 +25,7 @@ class World(ABC):
     n_views: int = 1
     features: NDArray[np.float64] | None = None  # those that belong to this world, if it has any
     n_context: int = 0  # how many numbers are known of each user
+    longest_slate: int | None = None  # how many positions its page has; None: as many as one likes
     view_shares: NDArray[np.float64] | None = None  # how often each view is met; None: all equally often
     item_names: Sequence[str] = ()  # what items are called; none given: by their number
 

@@ -41,6 +41,7 @@ class FittedWorld(IndependentWorld):
     """
 
     view_shares: NDArray[np.float64]
+    longest_slate: int
 
     def __init__(
         self,
