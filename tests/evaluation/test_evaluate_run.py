@@ -155,6 +155,27 @@ def test_slates_whose_outcome_or_propensity_is_not_known_are_left_out_and_counte
     )
 
 
+def test_many_slates_without_a_propensity_or_an_outcome_are_met_with_caution() -> None:
+    items, clicks, chances = hand_ordered_log(n=6000, explore=0.5)._arrays
+    assert chances is not None
+    some = chances.copy()
+    some[np.arange(6000) % 50 < 21] = np.nan
+    some[np.arange(6000) % 500 == 499] = 1.5
+    whole, partly = (
+        evaluate(ArraysLog(items, clicks, known), {"random": Uniform()}) for known in (chances, some)
+    )
+    assert (whole.answers[0].verdict, whole.answers[0].support["without_propensity"]) == ("ok", 0)
+    answer = partly.answers[0]
+    assert (answer.verdict, answer.support["without_propensity"]) == ("caution", 2520 + 12)
+    assert answer.reasons[0].startswith("42% of the slates have no propensity and are left out")
+    never_reported = ArraysLog(items, clicks, chances, reported=np.arange(6000) >= 100)
+    never_reported.unreported = 300
+    found = evaluate(never_reported, {"random": Uniform()})
+    assert (found.answers[0].verdict, found.answers[0].support["unreported"]) == ("caution", 400)
+    assert found.answers[0].reasons[0].startswith("6% of the slates have no reported outcome")
+    assert found.left_out == {"without a reported outcome": 400}
+
+
 def test_a_log_without_propensities_cannot_say_and_what_would_help_is_told() -> None:
     log = ArraysLog(**same_log(propensities=None))
     found = evaluate(log, {"best": FixedList(BEST), "random": Uniform()})

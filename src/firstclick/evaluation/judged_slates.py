@@ -28,7 +28,7 @@ class LogFacts:
     """What one pass over the log tells before any policy is judged."""
 
     slates: int = 0  # that can be judged
-    unreported: int = 0
+    unreported: int = 0  # in the log without an outcome, or shown and never in the log
     without_propensity: int = 0
     impossible: int = 0  # a probability that is none: 0, above 1, or rising from prefix to prefix
     first_impossible: str = ""
@@ -73,6 +73,7 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
         told = ~_prefixes_untold(kept)
         np.minimum.at(facts.lowest, kept.items[told, 0], logged[told, 0])
         np.maximum.at(facts.highest, kept.items[told, 0], logged[told, 0])
+    facts.unreported += log.unreported
     # A reader of files has taken probabilities that are none for missing ones, and says so.
     for odd in log.doubtful:
         if odd.reason in (DOUBTFUL[NO_CHANCE], DOUBTFUL[RISING], DOUBTFUL[N_CHANCES]):

@@ -105,7 +105,8 @@ def evaluate(
             slates = JudgedSlates(log, target, fits, facts.slates, spread, judging)
             judgement = judge(
                 slates, learning=logger_learned, click_model=None if fits is None else fits.best,
-                confidence=level, unreported=facts.unreported, seen=slates.seen(),
+                confidence=level, missing=facts.without_propensity + facts.impossible,
+                unreported=facts.unreported, seen=slates.seen(),
                 candidates=_candidates(log, facts), explore=explore, seed=seed,
             )  # fmt: skip
         answers.append(_answer(label, target, judgement, own, needed, facts))

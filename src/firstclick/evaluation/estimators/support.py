@@ -149,14 +149,16 @@ class SupportSums:
 def judge(
     sums: SupportSums,
     *,
+    missing: int = 0,
     unreported: int = 0,
     seen: Sequence[float] | None = None,
     half_width: float = 0.0,
     candidates: int | None = None,
     explore: float = 0.1,
 ) -> Support:
-    """The verdict. `half_width` is that of the difference's interval; `candidates` how many items a slate is
-    chosen from; `explore` the share of slates that the advice may ask for."""
+    """The verdict. `missing` slates had no propensity, and `unreported` ones no outcome: neither are in the
+    sums. `half_width` is that of the difference's interval; `candidates` how many items a slate is chosen
+    from; `explore` the share of slates that the advice may ask for."""
     positions = sums.positions(seen) if sums.n else ()
     refusals, cautions = _findings(sums, positions, half_width)
     doubted = sums.items_doubted() if sums.n else 0
@@ -165,8 +167,9 @@ def judge(
             f"{doubted} items stand in first place more often than their propensities allow: "
             "the propensities are not those of the policy that logged."
         )
-    for n, what in ((sums.missing, "have no propensity"), (unreported, "have no reported outcome")):
-        share = n / (sums.n + sums.missing + unreported) if n else 0.0
+    missing += sums.missing
+    for n, what in ((missing, "have no propensity"), (unreported, "have no reported outcome")):
+        share = n / (sums.n + missing + unreported) if n else 0.0
         if share > LEFT_OUT:
             cautions.append(
                 f"{share:.0%} of the slates {what} and are left out; they may differ from the others."
@@ -178,7 +181,7 @@ def judge(
         advice = logging_that_answers(rates, candidates, explore, FEW)
     least = min((one.effective_slates for one in positions), default=0.0)
     reasons = (*refusals, *cautions) or (f"Each position rests on {least:,.0f} effective slates or more.",)
-    return Support(verdict, reasons, advice, sums.n, sums.missing, unreported, positions, doubted)
+    return Support(verdict, reasons, advice, sums.n, missing, unreported, positions, doubted)
 
 
 def _findings(
