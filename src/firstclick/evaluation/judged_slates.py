@@ -37,8 +37,7 @@ class LogFacts:
     squares: int = 0  # of the clicks of each slate
     clicked_slates: int = 0
     by_position: Table = field(default_factory=lambda: np.empty(0))  # clicks on all slates with an outcome
-    candidates: int = 0  # in all slates together
-    has_candidates: bool = False
+    candidates: int = 0  # items that slates were chosen from, over all slates
     lowest: Table = field(default_factory=lambda: np.empty(0))  # of the probability of each first item
     highest: Table = field(default_factory=lambda: np.empty(0))
 
@@ -67,9 +66,7 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
         facts.clicks += int(of_slates.sum())
         facts.squares += int((of_slates**2).sum())
         facts.clicked_slates += int((of_slates > 0).sum())
-        if kept.candidate_starts is not None:
-            facts.has_candidates = True
-            facts.candidates += int(kept.candidate_starts[-1] - kept.candidate_starts[0])
+        facts.candidates += int(kept.allowed_counts(n_items).sum())
         told = ~_prefixes_untold(kept)
         np.minimum.at(facts.lowest, kept.items[told, 0], logged[told, 0])
         np.maximum.at(facts.highest, kept.items[told, 0], logged[told, 0])
@@ -138,7 +135,8 @@ def some_slates(batch: SlateBatch, rows: NDArray[np.int64]) -> SlateBatch:
         counts = np.diff(starts)
         mask = np.zeros(batch.n, np.bool_)
         mask[rows] = True
-        candidates = candidates[starts[0] : starts[-1]][np.repeat(mask, counts)]
+        slate_of, named = batch.candidates_named()
+        candidates = named[mask[slate_of]]
         starts = np.concatenate([[0], np.cumsum(counts[rows])]).astype(np.int64)
     rest: dict[str, Any] = {
         name: None if getattr(batch, name) is None else getattr(batch, name)[rows]

@@ -163,7 +163,7 @@ def _shown(facts: LogFacts, level: float) -> Estimate | None:
 
 def _candidates(log: RankedLog, facts: LogFacts) -> int:
     """How many items a slate is chosen from, on average."""
-    return round(facts.candidates / facts.slates) if facts.has_candidates and facts.slates else len(log.items)
+    return round(facts.candidates / facts.slates) if facts.slates else len(log.items)
 
 
 def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
