@@ -163,8 +163,11 @@ def test_a_slate_that_names_no_candidates_allows_all_items(kind: str) -> None:
     assert mixed.allowed_counts(5).tolist() == [5, 4] * 3
     assert [mixed.candidates_of(row) is None for row in range(6)] == [True, False] * 3
     plain, named = batch_of(items)[1], batch_of(items, [[0, 1, 2, 4]] * 6)[1]
-    target.start(log)
-    found, all_allowed, some_allowed = (target.prefix_chances(one) for one in (mixed, plain, named))
+    chances = []
+    for one in (mixed, plain, named):
+        target.start(log)  # each for itself: what is kept of one batch must not serve another
+        chances.append(target.prefix_chances(one))
+    found, all_allowed, some_allowed = chances
     assert found[::2].tolist() == all_allowed[::2].tolist()
     # Milk is no candidate, and no logged slate with it is chosen from those.
     allowed = [1, 5]
