@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -17,11 +18,12 @@ from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit, cross_fit
+from firstclick.evaluation.logger_check import LoggerCheck
 from firstclick.evaluation.played import MODEL_BASED as SAID_BY_PLAYED
 from firstclick.evaluation.played import Interval, PlayedOnLog, PlayedPolicy
 from firstclick.evaluation.result import CANNOT_SAY, MODEL_BASED, Evaluation
 from firstclick.evaluation.run import evaluate
-from firstclick.evaluation.targets import FixedList, Predictions, Target, Uniform
+from firstclick.evaluation.targets import FixedList, Predictions, Target, Uniform, plain_batch
 from firstclick.logs.ranked_log import SlateBatch
 from firstclick.streams import stream
 
@@ -260,6 +262,66 @@ def test_a_logger_whose_chances_change_is_taken_for_a_learning_one() -> None:
     assert wide is not None
     assert narrow is not None
     assert wide.high - wide.low > narrow.high - narrow.low
+
+
+def note_on_logger(log: ArraysLog) -> str:
+    notes = evaluate(log, {}).notes
+    (said,) = [one for one in notes if "logger" in one]
+    return said
+
+
+def test_a_logger_that_changes_below_the_first_place_is_not_taken_for_fixed() -> None:
+    """First items keep their chance of 1/5; what follows tea changes halfway."""
+    given = same_log()
+    chances = np.array(given["propensities"])
+    after_tea = (np.arange(1500) >= 750) & (np.array(given["items"])[:, 0] == 0)
+    chances[after_tea, 1:] *= 0.9
+    assert "taken for one that learned" in note_on_logger(ArraysLog(**(given | {"propensities": chances})))
+
+
+def test_whole_slates_and_their_candidates_are_compared() -> None:
+    given = same_log()
+    whole = np.array(given["propensities"])
+    whole[:, :2] = np.nan
+    assert "taken for fixed" in note_on_logger(ArraysLog(**(given | {"propensities": whole})))
+    halved = whole.copy()
+    halved[750:] /= 2
+    changed = given | {"propensities": halved}
+    assert "taken for one that learned" in note_on_logger(ArraysLog(**changed))
+    # With other candidates another chance is no change, in whatever order they stand.
+    listed = [[[], [4, 0, 1, 2, 3]][row >= 750][:: 1 - 2 * (row % 2)] for row in range(1500)]
+    assert "taken for fixed" in note_on_logger(ArraysLog(**changed, candidates=listed))
+
+
+def test_a_logger_that_cannot_be_checked_is_not_taken_for_fixed() -> None:
+    """Whole slates that all differ: nothing can be compared."""
+    items = np.array(list(permutations(range(5), 3)))
+    chances = np.full(items.shape, 1 / 60)
+    chances[:, :2] = np.nan
+    clicks = cascade_clicks(items, stream(4, "clicks"))
+    log = ArraysLog(items, clicks, chances)
+    said = note_on_logger(log)
+    assert said.startswith("whether the logger learned is not known, because no first items came twice")
+    assert "`--logger fixed`" in said
+    unknown, fixed = (
+        evaluate(log, {"random": Uniform()}, logger=logger).answers[0] for logger in (None, "fixed")
+    )
+    assert "The logger learned" in unknown.why
+    assert "The logger did not learn" in fixed.why
+
+
+def test_few_first_items_are_remembered_and_still_compared() -> None:
+    random = stream(5, "many slates")
+    check = LoggerCheck(2)
+    check._known[1]._most = 10
+    for part in range(3):
+        items = np.stack([np.arange(1000), random.integers(1000, 2000, size=1000)], axis=1).astype(np.int32)
+        items[0, 1] = 1234
+        chances = np.tile([0.001, 0.0001], (1000, 1))
+        chances[0, 1] /= 1 + part / 50
+        check.add(plain_batch(items), chances, np.zeros(1000, np.bool_))
+        assert (check.repeated, check.changed) == (part > 0, part > 1)
+        assert len(check._known[1].lowest) == 10
 
 
 def test_the_probability_of_the_whole_slate_alone_weighs_slates_as_a_whole() -> None:

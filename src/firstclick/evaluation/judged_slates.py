@@ -1,7 +1,7 @@
 """The slates of a log that can be judged, with what logger and target say of them, a batch at a time."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
+from firstclick.evaluation.logger_check import LoggerCheck
 from firstclick.evaluation.spread import Spread
 from firstclick.evaluation.targets import DeterministicTarget, Table, Target
 from firstclick.files.progress import Progress, silent
@@ -19,14 +20,14 @@ from firstclick.logs.ranked_log import NO_ITEM, RankedLog, SlateBatch
 
 # Numbers of a target that are kept between the passes over a log: 400 MB. Beyond that they are made anew.
 MOST_KEPT = 50_000_000
-# The same first item with chances this far apart: the logger changed, or knew what the log does not tell.
-CHANGED = 1.02
 
 
 @dataclass
 class LogFacts:
     """What one pass over the log tells before any policy is judged."""
 
+    by_position: Table  # clicks on all slates with an outcome
+    logger: LoggerCheck
     slates: int = 0  # that can be judged
     unreported: int = 0  # in the log without an outcome, or shown and never in the log
     without_propensity: int = 0
@@ -36,27 +37,18 @@ class LogFacts:
     clicks: int = 0
     squares: int = 0  # of the clicks of each slate
     clicked_slates: int = 0
-    by_position: Table = field(default_factory=lambda: np.empty(0))  # clicks on all slates with an outcome
     candidates: int = 0  # items that slates were chosen from, over all slates
-    lowest: Table = field(default_factory=lambda: np.empty(0))  # of the probability of each first item
-    highest: Table = field(default_factory=lambda: np.empty(0))
 
     @property
     def reported(self) -> int:
         """Slates whose outcome is known."""
         return self.slates + self.without_propensity + self.impossible
 
-    @property
-    def logger_changed(self) -> bool:
-        """Whether the same first item had different chances."""
-        seen = self.highest > 0
-        return bool((self.highest[seen] > CHANGED * self.lowest[seen]).any())
-
 
 def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
     """Read the log once."""
     n_items = len(log.items)
-    facts = LogFacts(by_position=np.zeros(log.k), lowest=np.full(n_items, np.inf), highest=np.zeros(n_items))
+    facts = LogFacts(by_position=np.zeros(log.k), logger=LoggerCheck(log.k))
     for batch in log.batches(progress):
         kept, logged = usable(batch, facts)
         facts.slates += kept.n
@@ -67,9 +59,7 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
         facts.squares += int((of_slates**2).sum())
         facts.clicked_slates += int((of_slates > 0).sum())
         facts.candidates += int(kept.allowed_counts(n_items).sum())
-        told = ~_prefixes_untold(kept)
-        np.minimum.at(facts.lowest, kept.items[told, 0], logged[told, 0])
-        np.maximum.at(facts.highest, kept.items[told, 0], logged[told, 0])
+        facts.logger.add(kept, logged, _prefixes_untold(kept))
     facts.unreported += log.unreported
     # A reader of files has taken probabilities that are none for missing ones, and says so.
     for odd in log.doubtful:
