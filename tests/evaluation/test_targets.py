@@ -181,6 +181,7 @@ def test_a_slate_that_names_no_candidates_allows_all_items(kind: str) -> None:
     assert told.target[allowed] == pytest.approx(some_told.target[allowed])
     part = some_slates(mixed, np.array([1, 2, 5]))
     assert target.prefix_chances(part).tolist() == found[[1, 2, 5]].tolist()
+    assert target.prefix_chances(some_slates(mixed, np.empty(0, np.int64))).shape == (0, 3)
 
 
 def test_of_a_list_a_model_expects_the_clicks_from_each_place_on() -> None:

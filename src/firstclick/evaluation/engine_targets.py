@@ -123,7 +123,8 @@ class GreedySlate(EngineTarget, DeterministicTarget):
         k = slates.items.shape[1]
         if slates.candidates is None:
             return np.tile(self._best_for(*self._request(None), k), (slates.n, 1))
-        return np.array([self._best_for(key, asked, k) for key, asked in self._requests_of(slates)])
+        best = [self._best_for(key, asked, k) for key, asked in self._requests_of(slates)]
+        return np.array(best, np.int32).reshape(slates.n, k)
 
     def _best_for(self, key: bytes, asked: SlateRequest, k: int) -> Places:
         if key not in self._best:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit
+from firstclick.evaluation.estimators.support import prefixes_seen
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 from firstclick.evaluation.logger_check import LoggerCheck
 from firstclick.evaluation.spread import Spread
@@ -17,9 +18,12 @@ from firstclick.files.progress import Progress, silent
 from firstclick.kernels.slate_reading import N_CHANCES, NO_CHANCE, RISING
 from firstclick.logs.odd_rows import DOUBTFUL
 from firstclick.logs.ranked_log import NO_ITEM, RankedLog, SlateBatch
+from firstclick.streams import stream
 
 # Numbers of a target that are kept between the passes over a log: 400 MB. Beyond that they are made anew.
 MOST_KEPT = 50_000_000
+# Requests of which it is asked whether the target's slate was ever shown.
+MOST_ASKED = 10_000
 
 
 @dataclass
@@ -149,7 +153,7 @@ class JudgedSlates:
         progress: Callable[[], Progress] = lambda: silent,
     ) -> None:
         self._log, self._target, self._fits, self._progress = log, target, fits, progress
-        self._spread = spread
+        self._spread, self._slates = spread, slates
         keeps = slates * log.k * 5 <= MOST_KEPT
         self._kept: list[WeightedSlates] | None = [] if keeps else None
         self._whole = False
@@ -192,14 +196,26 @@ class JudgedSlates:
 
     def seen(self) -> list[float] | None:
         """For each number of first places: the share of requests whose slate of the target was ever shown so
-        far down; None unless the target shows one slate for all."""
-        if not isinstance(self._target, DeterministicTarget):
+        far down, to anybody; None unless the target shows one slate for a request. Of a large log some
+        requests stand for all: drawn, because what is shown may come and go in a rhythm."""
+        if not isinstance(self._target, DeterministicTarget) or not self._slates:
             return None
-        best = np.zeros(self._log.k)
-        for weighted in self:
-            if weighted.n:
-                best = np.maximum(best, weighted.target.max(axis=0))
-        return [float(share) for share in best > 0]
+        random, wanted = stream(0, "evaluation", "requests asked"), []
+        for slates in self._usable():
+            drawn = random.random(slates.n) * self._slates < MOST_ASKED
+            asked = some_slates(slates, np.flatnonzero(drawn))
+            # A page has as many places as it had.
+            best = np.where(asked.items == NO_ITEM, np.int32(NO_ITEM), self._target.best_slates(asked))
+            wanted.append(best)
+        different, times = np.unique(np.concatenate(wanted), axis=0, return_counts=True)
+        found = np.zeros(different.shape, np.bool_)
+        for slates in self._usable():
+            found |= prefixes_seen(slates.items, different)
+        return [float(share) for share in times @ found / times.sum()]
+
+    def _usable(self) -> Iterator[SlateBatch]:
+        for batch in self._log.batches(self._progress()):
+            yield usable(batch)[0]
 
 
 def _prefixes_untold(slates: SlateBatch) -> NDArray[np.bool_]:
