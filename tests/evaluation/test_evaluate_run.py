@@ -2,6 +2,7 @@
 
 import json
 import re
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit, cross_fit
+from firstclick.evaluation.judged_slates import JudgedSlates
+from firstclick.evaluation.logger_check import LoggerCheck
 from firstclick.evaluation.played import MODEL_BASED as SAID_BY_PLAYED
 from firstclick.evaluation.played import Interval, PlayedOnLog, PlayedPolicy
 from firstclick.evaluation.result import CANNOT_SAY, MODEL_BASED, Evaluation
 from firstclick.evaluation.run import evaluate
-from firstclick.evaluation.targets import FixedList, Predictions, Target, Uniform
-from firstclick.logs.ranked_log import SlateBatch
+from firstclick.evaluation.targets import FixedList, Predictions, Target, Uniform, plain_batch
+from firstclick.logs.ranked_log import NO_ITEM, SlateBatch
 from firstclick.streams import stream
 
 BEST, TODAY = ["tea", "coffee", "cocoa"], (2, 3, 0)
@@ -155,6 +158,27 @@ def test_slates_whose_outcome_or_propensity_is_not_known_are_left_out_and_counte
     )
 
 
+def test_many_slates_without_a_propensity_or_an_outcome_are_met_with_caution() -> None:
+    items, clicks, chances = hand_ordered_log(n=6000, explore=0.5)._arrays
+    assert chances is not None
+    some = chances.copy()
+    some[np.arange(6000) % 50 < 21] = np.nan
+    some[np.arange(6000) % 500 == 499] = 1.5
+    whole, partly = (
+        evaluate(ArraysLog(items, clicks, known), {"random": Uniform()}) for known in (chances, some)
+    )
+    assert (whole.answers[0].verdict, whole.answers[0].support["without_propensity"]) == ("ok", 0)
+    answer = partly.answers[0]
+    assert (answer.verdict, answer.support["without_propensity"]) == ("caution", 2520 + 12)
+    assert answer.reasons[0].startswith("42% of the slates have no propensity and are left out")
+    never_reported = ArraysLog(items, clicks, chances, reported=np.arange(6000) >= 100)
+    never_reported.unreported = 300
+    found = evaluate(never_reported, {"random": Uniform()})
+    assert (found.answers[0].verdict, found.answers[0].support["unreported"]) == ("caution", 400)
+    assert found.answers[0].reasons[0].startswith("6% of the slates have no reported outcome")
+    assert found.left_out == {"without a reported outcome": 400}
+
+
 def test_a_log_without_propensities_cannot_say_and_what_would_help_is_told() -> None:
     log = ArraysLog(**same_log(propensities=None))
     found = evaluate(log, {"best": FixedList(BEST), "random": Uniform()})
@@ -241,6 +265,66 @@ def test_a_logger_whose_chances_change_is_taken_for_a_learning_one() -> None:
     assert wide.high - wide.low > narrow.high - narrow.low
 
 
+def note_on_logger(log: ArraysLog) -> str:
+    notes = evaluate(log, {}).notes
+    (said,) = [one for one in notes if "logger" in one]
+    return said
+
+
+def test_a_logger_that_changes_below_the_first_place_is_not_taken_for_fixed() -> None:
+    """First items keep their chance of 1/5; what follows tea changes halfway."""
+    given = same_log()
+    chances = np.array(given["propensities"])
+    after_tea = (np.arange(1500) >= 750) & (np.array(given["items"])[:, 0] == 0)
+    chances[after_tea, 1:] *= 0.9
+    assert "taken for one that learned" in note_on_logger(ArraysLog(**(given | {"propensities": chances})))
+
+
+def test_whole_slates_and_their_candidates_are_compared() -> None:
+    given = same_log()
+    whole = np.array(given["propensities"])
+    whole[:, :2] = np.nan
+    assert "taken for fixed" in note_on_logger(ArraysLog(**(given | {"propensities": whole})))
+    halved = whole.copy()
+    halved[750:] /= 2
+    changed = given | {"propensities": halved}
+    assert "taken for one that learned" in note_on_logger(ArraysLog(**changed))
+    # With other candidates another chance is no change, in whatever order they stand.
+    listed = [[[], [4, 0, 1, 2, 3]][row >= 750][:: 1 - 2 * (row % 2)] for row in range(1500)]
+    assert "taken for fixed" in note_on_logger(ArraysLog(**changed, candidates=listed))
+
+
+def test_a_logger_that_cannot_be_checked_is_not_taken_for_fixed() -> None:
+    """Whole slates that all differ: nothing can be compared."""
+    items = np.array(list(permutations(range(5), 3)))
+    chances = np.full(items.shape, 1 / 60)
+    chances[:, :2] = np.nan
+    clicks = cascade_clicks(items, stream(4, "clicks"))
+    log = ArraysLog(items, clicks, chances)
+    said = note_on_logger(log)
+    assert said.startswith("whether the logger learned is not known, because no first items came twice")
+    assert "`--logger fixed`" in said
+    unknown, fixed = (
+        evaluate(log, {"random": Uniform()}, logger=logger).answers[0] for logger in (None, "fixed")
+    )
+    assert "The logger learned" in unknown.why
+    assert "The logger did not learn" in fixed.why
+
+
+def test_few_first_items_are_remembered_and_still_compared() -> None:
+    random = stream(5, "many slates")
+    check = LoggerCheck(2)
+    check._known[1]._most = 10
+    for part in range(3):
+        items = np.stack([np.arange(1000), random.integers(1000, 2000, size=1000)], axis=1).astype(np.int32)
+        items[0, 1] = 1234
+        chances = np.tile([0.001, 0.0001], (1000, 1))
+        chances[0, 1] /= 1 + part / 50
+        check.add(plain_batch(items), chances, np.zeros(1000, np.bool_))
+        assert (check.repeated, check.changed) == (part > 0, part > 1)
+        assert len(check._known[1].lowest) == 10
+
+
 def test_the_probability_of_the_whole_slate_alone_weighs_slates_as_a_whole() -> None:
     given = same_log()
     chances = np.array(given["propensities"])
@@ -249,6 +333,34 @@ def test_the_probability_of_the_whole_slate_alone_weighs_slates_as_a_whole() -> 
     of = {row.name: row.value for row in found.answers[0].estimators}
     assert of["rips"] == of["slate-ips"]
     assert "1,500 slates have the probability of the whole slate alone" in found.notes[-1]
+
+
+@pytest.mark.parametrize("most_asked", [10_000, 200])
+def test_how_far_down_the_slates_of_a_target_were_ever_shown_is_a_share(
+    most_asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of eleven requests one allows no tea and one no coffee. Nobody saw coffee above milk, nor tea, milk and
+    water. With 200 requests a share is off by 0.1 once in 4,000 seeds."""
+    monkeypatch.setattr("firstclick.evaluation.judged_slates.MOST_ASKED", most_asked)
+    random = stream(6, "slates of which some are missing")
+    slates = np.array(list(permutations(range(5), 3)))
+    never = (slates[:, :2] == [1, 3]).all(axis=1) | (slates == [0, 3, 4]).all(axis=1)
+    shown = slates[~never]
+    allowed = [[1, 3, 4], [0, 3, 4], *[[]] * 9]
+    candidates = [allowed[row % 11] for row in range(1100)]
+    items = np.array([shown[random.integers(len(shown))] for _ in candidates])
+    items[random.random(1100) < 0.3, 2] = NO_ITEM
+    # Pages of which the list fills all places, so that the third is asked of each.
+    items[[row for row in range(1100) if row % 11 < 2]] = [2, 0, 1]
+    clicks = cascade_clicks(np.maximum(items, 0), random) * (items != NO_ITEM)
+    chances = np.full(items.shape, 1 / 60)
+    log = ArraysLog(items, clicks, chances, candidates=candidates)
+    target = FixedList(["tea", "coffee", "milk", "water"])
+    target.start(log)
+    seen = JudgedSlates(log, target, None, 1100).seen()
+    assert seen == pytest.approx([1, 10 / 11, 9 / 11], abs=0.1 if most_asked == 200 else 1e-12)
+    (answer,) = evaluate(log, {"list": target}, logger="fixed").answers
+    assert [one["seen"] for one in answer.support["positions"]] == seen
 
 
 def test_what_targets_say_is_checked() -> None:

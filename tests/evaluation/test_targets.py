@@ -12,6 +12,7 @@ from firstclick import Catalog, Ranker
 from firstclick.click_models.click_fit import ClickFit
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.engine_targets import GreedySlate, SamplingPolicy
+from firstclick.evaluation.judged_slates import log_facts, some_slates
 from firstclick.evaluation.targets import FixedList, Target, Uniform
 from firstclick.logs.ranked_log import NO_ITEM, SlateBatch
 
@@ -129,6 +130,58 @@ def test_with_candidates_the_mean_is_over_those() -> None:
     assert expected.target[:, 0] == pytest.approx(expected.logged[:, 0].mean(), abs=1e-12)
     after_tea = slates[:, 0] == 0
     assert expected.target[after_tea, 1] == pytest.approx(expected.logged[after_tea, 1].mean(), abs=1e-12)
+
+
+def mixed_candidates(items: NDArray[np.int32]) -> tuple[ArraysLog, SlateBatch]:
+    """Every second slate names candidates; the others allow all items. Their run does not begin at 0."""
+    log, batch = batch_of(items, [[0, 2, 4, 1] if row % 2 else [] for row in range(len(items))])
+    assert batch.candidates is not None
+    assert batch.candidate_starts is not None
+    before = np.array([3, 3], np.int32)
+    return log, batch._replace(
+        candidates=np.concatenate([before, batch.candidates]), candidate_starts=batch.candidate_starts + 2
+    )
+
+
+def test_slates_without_candidates_count_as_chosen_from_all_items() -> None:
+    candidates = [[], [1, 3], [0, 1, 2], []]
+    log = ArraysLog(ALL[:4], np.zeros((4, 3)), np.full((4, 3), 0.1), candidates=candidates)
+    assert log_facts(log).candidates == 5 + 2 + 3 + 5
+
+
+@pytest.mark.parametrize("kind", ["uniform", "list", "greedy", "sample"])
+def test_a_slate_that_names_no_candidates_allows_all_items(kind: str) -> None:
+    items = np.repeat(np.array([[0, 1, 2], [3, 0, 1], [2, 1, 0]], np.int32), 2, axis=0)
+    made: dict[str, Target] = {
+        "uniform": Uniform(),
+        "list": FixedList(["milk", "tea", "coffee", "cocoa"]),
+        "greedy": GreedySlate(ranker("cascade-ts")),
+        "sample": SamplingPolicy(ranker("cascade-ts")),
+    }
+    target = made[kind]
+    log, mixed = mixed_candidates(items)
+    assert mixed.allowed_counts(5).tolist() == [5, 4] * 3
+    assert [mixed.candidates_of(row) is None for row in range(6)] == [True, False] * 3
+    plain, named = batch_of(items)[1], batch_of(items, [[0, 1, 2, 4]] * 6)[1]
+    chances = []
+    for one in (mixed, plain, named):
+        target.start(log)  # each for itself: what is kept of one batch must not serve another
+        chances.append(target.prefix_chances(one))
+    found, all_allowed, some_allowed = chances
+    assert found[::2].tolist() == all_allowed[::2].tolist()
+    # Milk is no candidate, and no logged slate with it is chosen from those.
+    allowed = [1, 5]
+    assert found[allowed].tolist() == some_allowed[allowed].tolist()
+    assert (all_allowed != some_allowed)[::2].any(), "the candidates make a difference"
+    told, all_told, some_told = (target.predictions(one, fit_of("cm")) for one in (mixed, plain, named))
+    assert told is not None
+    assert all_told is not None
+    assert some_told is not None
+    assert told.target[::2] == pytest.approx(all_told.target[::2])
+    assert told.target[allowed] == pytest.approx(some_told.target[allowed])
+    part = some_slates(mixed, np.array([1, 2, 5]))
+    assert target.prefix_chances(part).tolist() == found[[1, 2, 5]].tolist()
+    assert target.prefix_chances(some_slates(mixed, np.empty(0, np.int64))).shape == (0, 3)
 
 
 def test_of_a_list_a_model_expects_the_clicks_from_each_place_on() -> None:

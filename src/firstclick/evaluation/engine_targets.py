@@ -1,7 +1,6 @@
 """Saved policies as targets, frozen at their state: the slate that they think best, or the one they draw."""
 
 from abc import abstractmethod
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,10 +82,9 @@ class EngineTarget(Target):
         return key, self._requests[key]
 
     def _requests_of(self, slates: SlateBatch) -> list[tuple[bytes, SlateRequest]]:
-        if slates.candidates is None or slates.candidate_starts is None:
+        if slates.candidates is None:
             return [self._request(None)] * slates.n
-        starts = slates.candidate_starts.tolist()
-        return [self._request(slates.candidates[a:b]) for a, b in pairwise(starts)]
+        return [self._request(slates.candidates_of(place)) for place in range(slates.n)]
 
     def _as_places(self, rows: NDArray[np.int64], k: int) -> Places:
         """Rows of the catalog as places in the log, filled up to k."""
@@ -125,7 +123,8 @@ class GreedySlate(EngineTarget, DeterministicTarget):
         k = slates.items.shape[1]
         if slates.candidates is None:
             return np.tile(self._best_for(*self._request(None), k), (slates.n, 1))
-        return np.array([self._best_for(key, asked, k) for key, asked in self._requests_of(slates)])
+        best = [self._best_for(key, asked, k) for key, asked in self._requests_of(slates)]
+        return np.array(best, np.int32).reshape(slates.n, k)
 
     def _best_for(self, key: bytes, asked: SlateRequest, k: int) -> Places:
         if key not in self._best:

@@ -1,7 +1,7 @@
 """The slates of a log that can be judged, with what logger and target say of them, a batch at a time."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,26 +9,31 @@ from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit
+from firstclick.evaluation.estimators.support import prefixes_seen
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
+from firstclick.evaluation.logger_check import LoggerCheck
 from firstclick.evaluation.spread import Spread
 from firstclick.evaluation.targets import DeterministicTarget, Table, Target
 from firstclick.files.progress import Progress, silent
 from firstclick.kernels.slate_reading import N_CHANCES, NO_CHANCE, RISING
 from firstclick.logs.odd_rows import DOUBTFUL
 from firstclick.logs.ranked_log import NO_ITEM, RankedLog, SlateBatch
+from firstclick.streams import stream
 
 # Numbers of a target that are kept between the passes over a log: 400 MB. Beyond that they are made anew.
 MOST_KEPT = 50_000_000
-# The same first item with chances this far apart: the logger changed, or knew what the log does not tell.
-CHANGED = 1.02
+# Requests of which it is asked whether the target's slate was ever shown.
+MOST_ASKED = 10_000
 
 
 @dataclass
 class LogFacts:
     """What one pass over the log tells before any policy is judged."""
 
+    by_position: Table  # clicks on all slates with an outcome
+    logger: LoggerCheck
     slates: int = 0  # that can be judged
-    unreported: int = 0
+    unreported: int = 0  # in the log without an outcome, or shown and never in the log
     without_propensity: int = 0
     impossible: int = 0  # a probability that is none: 0, above 1, or rising from prefix to prefix
     first_impossible: str = ""
@@ -36,28 +41,18 @@ class LogFacts:
     clicks: int = 0
     squares: int = 0  # of the clicks of each slate
     clicked_slates: int = 0
-    by_position: Table = field(default_factory=lambda: np.empty(0))  # clicks on all slates with an outcome
-    candidates: int = 0  # in all slates together
-    has_candidates: bool = False
-    lowest: Table = field(default_factory=lambda: np.empty(0))  # of the probability of each first item
-    highest: Table = field(default_factory=lambda: np.empty(0))
+    candidates: int = 0  # items that slates were chosen from, over all slates
 
     @property
     def reported(self) -> int:
         """Slates whose outcome is known."""
         return self.slates + self.without_propensity + self.impossible
 
-    @property
-    def logger_changed(self) -> bool:
-        """Whether the same first item had different chances."""
-        seen = self.highest > 0
-        return bool((self.highest[seen] > CHANGED * self.lowest[seen]).any())
-
 
 def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
     """Read the log once."""
     n_items = len(log.items)
-    facts = LogFacts(by_position=np.zeros(log.k), lowest=np.full(n_items, np.inf), highest=np.zeros(n_items))
+    facts = LogFacts(by_position=np.zeros(log.k), logger=LoggerCheck(log.k))
     for batch in log.batches(progress):
         kept, logged = usable(batch, facts)
         facts.slates += kept.n
@@ -67,12 +62,9 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
         facts.clicks += int(of_slates.sum())
         facts.squares += int((of_slates**2).sum())
         facts.clicked_slates += int((of_slates > 0).sum())
-        if kept.candidate_starts is not None:
-            facts.has_candidates = True
-            facts.candidates += int(kept.candidate_starts[-1] - kept.candidate_starts[0])
-        told = ~_prefixes_untold(kept)
-        np.minimum.at(facts.lowest, kept.items[told, 0], logged[told, 0])
-        np.maximum.at(facts.highest, kept.items[told, 0], logged[told, 0])
+        facts.candidates += int(kept.allowed_counts(n_items).sum())
+        facts.logger.add(kept, logged, _prefixes_untold(kept))
+    facts.unreported += log.unreported
     # A reader of files has taken probabilities that are none for missing ones, and says so.
     for odd in log.doubtful:
         if odd.reason in (DOUBTFUL[NO_CHANCE], DOUBTFUL[RISING], DOUBTFUL[N_CHANCES]):
@@ -137,7 +129,8 @@ def some_slates(batch: SlateBatch, rows: NDArray[np.int64]) -> SlateBatch:
         counts = np.diff(starts)
         mask = np.zeros(batch.n, np.bool_)
         mask[rows] = True
-        candidates = candidates[starts[0] : starts[-1]][np.repeat(mask, counts)]
+        slate_of, named = batch.candidates_named()
+        candidates = named[mask[slate_of]]
         starts = np.concatenate([[0], np.cumsum(counts[rows])]).astype(np.int64)
     rest: dict[str, Any] = {
         name: None if getattr(batch, name) is None else getattr(batch, name)[rows]
@@ -160,7 +153,7 @@ class JudgedSlates:
         progress: Callable[[], Progress] = lambda: silent,
     ) -> None:
         self._log, self._target, self._fits, self._progress = log, target, fits, progress
-        self._spread = spread
+        self._spread, self._slates = spread, slates
         keeps = slates * log.k * 5 <= MOST_KEPT
         self._kept: list[WeightedSlates] | None = [] if keeps else None
         self._whole = False
@@ -203,14 +196,26 @@ class JudgedSlates:
 
     def seen(self) -> list[float] | None:
         """For each number of first places: the share of requests whose slate of the target was ever shown so
-        far down; None unless the target shows one slate for all."""
-        if not isinstance(self._target, DeterministicTarget):
+        far down, to anybody; None unless the target shows one slate for a request. Of a large log some
+        requests stand for all: drawn, because what is shown may come and go in a rhythm."""
+        if not isinstance(self._target, DeterministicTarget) or not self._slates:
             return None
-        best = np.zeros(self._log.k)
-        for weighted in self:
-            if weighted.n:
-                best = np.maximum(best, weighted.target.max(axis=0))
-        return [float(share) for share in best > 0]
+        random, wanted = stream(0, "evaluation", "requests asked"), []
+        for slates in self._usable():
+            drawn = random.random(slates.n) * self._slates < MOST_ASKED
+            asked = some_slates(slates, np.flatnonzero(drawn))
+            # A page has as many places as it had.
+            best = np.where(asked.items == NO_ITEM, np.int32(NO_ITEM), self._target.best_slates(asked))
+            wanted.append(best)
+        different, times = np.unique(np.concatenate(wanted), axis=0, return_counts=True)
+        found = np.zeros(different.shape, np.bool_)
+        for slates in self._usable():
+            found |= prefixes_seen(slates.items, different)
+        return [float(share) for share in times @ found / times.sum()]
+
+    def _usable(self) -> Iterator[SlateBatch]:
+        for batch in self._log.batches(self._progress()):
+            yield usable(batch)[0]
 
 
 def _prefixes_untold(slates: SlateBatch) -> NDArray[np.bool_]:

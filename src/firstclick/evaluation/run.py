@@ -65,9 +65,9 @@ def evaluate(
     bootstrap refits. Their answers are model-based, and stand apart in `played`.
 
     `logger` says whether the policy that wrote the log was "fixed" or "learning". Without it, it is taken for
-    fixed if the same first item always had the same probability. `explore` is the share of uniform slates
-    that the advice for a log which cannot answer may ask for. `doing(what)` gives the `progress(done, total)`
-    of a piece of work.
+    fixed if the same first items came again, and always had the same probability. `explore` is the share of
+    uniform slates that the advice for a log which cannot answer may ask for. `doing(what)` gives the
+    `progress(done, total)` of a piece of work.
 
     >>> from pathlib import Path
     >>> from firstclick.evaluation.targets import FixedList
@@ -87,7 +87,9 @@ def evaluate(
     seed = seed_number(seed)
     facts = log_facts(log, doing("reading the log"))
     described = describe_log(log, doing("describing the log"))
-    logger_learned = facts.logger_changed if logger is None else logger == "learning"
+    # Of a logger that cannot be checked, intervals must hold if it learned.
+    unchanged = facts.logger.repeated and not facts.logger.changed
+    logger_learned = not unchanged if logger is None else logger == "learning"
     refusals = _refusals(log, facts)
     fits: CrossFit | None = None
     if targets and not refusals and facts.slates >= LEAST_FITTED:
@@ -105,7 +107,8 @@ def evaluate(
             slates = JudgedSlates(log, target, fits, facts.slates, spread, judging)
             judgement = judge(
                 slates, learning=logger_learned, click_model=None if fits is None else fits.best,
-                confidence=level, unreported=facts.unreported, seen=slates.seen(),
+                confidence=level, missing=facts.without_propensity + facts.impossible,
+                unreported=facts.unreported, seen=slates.seen(),
                 candidates=_candidates(log, facts), explore=explore, seed=seed,
             )  # fmt: skip
         answers.append(_answer(label, target, judgement, own, needed, facts))
@@ -121,7 +124,7 @@ def evaluate(
         click_model="" if fits is None else fits.sentence,
         level=level,
         seed=seed,
-        notes=tuple(_notes(log, facts, logger, logger_learned)),
+        notes=tuple(_notes(log, facts, logger)),
         description=tuple((name.strip(), value) for name, value in log_in_short(described)),
     )
 
@@ -162,7 +165,7 @@ def _shown(facts: LogFacts, level: float) -> Estimate | None:
 
 def _candidates(log: RankedLog, facts: LogFacts) -> int:
     """How many items a slate is chosen from, on average."""
-    return round(facts.candidates / facts.slates) if facts.has_candidates and facts.slates else len(log.items)
+    return round(facts.candidates / facts.slates) if facts.slates else len(log.items)
 
 
 def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
@@ -281,22 +284,31 @@ def _left_out(log: RankedLog, facts: LogFacts) -> dict[str, int]:
     return {reason: n for reason, n in left.items() if n}
 
 
-def _notes(log: RankedLog, facts: LogFacts, logger: str | None, learning: bool) -> list[str]:
+def _notes(log: RankedLog, facts: LogFacts, logger: str | None) -> list[str]:
     said = list(log.notes)
     said += [f"{one}" for one in (*log.skipped, *log.doubtful)]
     if facts.slates and logger is None:
-        said.append(
-            "the logger is taken for one that learned, because the same first item had different "
-            "probabilities; if it did not, say so (logger: fixed) for narrower intervals"
-            if learning
-            else "the logger is taken for fixed, because the same first item always had the same probability"
-        )
+        said.append(_taken_for(facts))
     if facts.whole_slates_only:
         said.append(
             f"{facts.whole_slates_only:,} slates have the probability of the whole slate alone: they are "
             "weighed as a whole, which widens intervals"
         )
     return said
+
+
+def _taken_for(facts: LogFacts) -> str:
+    if facts.logger.changed:
+        return (
+            "the logger is taken for one that learned, because the same first items had different "
+            "probabilities; if it did not, say so (`--logger fixed`) for narrower intervals"
+        )
+    if facts.logger.repeated:
+        return "the logger is taken for fixed, because the same first items always had the same probability"
+    return (
+        "whether the logger learned is not known, because no first items came twice; it is taken for one "
+        "that did; if it did not, say so (`--logger fixed`) for narrower intervals"
+    )
 
 
 def _clause(sentence: str) -> str:

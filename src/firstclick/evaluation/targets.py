@@ -135,15 +135,17 @@ class FixedList(DeterministicTarget):
     def best_slates(self, slates: SlateBatch) -> Places:
         n, k = slates.items.shape
         best = np.full((n, k), NO_ITEM, np.int32)
-        if slates.candidates is None or slates.candidate_starts is None:
-            shown = self._places[:k]
-            best[:, : len(shown)] = shown
+        slate_of, named = slates.candidates_named()
+        allows_all = np.ones(n, np.bool_)
+        allows_all[slate_of] = False
+        shown = self._places[:k]
+        best[allows_all, : len(shown)] = shown
+        if not len(named):
             return best
         rank_of = np.full(len(self.log.items), -1, np.int64)
         known = self._places >= 0
         rank_of[self._places[known]] = np.flatnonzero(known)
-        counts = np.diff(slates.candidate_starts)
-        slate_of, ranks = np.repeat(np.arange(n), counts), rank_of[slates.candidates]
+        ranks = rank_of[named]
         slate_of, ranks = slate_of[ranks >= 0], ranks[ranks >= 0]
         order = np.lexsort((ranks, slate_of))
         slate_of, ranks = slate_of[order], ranks[order]
@@ -187,9 +189,7 @@ class Uniform(Target):
         return uniform_slates(n, len(self.log.items), self.log.k)
 
     def _allowed(self, slates: SlateBatch) -> NDArray[np.int64]:
-        if slates.candidate_starts is None:
-            return np.full(slates.n, len(self.log.items))
-        return np.diff(slates.candidate_starts)
+        return slates.allowed_counts(len(self.log.items))
 
     def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions:
         """Exact for the item at each position. What is expected below it is a mean over uniform slates,
@@ -199,11 +199,10 @@ class Uniform(Target):
         shown = slates.items != NO_ITEM
         of_items = np.where(shown, fit.attraction[segments[:, None], np.maximum(slates.items, 0)], 0.0)
         allowed = self._allowed(slates)
-        if slates.candidates is None or slates.candidate_starts is None:
-            total = fit.attraction.sum(axis=1)[segments]
-        else:
-            owner = np.repeat(np.arange(n), allowed)
-            total = np.bincount(owner, fit.attraction[segments[owner], slates.candidates], minlength=n)
+        total = fit.attraction.sum(axis=1)[segments]
+        slate_of, named = slates.candidates_named()
+        of_named = np.bincount(slate_of, fit.attraction[segments[slate_of], named], minlength=n)
+        total[slate_of] = of_named[slate_of]
         above = np.cumsum(of_items, axis=1) - of_items
         left = np.maximum(allowed[:, None] - np.arange(k), 1)
         mean = np.maximum(total[:, None] - above, 0.0) / left

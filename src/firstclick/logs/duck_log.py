@@ -222,7 +222,8 @@ def chosen(batch: SlateBatch, rows: NDArray[np.bool_]) -> SlateBatch:
     }
     if batch.candidates is not None and batch.candidate_starts is not None:
         lengths = np.diff(batch.candidate_starts)
-        found["candidates"] = batch.candidates[np.repeat(rows, lengths)]
+        slate_of, named = batch.candidates_named()
+        found["candidates"] = named[rows[slate_of]]
         found["candidate_starts"] = np.concatenate([[0], np.cumsum(lengths[rows])])
     return SlateBatch(**found)
 

@@ -44,6 +44,27 @@ class SlateBatch(NamedTuple):
         """The number of slates."""
         return len(self.items)
 
+    def candidates_of(self, slate: int) -> NDArray[np.int32] | None:
+        """The items that a slate was chosen from; None: all items."""
+        if self.candidates is None or self.candidate_starts is None:
+            return None
+        start, end = self.candidate_starts[slate : slate + 2].tolist()
+        return self.candidates[start:end] if end > start else None
+
+    def candidates_named(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """All candidates, and the slate of each. Slates that name none allow all items."""
+        if self.candidates is None or self.candidate_starts is None:
+            return np.empty(0, np.int64), np.empty(0, np.int32)
+        starts = self.candidate_starts
+        return np.repeat(np.arange(self.n), np.diff(starts)), self.candidates[starts[0] : starts[-1]]
+
+    def allowed_counts(self, n_items: int) -> NDArray[np.int64]:
+        """How many items each slate was chosen from, in a log of so many."""
+        if self.candidate_starts is None:
+            return np.full(self.n, n_items, np.int64)
+        named = np.diff(self.candidate_starts)
+        return np.where(named > 0, named, n_items)
+
 
 class RankedLog(ABC):
     """A log that can be read again and again, in the same order, without holding it in memory."""

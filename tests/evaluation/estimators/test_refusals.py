@@ -211,3 +211,5 @@ def test_shares_of_requests_whose_first_places_were_seen() -> None:
     shown = np.array([[3, 1, 0], [3, 2, 0], [1, 2, 3]], dtype=np.int32)
     wanted = np.array([[3, 2, 1], [3, 2, 0], [1, 3, 2], [2, 1, 0]], dtype=np.int32)
     assert shares_seen(shown, wanted) == [0.75, 0.5, 0.25]
+    ended = np.array([[shown[0, 0], -1, -1], [-2, shown[0, 1], -1]], dtype=np.int32)
+    assert shares_seen(shown, ended) == [0.5, 0.5, 0.5], "a slate that has ended, and an item nobody knows"

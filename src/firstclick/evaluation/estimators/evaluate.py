@@ -92,6 +92,7 @@ def evaluate(
     click_model: str | None = None,
     confidence: float = 0.95,
     largest_weight: float | None = None,
+    missing: int = 0,
     unreported: int = 0,
     seen: Sequence[float] | None = None,
     candidates: int | None = None,
@@ -103,7 +104,8 @@ def evaluate(
     `slates` are arrays, or batches of them that can be gone through twice. `learning`: whether the logger
     changed with the clicks it saw. `click_model` is the one that fits the log ("cm", "pbm", ...).
     `largest_weight` is where clipped RIPS clips (the square root of the number of slates, Ionides 2008).
-    `unreported`, `seen` (see `shares_seen`), `candidates` and `explore` go into the verdict and its advice.
+    `missing` (slates without a propensity that are not in `slates`), `unreported`, `seen` (see
+    `shares_seen`), `candidates` and `explore` go into the verdict and its advice.
 
     >>> rng = np.random.default_rng(2)
     >>> slates = np.array([rng.permutation(3)[:2] for _ in range(3000)])
@@ -123,7 +125,7 @@ def evaluate(
         raise InvalidInput("must have at least one slate, got none", "slates")
     n = first.prefixes.n
     if not n:
-        return _nothing(first, unreported, candidates, explore, confidence, learning)
+        return _nothing(first, missing, unreported, candidates, explore, confidence, learning)
     clip = math.sqrt(n) if largest_weight is None else largest_weight
     clipped = clipped_rips(clip)
     usable = [*first.estimators, clipped]
@@ -153,6 +155,7 @@ def evaluate(
     sums = first.places if family == "position" and first.places is not None else first.prefixes
     support = judge(
         sums,
+        missing=missing,
         unreported=unreported,
         seen=seen,
         half_width=(best.difference_high - best.difference_low) / 2,
@@ -320,8 +323,16 @@ def _interval_rule(learning: bool, has_spread: bool) -> str:
 
 
 def _nothing(
-    first: _First, unreported: int, candidates: int | None, explore: float, confidence: float, learning: bool
+    first: _First,
+    missing: int,
+    unreported: int,
+    candidates: int | None,
+    explore: float,
+    confidence: float,
+    learning: bool,
 ) -> Evaluation:
-    support = judge(first.prefixes, unreported=unreported, candidates=candidates, explore=explore)
+    support = judge(
+        first.prefixes, missing=missing, unreported=unreported, candidates=candidates, explore=explore
+    )
     nothing = Bounds(0.0, 0.0, 0.0)  # clicks on no slates; NaN is no JSON
     return Evaluation(0, *nothing, confidence, learning, None, support.reasons, (), support)

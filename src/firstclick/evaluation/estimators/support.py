@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from firstclick.evaluation.estimators.logging_plan import logging_that_answers
 from firstclick.evaluation.estimators.pareto import pareto_k, tail_size
 from firstclick.evaluation.estimators.weighted_slates import Table, WeightedSlates
+from firstclick.logs.ranked_log import NO_ITEM
 
 OK, CAUTION, CANNOT_SAY = "ok", "caution", "cannot say"
 
@@ -33,6 +34,8 @@ LEFT_OUT = 0.05
 # An interval of the difference that reaches further than this share of the clicks shown.
 WIDE = 0.5
 TAIL_KEPT = 20_000
+# The lowest number of an item: one that a target shows and the log does not know.
+UNKNOWN = -2
 
 
 @dataclass(frozen=True)
@@ -149,14 +152,16 @@ class SupportSums:
 def judge(
     sums: SupportSums,
     *,
+    missing: int = 0,
     unreported: int = 0,
     seen: Sequence[float] | None = None,
     half_width: float = 0.0,
     candidates: int | None = None,
     explore: float = 0.1,
 ) -> Support:
-    """The verdict. `half_width` is that of the difference's interval; `candidates` how many items a slate is
-    chosen from; `explore` the share of slates that the advice may ask for."""
+    """The verdict. `missing` slates had no propensity, and `unreported` ones no outcome: neither are in the
+    sums. `half_width` is that of the difference's interval; `candidates` how many items a slate is chosen
+    from; `explore` the share of slates that the advice may ask for."""
     positions = sums.positions(seen) if sums.n else ()
     refusals, cautions = _findings(sums, positions, half_width)
     doubted = sums.items_doubted() if sums.n else 0
@@ -165,8 +170,9 @@ def judge(
             f"{doubted} items stand in first place more often than their propensities allow: "
             "the propensities are not those of the policy that logged."
         )
-    for n, what in ((sums.missing, "have no propensity"), (unreported, "have no reported outcome")):
-        share = n / (sums.n + sums.missing + unreported) if n else 0.0
+    missing += sums.missing
+    for n, what in ((missing, "have no propensity"), (unreported, "have no reported outcome")):
+        share = n / (sums.n + missing + unreported) if n else 0.0
         if share > LEFT_OUT:
             cautions.append(
                 f"{share:.0%} of the slates {what} and are left out; they may differ from the others."
@@ -178,7 +184,7 @@ def judge(
         advice = logging_that_answers(rates, candidates, explore, FEW)
     least = min((one.effective_slates for one in positions), default=0.0)
     reasons = (*refusals, *cautions) or (f"Each position rests on {least:,.0f} effective slates or more.",)
-    return Support(verdict, reasons, advice, sums.n, sums.missing, unreported, positions, doubted)
+    return Support(verdict, reasons, advice, sums.n, missing, unreported, positions, doubted)
 
 
 def _findings(
@@ -255,13 +261,24 @@ def shares_seen(shown: NDArray[np.int32], wanted: NDArray[np.int32]) -> list[flo
     >>> shares_seen(shown, np.array([[0, 2], [2, 0], [1, 0], [0, 1]], dtype=np.int32))
     [0.75, 0.5]
     """
-    shares = []
-    # A prefix is the number of the prefix before it, and its last item.
-    before, before_wanted = (np.zeros(len(one), dtype=np.int64) for one in (shown, wanted))
-    for position in range(shown.shape[1]):
-        pairs = np.stack([before, shown[:, position].astype(np.int64)], axis=1)
-        asked = np.stack([before_wanted, wanted[:, position].astype(np.int64)], axis=1)
-        _, numbers = np.unique(np.concatenate([pairs, asked]), axis=0, return_inverse=True)
-        before, before_wanted = numbers[: len(shown)], numbers[len(shown) :]
-        shares.append(float(np.isin(before_wanted, before).mean()))
-    return shares
+    return [float(share) for share in prefixes_seen(shown, wanted).mean(axis=0)]
+
+
+def prefixes_seen(shown: NDArray[np.int32], wanted: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether some slate of `shown` begins as each slate of `wanted` does, n x K. What has ended in `wanted`
+    is seen as far as it goes."""
+    found = np.ones(wanted.shape, np.bool_)
+    # A prefix is the number of the prefix before it among those wanted, and its last item.
+    before, before_wanted = (np.zeros(len(one), np.int64) for one in (shown, wanted))
+    for position in range(wanted.shape[1]):
+        last, last_wanted = (one[:, position].astype(np.int64) - UNKNOWN for one in (shown, wanted))
+        prefixes, numbers = np.unique((before_wanted << 32) + last_wanted, return_inverse=True)
+        asked = (before << 32) + last
+        at = np.minimum(np.searchsorted(prefixes, asked), len(prefixes) - 1)
+        same = prefixes[at] == asked
+        seen = np.zeros(len(prefixes), np.bool_)
+        seen[at[same]] = True
+        ended = wanted[:, position] == NO_ITEM
+        found[:, position] = np.where(ended, found[:, position - 1] if position else True, seen[numbers])
+        shown, before, before_wanted = shown[same], at[same], numbers
+    return found
