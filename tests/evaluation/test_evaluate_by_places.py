@@ -1,5 +1,6 @@
-"""`evaluate` with the probability of each item at each position: IIPS where PBM fits, and what is left out."""
+"""`evaluate` with the probability of each item at each position: IIPS where PBM fits the log."""
 
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -7,10 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from firstclick.evaluation.click_fits import CrossFit, cross_fit
 from firstclick.evaluation.judged_slates import log_facts
 from firstclick.evaluation.result import CANNOT_SAY, CAUTION, PolicyAnswer
 from firstclick.evaluation.run import evaluate
 from firstclick.evaluation.targets import FixedList, Target, Uniform
+from firstclick.files.progress import Progress
 from firstclick.logs.open_log import open_ranked_log
 from firstclick.logs.ranked_log import RankedLog, SlateBatch
 from firstclick.streams import stream
@@ -114,8 +117,7 @@ def test_an_unknown_cell_matters_only_to_a_policy_that_needs_it(tmp_path: Path) 
     found = evaluate(
         log, {"best": FixedList(BEST), "other": FixedList(["tea", "cocoa", "coffee"]), "random": Uniform()}
     )
-    (batches,) = [list(log.batches())]
-    lost = sum(int((batch.items[:, 1] == 1).sum()) for batch in batches)
+    lost = sum(int((batch.items[:, 1] == 1).sum()) for batch in log.batches())
     best, other, random = (found.answer(label) for label in ("best", "other", "random"))
     assert best.verdict == CANNOT_SAY
     assert best.support["without_propensity"] == random.support["without_propensity"] == lost
@@ -159,6 +161,19 @@ def test_without_a_click_model_places_alone_are_answered_with_caution(
     assert best.verdict == CAUTION
     assert "which nobody has checked" in best.reasons[-1]
     assert "IIPS" in best.why
+
+
+def test_a_cascade_that_fits_nearly_as_well_as_pbm_is_a_reason_for_caution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nearly(log: RankedLog, progress: Progress) -> CrossFit:
+        return replace(cross_fit(log, progress), best="dcm", close=("dcm", "pbm"))
+
+    monkeypatch.setattr("firstclick.evaluation.run.cross_fit", nearly)
+    best = evaluate(pbm_log(tmp_path, prefixes=False), {"best": FixedList(BEST)}).answer("best")
+    assert best.verdict == CAUTION
+    assert "and dcm, where it does, fits the log nearly as well as pbm" in best.reasons[-1]
+    assert holds(best, value(np.array([0, 1, 2])))
 
 
 def test_slates_of_several_lengths(tmp_path: Path) -> None:

@@ -41,7 +41,6 @@ from firstclick.validation.whole_number import seed_number
 # Slates with an impossible probability that are left out; more of them, and no probability is believed.
 MOST_IMPOSSIBLE = 0.01
 LOGGERS = ("fixed", "learning")
-NO_MODEL = "the answer is right only if what stands above a click does not matter, which nobody has checked"
 # Below, no click model is fitted.
 LEAST_FITTED = 30
 
@@ -120,8 +119,8 @@ def evaluate(
         answer = _answer(label, target, judgement, own, needed, facts)
         if told := of_places.get(label):
             answer = replace(answer, notes=(*answer.notes, told))
-        if facts.by_places and answer.verdict != CANNOT_SAY and (fits is None or fits.best is None):
-            answer = replace(answer, verdict=CAUTION, reasons=(*answer.reasons, NO_MODEL))
+        if facts.by_places and answer.verdict != CANNOT_SAY and (doubt := _doubt_of_places(fits)):
+            answer = replace(answer, verdict=CAUTION, reasons=(*answer.reasons, doubt))
         answers.append(answer)
     return Evaluation(
         log=log.name,
@@ -217,13 +216,23 @@ def _refused_by_places(fits: CrossFit | None, gaps: int | None) -> list[str]:
             "the log has the probabilities of items at positions alone, and those of the policy are not "
             "known; log the probability of each slate's first 1, 2, ... items"
         ]
-    if fits is not None and fits.best is not None and fits.best not in POSITION_BASED:
+    if fits is not None and fits.best is not None and not set(fits.close) & set(POSITION_BASED):
         return [
             "the log has the probabilities of items at positions alone, which answer only if what stands "
             f"above a click does not matter, and {fits.best} fits the log, where it does; log the "
             "probability of each slate's first 1, 2, ... items"
         ]
     return []
+
+
+def _doubt_of_places(fits: CrossFit | None) -> str:
+    """Why an answer from probabilities of places alone must be read with care; empty if PBM fits the log."""
+    right_if = "the answer is right only if what stands above a click does not matter"
+    if fits is None or fits.best is None:
+        return f"{right_if}, which nobody has checked"
+    if fits.best in POSITION_BASED:
+        return ""
+    return f"{right_if}, and {fits.best}, where it does, fits the log nearly as well as pbm or better"
 
 
 def _without_places(facts: LogFacts, gaps: int | None) -> str:
