@@ -26,6 +26,7 @@ class CrossFit:
     best: str | None  # the model that fits the log, as far as the log says
     sentence: str  # which model fits the log, for people
     fits: tuple[ClickFit, ...]
+    close: tuple[str, ...] = ()  # models that fit the log nearly as well as the one that fits best
 
     def predictions(self, target: Target, slates: SlateBatch) -> Predictions | None:
         """What the fits expect of the target, slate by slate."""
@@ -52,7 +53,8 @@ def cross_fit(log: RankedLog, progress: Progress = silent) -> CrossFit:
     folds = sessions.folds(FOLDS)
     fits = [fit_sessions(sessions, model, (folds != number).astype(np.float64)) for number in range(FOLDS)]
     sentence = _sentence(found.best, found.take) if found.take else found.sentences[0].removesuffix(".")
-    return CrossFit(model, found.take or None, sentence, tuple(fits))
+    close = tuple(name for name, one in found.pages.items() if one.close)
+    return CrossFit(model, found.take or None, sentence, tuple(fits), close)
 
 
 def _sentence(best: str, take: str) -> str:

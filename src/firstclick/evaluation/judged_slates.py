@@ -11,6 +11,7 @@ from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit
 from firstclick.evaluation.estimators.support import prefixes_seen
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
+from firstclick.evaluation.logged_places import logged_places, slates_with_gaps
 from firstclick.evaluation.logger_check import LoggerCheck
 from firstclick.evaluation.spread import Spread
 from firstclick.evaluation.targets import DeterministicTarget, Table, Target
@@ -38,6 +39,8 @@ class LogFacts:
     impossible: int = 0  # a probability that is none: 0, above 1, or rising from prefix to prefix
     first_impossible: str = ""
     whole_slates_only: int = 0  # with the probability of the whole slate alone
+    places: int = 0  # with the probability of some item at its position
+    by_places: bool = False  # the log has no others: estimators by position alone can judge
     clicks: int = 0
     squares: int = 0  # of the clicks of each slate
     clicked_slates: int = 0
@@ -49,12 +52,13 @@ class LogFacts:
         return self.slates + self.without_propensity + self.impossible
 
 
-def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
-    """Read the log once."""
+def log_facts(log: RankedLog, progress: Progress = silent, *, by_places: bool = False) -> LogFacts:
+    """Read the log once, and again if it has probabilities of places alone (`by_places`)."""
     n_items = len(log.items)
     facts = LogFacts(by_position=np.zeros(log.k), logger=LoggerCheck(log.k))
+    facts.by_places = by_places
     for batch in log.batches(progress):
-        kept, logged = usable(batch, facts)
+        kept, logged = usable(batch, facts, by_places=by_places)
         facts.slates += kept.n
         facts.by_position += batch.clicks[batch.reported].sum(axis=0)
         shown = kept.items != NO_ITEM
@@ -63,7 +67,9 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
         facts.squares += int((of_slates**2).sum())
         facts.clicked_slates += int((of_slates > 0).sum())
         facts.candidates += int(kept.allowed_counts(n_items).sum())
-        facts.logger.add(kept, logged, _prefixes_untold(kept))
+        facts.logger.add(kept, logged, _prefixes_untold(kept) & (not by_places))
+    if facts.places and not by_places and facts.without_propensity == facts.reported:
+        return log_facts(log, progress, by_places=True)
     facts.unreported += log.unreported
     # A reader of files has taken probabilities that are none for missing ones, and says so.
     for odd in log.doubtful:
@@ -75,13 +81,25 @@ def log_facts(log: RankedLog, progress: Progress = silent) -> LogFacts:
     return facts
 
 
-def usable(batch: SlateBatch, facts: LogFacts | None = None) -> tuple[SlateBatch, Table]:
+def usable(
+    batch: SlateBatch, facts: LogFacts | None = None, *, by_places: bool = False
+) -> tuple[SlateBatch, Table]:
     """The slates of a batch whose outcome and propensities are known, and the probabilities of their
-    prefixes under the logger. The others are counted in `facts`."""
+    prefixes under the logger (`by_places`: of some item at its position, and those of places). The others
+    are counted in `facts`."""
     reported = batch.reported & (batch.items[:, 0] != NO_ITEM)
     logged = _whole(batch)
     told = ~np.isnan(logged).any(axis=1)
     possible = told & _possible(logged)
+    places = logged_places(batch)
+    if places is not None:
+        some = (~np.isnan(places) & (batch.items != NO_ITEM)).any(axis=1)
+        if by_places:
+            logged, told = places, some
+            with np.errstate(invalid="ignore"):
+                possible = told & ~((places <= 0) | (places > 1 + 1e-6)).any(axis=1)
+        if facts is not None:
+            facts.places += int((reported & some).sum())
     if facts is not None:
         facts.unreported += int((~batch.reported).sum())
         facts.without_propensity += int((reported & ~told).sum())
@@ -91,7 +109,7 @@ def usable(batch: SlateBatch, facts: LogFacts | None = None) -> tuple[SlateBatch
             at = int(np.argmax(wrong))
             chances = ", ".join(f"{chance:.4g}" for chance in logged[at])
             facts.first_impossible = f"slate {batch.numbers[at]} has {chances}"
-        if batch.propensities is not None:
+        if batch.propensities is not None and not by_places:
             whole_only = np.isnan(batch.propensities[:, 0]) & told
             facts.whole_slates_only += int((whole_only & reported).sum())
     rows = np.flatnonzero(reported & possible)
@@ -103,7 +121,9 @@ def _whole(batch: SlateBatch) -> Table:
     that of the whole slate is told alone, it stands for all: then RIPS becomes slate IPS."""
     n, k = batch.items.shape
     if batch.propensities is None:
-        return np.full((n, k), np.nan)
+        # Of a page with one place, the place is the slate.
+        alone_there = k == 1 and batch.logged_places is not None
+        return np.array(batch.logged_places, np.float64) if alone_there else np.full((n, k), np.nan)
     logged = batch.propensities.astype(np.float64, copy=True)
     last = np.maximum((batch.items != NO_ITEM).sum(axis=1) - 1, 0)
     of_slate = logged[np.arange(n), last]
@@ -151,7 +171,10 @@ class JudgedSlates:
         slates: int,
         spread: Spread | None = None,
         progress: Callable[[], Progress] = lambda: silent,
+        by_places: bool = False,
     ) -> None:
+        # With other probabilities at hand, those of places are used if no slate lacks one that it needs.
+        self._by_places, self._has_places = by_places, by_places
         self._log, self._target, self._fits, self._progress = log, target, fits, progress
         self._spread, self._slates = spread, slates
         keeps = slates * log.k * 5 <= MOST_KEPT
@@ -165,33 +188,39 @@ class JudgedSlates:
         if self._kept is not None:
             self._kept.clear()
         for batch in self._log.batches(self._progress()):
-            kept, logged = usable(batch)
-            weighted = self._weighted(kept, logged, batch)
+            kept, logged = usable(batch, by_places=self._by_places)
+            weighted = self._weighted(kept, logged)
             if self._kept is not None:
                 self._kept.append(weighted)
             yield weighted
         self._whole = True
 
-    def _weighted(self, slates: SlateBatch, logged: Table, read: SlateBatch) -> WeightedSlates:
+    def find_places(self) -> int | None:
+        """Whether estimators by position can judge, before the first batch: how many slates have an item
+        where the target may show it, with a probability that is not known; None: log or target has none."""
+        batches = (usable(batch, by_places=self._by_places)[0] for batch in self._log.batches())
+        found = slates_with_gaps(self._target, batches)
+        self._has_places = self._by_places or found == 0
+        return found
+
+    def _weighted(self, slates: SlateBatch, logged: Table) -> WeightedSlates:
         target = checked_chances(self._target.prefix_chances(slates), slates)
         alone = _prefixes_untold(slates)
         target[alone] = target[alone, -1:]
-        places, logged_places = None, getattr(read, "places", None)
-        if logged_places is not None:
-            places = self._target.place_chances(slates)
-            logged_places = getattr(slates, "places", None) if places is not None else None
-        predicted = None if self._fits is None else self._fits.predictions(self._target, slates)
+        predicted = None
+        if self._fits is not None and not self._by_places:
+            predicted = self._fits.predictions(self._target, slates)
         return WeightedSlates(
             clicks=np.where(slates.items == NO_ITEM, 0, slates.clicks).astype(np.float64),
-            logged=np.minimum(logged, 1.0),
+            logged=None if self._by_places else np.minimum(logged, 1.0),
             target=target,
-            logged_places=logged_places,
-            target_places=places,
+            logged_places=logged_places(slates) if self._has_places else None,
+            target_places=self._target.place_chances(slates) if self._has_places else None,
             predicted=None if predicted is None else predicted.logged,
             predicted_target=None if predicted is None else predicted.target,
             # The check by item is one of first items, whose probability must be known.
             spread=None if self._spread is None else self._spread.before(slates.numbers),
-            items=None if alone.any() else slates.items,
+            items=None if alone.any() and not self._by_places else slates.items,
         )
 
     def seen(self) -> list[float] | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ from scipy.special import ndtri
 
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit, cross_fit
+from firstclick.evaluation.estimators.choice import POSITION_BASED
 from firstclick.evaluation.estimators.evaluate import Estimate as OneEstimate
 from firstclick.evaluation.estimators.evaluate import Evaluation as Judgement
 from firstclick.evaluation.estimators.evaluate import evaluate as judge
@@ -95,6 +97,7 @@ def evaluate(
     if targets and not refusals and facts.slates >= LEAST_FITTED:
         fits = cross_fit(log, doing("fitting click models"))
     answers = []
+    of_places: dict[str, str] = {}
     for label, target in targets.items():
         target.start(log)
         own, needed = refusals, _needed(log, facts, explore) if refusals else ""
@@ -104,14 +107,24 @@ def evaluate(
         if facts.slates and not own:
             spread = log.spread_of(target) if logger_learned and isinstance(log, LogWithFold) else None
             judging = partial(doing, f"judging {label}")
-            slates = JudgedSlates(log, target, fits, facts.slates, spread, judging)
+            slates = JudgedSlates(log, target, fits, facts.slates, spread, judging, facts.by_places)
+            gaps = slates.find_places() if facts.places else None
+            own = _refused_by_places(fits, gaps) if facts.by_places else []
+            if facts.places and not own:
+                of_places[label] = _without_places(facts, gaps)
+        if facts.slates and not own:
             judgement = judge(
                 slates, learning=logger_learned, click_model=None if fits is None else fits.best,
                 confidence=level, missing=facts.without_propensity + facts.impossible,
                 unreported=facts.unreported, seen=slates.seen(),
                 candidates=_candidates(log, facts), explore=explore, seed=seed,
             )  # fmt: skip
-        answers.append(_answer(label, target, judgement, own, needed, facts))
+        answer = _answer(label, target, judgement, own, needed, facts)
+        if told := of_places.get(label):
+            answer = replace(answer, notes=(*answer.notes, told))
+        if facts.by_places and answer.verdict != CANNOT_SAY and (doubt := _doubt_of_places(fits)):
+            answer = replace(answer, verdict=CAUTION, reasons=(*answer.reasons, doubt))
+        answers.append(answer)
     return Evaluation(
         log=log.name,
         slates=facts.slates,
@@ -197,6 +210,42 @@ def _refusals(log: RankedLog, facts: LogFacts) -> list[str]:
             "another; are pages without a click missing?"
         )
     return said
+
+
+def _refused_by_places(fits: CrossFit | None, gaps: int | None) -> list[str]:
+    """Why a policy cannot be judged from probabilities of places alone."""
+    if gaps is None:
+        return [
+            "the log has the probabilities of items at positions alone, and those of the policy are not "
+            "known; log the probability of each slate's first 1, 2, ... items"
+        ]
+    if fits is not None and fits.best is not None and not set(fits.close) & set(POSITION_BASED):
+        return [
+            "the log has the probabilities of items at positions alone, which answer only if what stands "
+            f"above a click does not matter, and {fits.best} fits the log, where it does; log the "
+            "probability of each slate's first 1, 2, ... items"
+        ]
+    return []
+
+
+def _doubt_of_places(fits: CrossFit | None) -> str:
+    """Why an answer from probabilities of places alone must be read with care; empty if PBM fits the log."""
+    right_if = "the answer is right only if what stands above a click does not matter"
+    if fits is None or fits.best is None:
+        return f"{right_if}, which nobody has checked"
+    if fits.best in POSITION_BASED:
+        return ""
+    return f"{right_if}, and {fits.best}, where it does, fits the log nearly as well as pbm or better"
+
+
+def _without_places(facts: LogFacts, gaps: int | None) -> str:
+    """What is left out because probabilities of places are not known; empty if nothing is."""
+    if gaps is None:
+        return "IIPS is left out: how likely the policy shows each item at each position is not known"
+    if not gaps:
+        return ""
+    why = f"{gaps:,} slates have an item where the policy may show it, and its probability there is not known"
+    return f"left out: {why}" if facts.by_places else f"IIPS is left out: {why}"
 
 
 def _needed(log: RankedLog, facts: LogFacts, explore: float) -> str:
@@ -289,6 +338,11 @@ def _notes(log: RankedLog, facts: LogFacts, logger: str | None) -> list[str]:
     said += [f"{one}" for one in (*log.skipped, *log.doubtful)]
     if facts.slates and logger is None:
         said.append(_taken_for(facts))
+    if facts.by_places:
+        said.append(
+            "the log has the probabilities of items at positions alone: IIPS can use them; RIPS, Cascade-DR "
+            "and slate IPS need those of prefixes and are left out"
+        )
     if facts.whole_slates_only:
         said.append(
             f"{facts.whole_slates_only:,} slates have the probability of the whole slate alone: they are "

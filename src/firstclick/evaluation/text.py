@@ -28,7 +28,7 @@ WIDTH = 100
 
 ASSUMPTIONS = (
     "A click depends on the item and on what stands above it, not on what stands below. RIPS and Cascade-DR "
-    "need this; slate IPS does not.",
+    "need this; slate IPS does not. IIPS needs that what stands above does not matter either (PBM).",
     "The logged probabilities are those with which the slates were drawn.",
     "Users, items and prices are those of the time of the log: nothing else has changed since.",
     "What one page shows does not change what happens on another page.",

@@ -75,7 +75,11 @@ def _other_lists(log: "LogDescription") -> list[tuple[str, str]]:
         ]
     if log.places_known:
         return [
-            ("can", "Other policies, by IIPS: the probability of each item at its position is known."),
+            (
+                "can",
+                "Other policies, by IIPS, if PBM fits the log: the probability of each item at its position "
+                "is known.",
+            ),
             ("cannot", "RIPS and Cascade-DR need the probabilities of prefixes; log `propensities`."),
         ]
     if log.slate_known:

@@ -44,7 +44,7 @@ def _columns(slates: WeightedSlates) -> Means:
     return dict(zip(("residual", "weights", "model", "above"), _parts(slates), strict=True))
 
 
-_NEEDS = ("predicted", "predicted_target")
+_NEEDS = ("logged", "predicted", "predicted_target")
 CASCADE_DR = Estimator("cascade-dr", "Cascade-DR", "cascade", FROM_THE_TOP, _NEEDS, _terms)
 SELF_NORMALISED_CASCADE_DR = Estimator(
     "sn-cascade-dr", "Cascade-DR, self-normalised", "cascade", FROM_THE_TOP, _NEEDS,

@@ -10,7 +10,9 @@ loss. One part of it is the same at every cut: the squared distance on the whole
 and RIPS. It is a single draw. For forms of RIPS and Cascade-DR it is noise, and for the others it is taken
 as noise up to two standard errors: what noise gives on the average takes its place. Without this RIPS wins
 just where its own error is large; in logs of a learning policy the chosen 95 % intervals then held in 92 %.
-The smallest loss wins; of equal ones the first in the table.
+The smallest loss wins; of equal ones the first in the table. Where PBM fits and the probabilities of places
+are known, only estimators by position are compared, unless all of them are too far from RIPS for noise. In a
+log without probabilities of prefixes IIPS stands in the place of RIPS.
 """
 
 from typing import NamedTuple
@@ -18,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from firstclick.evaluation.estimators.estimator import Estimator
+from firstclick.evaluation.estimators.position_ips import IIPS
 from firstclick.evaluation.estimators.prefix_ips import RIPS
 from firstclick.evaluation.estimators.weighted_slates import Table
 
@@ -44,24 +47,27 @@ def may_be_chosen(estimator: Estimator, click_model: str | None) -> bool:
     return estimator.family == "position" and click_model in POSITION_BASED
 
 
-def behaviour(click_model: str | None) -> str:
+def behaviour(click_model: str | None, *, has_prefixes: bool = True) -> str:
     """A sentence on what the click model allows."""
+    if not has_prefixes and click_model not in POSITION_BASED:
+        return "The log has probabilities of places alone, so what stands above is taken not to matter: IIPS."
     if click_model is None:
         return (
             "No click model was fitted, so what stands above a click is taken to matter: RIPS and Cascade-DR."
         )
     if click_model in POSITION_BASED:
-        return f"{click_model.upper()} fits the log, so estimators by position may be chosen as well."
+        return f"{click_model.upper()} fits the log, so what stands above a click does not matter."
     return f"{click_model.upper()} fits the log: what stands above a click matters, so RIPS and Cascade-DR."
 
 
 def choose(
     candidates: list[Estimator], sums: Table, counts: Table, click_model: str | None, rng: np.random.Generator
 ) -> Choice:
-    """The best of `candidates` (RIPS among them), by the sums of their terms in each fold (folds x
+    """The best of `candidates` (RIPS or IIPS among them), by the sums of their terms in each fold (folds x
     candidates) and the (weighted) number of slates in each fold."""
     names = [one.name for one in candidates]
-    reference, n_folds = names.index(RIPS.name), len(sums)
+    unbiased = RIPS if RIPS.name in names else IIPS
+    reference, n_folds = names.index(unbiased.name), len(sums)
     losses = np.zeros(len(names))
     for _ in range(SPLITS):
         order = rng.permutation(n_folds)
@@ -71,13 +77,17 @@ def choose(
     apart = (sums - sums[:, [reference]]) / counts.sum()
     gaps = apart.sum(axis=0) ** 2
     noise = n_folds * apart.var(axis=0)
-    other_family = np.array([one.family != RIPS.family for one in candidates])
+    other_family = np.array([one.family != unbiased.family for one in candidates])
     biased = other_family & (gaps > DETECTED**2 * noise)
     losses = np.where(biased, losses, losses - gaps + noise)
-    chosen = int(np.argmin(losses))
+    by_position = np.array([one.family == IIPS.family for one in candidates]) & ~biased
+    preferred = by_position if by_position.any() else np.ones(len(names), np.bool_)
+    chosen = int(np.argmin(np.where(preferred, losses, np.inf)))
     told = dict(zip(names, losses.tolist(), strict=True))
-    why = f"{candidates[chosen].title} has the smallest loss in cross-validation."
+    among = "" if preferred.all() else " of estimators by position"
+    why = f"{candidates[chosen].title} has the smallest loss{among} in cross-validation."
     if biased.any():
         far = ", ".join(candidates[at].title for at in np.flatnonzero(biased))
         why += f" Too far from RIPS for noise: {far}."
-    return Choice(names[chosen], (behaviour(click_model), why), told)
+    said = behaviour(click_model, has_prefixes=unbiased is RIPS)
+    return Choice(names[chosen], (said, why), told)

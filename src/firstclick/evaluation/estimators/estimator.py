@@ -23,7 +23,7 @@ class Estimator(NamedTuple):
     title: str
     family: str  # "cascade", "position" or "slate": whose weights, and which behaviour it is right for
     right_if: str  # one sentence
-    needs: tuple[str, ...]  # fields of WeightedSlates besides clicks and prefix probabilities
+    needs: tuple[str, ...]  # fields of WeightedSlates besides clicks and the target
     terms: Callable[[WeightedSlates, Means], Table]
     columns: Callable[[WeightedSlates], Means] | None = None
     # The weights of each position, if the terms are sums of weight times click, and nothing else.

@@ -26,6 +26,7 @@ from firstclick.evaluation.estimators.intervals import (
     stabilised,
     stabilising_weights,
 )
+from firstclick.evaluation.estimators.position_ips import IIPS
 from firstclick.evaluation.estimators.prefix_ips import RIPS, clipped_rips, clipping_bias
 from firstclick.evaluation.estimators.support import CANNOT_SAY, Support, SupportSums, judge
 from firstclick.evaluation.estimators.weighted_slates import (
@@ -123,12 +124,12 @@ def evaluate(
     first = _first_pass(batches)
     if first is None:
         raise InvalidInput("must have at least one slate, got none", "slates")
-    n = first.prefixes.n
+    n = first.sums.n
     if not n:
         return _nothing(first, missing, unreported, candidates, explore, confidence, learning)
     clip = math.sqrt(n) if largest_weight is None else largest_weight
     clipped = clipped_rips(clip)
-    usable = [*first.estimators, clipped]
+    usable = [*first.estimators, *([] if first.prefixes is None else [clipped])]
     second = _second_pass(batches, usable, first, clipped)
     weights = second.stabilising
     found: dict[str, tuple[Intervals, str, bool]] = {}
@@ -140,7 +141,7 @@ def evaluate(
             found[one.name] = stabilised(terms, second.shown, weights, confidence), "stabilised", True
         elif one.name in second.mirrored:
             mirrored = second.mirrored[one.name]
-            k = len(first.prefixes.clicks)
+            k = len(first.sums.clicks)
             found[one.name] = bernstein(terms, mirrored, second.shown, k, confidence), "bernstein", True
         else:
             found[one.name] = normal(terms, second.shown, confidence), "normal", False
@@ -152,7 +153,7 @@ def evaluate(
     )
     best = next(one for one in estimates if one.name == choice.name)
     family = next(one.family for one in usable if one.name == choice.name)
-    sums = first.places if family == "position" and first.places is not None else first.prefixes
+    sums = first.places if family == "position" and first.places is not None else first.sums
     support = judge(
         sums,
         missing=missing,
@@ -195,9 +196,16 @@ class _Chunks:
 class _First:
     estimators: list[Estimator]
     means: dict[str, Means]
-    prefixes: SupportSums
+    prefixes: SupportSums | None
     places: SupportSums | None
     has_spread: bool
+
+    @property
+    def sums(self) -> SupportSums:
+        """Those of prefixes, if they are known."""
+        found = self.places if self.prefixes is None else self.prefixes
+        assert found is not None
+        return found
 
 
 def _counted(slates: WeightedSlates) -> Table:
@@ -213,8 +221,9 @@ def _first_pass(batches: _Chunks) -> _First | None:
         if found is None:
             k = slates.clicks.shape[1]
             usable = [one for one in ESTIMATORS if one.can_use(slates)]
-            places = None if slates.logged_places is None else SupportSums(k)
-            found = _First(usable, {}, SupportSums(k), places, slates.spread is not None)
+            prefixes = None if slates.logged is None else SupportSums(k)
+            places = None if slates.logged_places is None else SupportSums(k, by_place=True)
+            found = _First(usable, {}, prefixes, places, slates.spread is not None)
         for sums, weigh in ((found.prefixes, prefix_weights), (found.places, place_weights)):
             if sums is not None:
                 sums.missing += batch.n - slates.n
@@ -243,7 +252,7 @@ class _Second:
 
 
 def _second_pass(batches: _Chunks, usable: list[Estimator], first: _First, clipped: Estimator) -> _Second:
-    n, k = first.prefixes.n, len(first.prefixes.clicks)
+    n, k = first.sums.n, len(first.sums.clicks)
     by_weight = [one for one in usable if one.weights is not None and one.unbiased]
     found = _Second(
         {one.name: np.empty(n) for one in usable},
@@ -265,8 +274,9 @@ def _second_pass(batches: _Chunks, usable: list[Estimator], first: _First, clipp
             found.mirrored[one.name][rows] = (one.weights(slates) * (1.0 - slates.clicks)).sum(axis=1)
         if found.stabilising is not None:
             found.stabilising[rows] = _counted(slates)
-        assert clipped.weights is not None
-        found.clipped_weights += clipped.weights(slates).sum(axis=0)
+        if first.prefixes is not None:
+            assert clipped.weights is not None
+            found.clipped_weights += clipped.weights(slates).sum(axis=0)
     return found
 
 
@@ -278,14 +288,17 @@ def _choice(
     click_model: str | None,
     seed: int,
 ) -> Choice:
+    has_prefixes = RIPS.name in second.terms
     candidates = [
         one for one in usable
-        if may_be_chosen(one, click_model) and found[one.name][2] and one.name != "clipped-rips"
+        if (may_be_chosen(one, click_model) or not has_prefixes)
+        and found[one.name][2] and one.name != "clipped-rips"
     ]  # fmt: skip
     n = len(second.shown)
     n_folds = min(FOLDS, n // SLATES_IN_FOLD)
     if len(candidates) == 1 or n_folds < 2:
-        return Choice(RIPS.name, (behaviour(click_model),), {})
+        said = behaviour(click_model, has_prefixes=has_prefixes)
+        return Choice((RIPS if has_prefixes else IIPS).name, (said,), {})
     folds = stream(seed, "folds").permutation(n) % n_folds
     counted = np.ones(n) if weights is None else weights
     sums = np.stack(
@@ -332,7 +345,7 @@ def _nothing(
     learning: bool,
 ) -> Evaluation:
     support = judge(
-        first.prefixes, missing=missing, unreported=unreported, candidates=candidates, explore=explore
+        first.sums, missing=missing, unreported=unreported, candidates=candidates, explore=explore
     )
     nothing = Bounds(0.0, 0.0, 0.0)  # clicks on no slates; NaN is no JSON
     return Evaluation(0, *nothing, confidence, learning, None, support.reasons, (), support)

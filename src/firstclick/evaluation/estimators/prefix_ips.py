@@ -54,20 +54,22 @@ def normalising_columns(weights: Weights) -> Callable[[WeightedSlates], Means]:
 
 FROM_THE_TOP = "a click depends on the item and on what stands above it"
 ANY_BEHAVIOUR = "always: nothing is assumed about how users read the page"
+_PREFIXES = ("logged",)
 
 RIPS = Estimator(
-    "rips", "RIPS", "cascade", FROM_THE_TOP, (), weighted_clicks(prefix_weights), weights=prefix_weights
-)
+    "rips", "RIPS", "cascade", FROM_THE_TOP, _PREFIXES,
+    weighted_clicks(prefix_weights), weights=prefix_weights,
+)  # fmt: skip
 SELF_NORMALISED_RIPS = Estimator(
-    "sn-rips", "RIPS, self-normalised", "cascade", FROM_THE_TOP, (),
+    "sn-rips", "RIPS, self-normalised", "cascade", FROM_THE_TOP, _PREFIXES,
     normalised_terms(prefix_weights), normalising_columns(prefix_weights), unbiased=False,
 )  # fmt: skip
 SLATE_IPS = Estimator(
-    "slate-ips", "slate IPS", "slate", ANY_BEHAVIOUR, (),
+    "slate-ips", "slate IPS", "slate", ANY_BEHAVIOUR, _PREFIXES,
     weighted_clicks(slate_weights), weights=slate_weights,
 )  # fmt: skip
 SELF_NORMALISED_SLATE_IPS = Estimator(
-    "sn-slate-ips", "slate IPS, self-normalised", "slate", ANY_BEHAVIOUR, (),
+    "sn-slate-ips", "slate IPS, self-normalised", "slate", ANY_BEHAVIOUR, _PREFIXES,
     normalised_terms(slate_weights), normalising_columns(slate_weights), unbiased=False,
 )  # fmt: skip
 
@@ -79,7 +81,7 @@ def clipped_rips(largest: float) -> Estimator:
         return np.minimum(prefix_weights(slates), largest)
 
     return Estimator(
-        "clipped-rips", f"RIPS, weights up to {largest:.4g}", "cascade", FROM_THE_TOP, (),
+        "clipped-rips", f"RIPS, weights up to {largest:.4g}", "cascade", FROM_THE_TOP, _PREFIXES,
         weighted_clicks(clipped), weights=clipped, unbiased=False,
     )  # fmt: skip
 

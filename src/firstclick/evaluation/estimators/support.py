@@ -70,7 +70,8 @@ class Support:
 class SupportSums:
     """Sums over the slates of a log, a batch at a time."""
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int, *, by_place: bool = False) -> None:
+        self.by_place = by_place  # whether weights are those of single positions, or of all down to each
         self.n, self.missing = 0, 0
         self.certain = 0  # slates that the logger could not but show
         self.weights, self.squares, self.largest = np.zeros(k), np.zeros(k), np.zeros(k)
@@ -83,7 +84,9 @@ class SupportSums:
         self.n += slates.n
         if not slates.n:
             return
-        self.certain += int(np.count_nonzero(slates.logged[:, -1] >= 1 - 1e-9))
+        logged = slates.logged if slates.logged is not None else slates.logged_places
+        assert logged is not None
+        self.certain += int(np.count_nonzero((logged >= 1 - 1e-9).all(axis=1)))
         self.weights += weights.sum(axis=0)
         self.squares += (weights**2).sum(axis=0)
         self.largest = np.maximum(self.largest, weights.max(axis=0))
@@ -95,10 +98,11 @@ class SupportSums:
                 joined = np.partition(joined, len(joined) - TAIL_KEPT)[-TAIL_KEPT:]
             self.tails[position] = joined
         if slates.items is not None:
-            self._add_items(slates.items[:, 0], slates.logged[:, 0])
+            told = ~np.isnan(logged[:, 0])
+            self._add_items(slates.items[told, 0], logged[told, 0])
 
     def _add_items(self, items: NDArray[np.int32], logged: Table) -> None:
-        size = max(int(items.max()) + 1, self.by_item.shape[1])
+        size = max(int(items.max(initial=-1)) + 1, self.by_item.shape[1])
         inverse = 1.0 / logged
         more = [np.bincount(items, one, size) for one in (np.ones(len(items)), inverse, inverse**2)]
         grown = np.zeros((3, size))
@@ -217,6 +221,8 @@ def _findings(
         )
         where = cautions if minor else refusals
         name = "the first item" if one.position == 1 else f"the first {one.position} items"
+        if sums.by_place:
+            name = f"the item at position {one.position}"
         off = abs(one.mean_weight - 1)
         if one.largest_weight == 0:
             where.append(f"The log never shows {name} of the target.")

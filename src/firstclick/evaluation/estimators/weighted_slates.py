@@ -15,10 +15,12 @@ ROUNDING = 1e-6
 
 class WeightedSlates(NamedTuple):
     """Slates in the order of the log, n x K. After the end of a shorter slate clicks are 0, and
-    probabilities stay as they were. A slate with NaN among `logged` is left out and counted."""
+    probabilities stay as they were. A slate with NaN among `logged` is left out and counted; without
+    `logged`, one with NaN among `logged_places` where the target may show the item."""
 
     clicks: Table
-    logged: Table  # the probability of the first 1, 2, ... items under the policy that logged
+    # The probability of the first 1, 2, ... items under the policy that logged; None: only places are known.
+    logged: Table | None
     target: Table  # the same under the policy that is judged
     # The probability of each item at its position, whatever is above it; None if it is not known.
     logged_places: Table | None = None
@@ -58,10 +60,13 @@ def check(slates: WeightedSlates, first: int = 0) -> None:
             raise InvalidInput(f"must have the shape {shapes[name]}, got {array.shape}", name)
     with np.errstate(invalid="ignore"):
         _refuse(~(slates.clicks >= 0), slates.clicks, first, "clicks", "must be numbers from 0 on")
-        _refuse(
-            slates.logged <= 0, slates.logged, first, "logged",
-            "must be above 0 (what was shown cannot have had no chance)",
-        )  # fmt: skip
+        if slates.logged is not None:
+            _refuse(
+                slates.logged <= 0, slates.logged, first, "logged",
+                "must be above 0 (what was shown cannot have had no chance)",
+            )  # fmt: skip
+        elif slates.logged_places is None or slates.target_places is None:
+            raise InvalidInput("must be given, or else logged_places and target_places", "logged")
         for name in ("logged", "target", "logged_places", "target_places"):
             array = getattr(slates, name)
             if array is None:
@@ -86,7 +91,13 @@ def _refuse(wrong: NDArray[np.bool_], array: Table, first: int, name: str, rule:
 
 def known(slates: WeightedSlates) -> WeightedSlates:
     """The slates whose propensities are known."""
-    rows = np.asarray(~np.isnan(slates.logged).any(axis=1))
+    if slates.logged is not None:
+        rows = np.asarray(~np.isnan(slates.logged).any(axis=1))
+    else:
+        assert slates.logged_places is not None
+        assert slates.target_places is not None
+        gaps = np.isnan(slates.logged_places) & (slates.target_places > 0)
+        rows = np.asarray(~gaps.any(axis=1))
     return slates if rows.all() else chosen_rows(slates, rows)
 
 
@@ -101,6 +112,7 @@ def chosen_rows(slates: WeightedSlates, rows: NDArray[np.bool_] | slice) -> Weig
 
 def prefix_weights(slates: WeightedSlates) -> Table:
     """w_{1:k}: how much more likely the target shows the first k items than the logger, n x K."""
+    assert slates.logged is not None
     return slates.target / slates.logged
 
 
@@ -108,7 +120,7 @@ def place_weights(slates: WeightedSlates) -> Table:
     """w_k: how much more likely the target shows this item at this position, whatever is above, n x K."""
     assert slates.target_places is not None
     assert slates.logged_places is not None
-    # An item that the logger never puts there cannot have been shown there: a slate that has ended.
+    # 0: a slate that has ended. NaN: not known, and the target never shows the item there (see `known`).
     return np.divide(
         slates.target_places,
         slates.logged_places,
