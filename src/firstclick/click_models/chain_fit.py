@@ -80,8 +80,9 @@ class _Chain:
     leaving of each cell or position, gamma."""
 
     def __init__(
-        self, sessions: Sessions, weights: Numbers, model: str, threads: int | None, priors: Priors
-    ) -> None:
+        self, sessions: Sessions, weights: Numbers, model: str, threads: int | None,
+        priors: Priors = own_priors,
+    ) -> None:  # fmt: skip
         self.sessions, self.weights, self.model, self.threads = sessions, weights, model, threads
         self.priors = priors
         self.counts = counts = counted(sessions, weights, first_click=model == "cm", threads=threads)

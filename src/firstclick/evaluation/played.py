@@ -125,9 +125,9 @@ def play_on_log(
 
     The click model is `model`, one of FITTED_MODELS, or the one that predicts held-out slates best. It is
     fitted to `refits` bootstrap resamples of the log's slates, with priors that come from the whole log and
-    are drawn anew for each refit (`click_models.Refits`): rates vary as their posterior does. In each of these
-    worlds each policy plays `steps` pages (as many as the log has), with slates of k items (those of the log's
-    longest slate). The logged slates get their expected clicks in the same worlds.
+    are drawn anew for each refit (`click_models.Refits`): rates vary as their posterior does. In each of
+    these worlds each policy plays `steps` pages (as many as the log has), with slates of k items (those of
+    the log's longest slate). The logged slates get their expected clicks in the same worlds.
 
     The answer is the mean over refits. Its interval is Student's, from their spread: the luck of the log, of
     users and of the policies' own draws. It does not know of errors that all refits share: a click model that
@@ -218,8 +218,8 @@ def _interval(values: NDArray[np.float64]) -> Interval:
 def _notes(model: str, refits: int, sessions: Sessions, by_segment: bool) -> tuple[str, ...]:
     split = "a fit for each segment" if by_segment else "one fit for all users"
     return (
-        f"Intervals are 95 %, over {refits} bootstrap refits of {model} ({split}), with priors from the whole "
-        "log: they contain the luck of the log, of users and of the policies' own draws.",
+        f"Intervals are 95 %, over {refits} bootstrap refits of {model} ({split}), with priors from the "
+        "whole log: they contain the luck of the log, of users and of the policies' own draws.",
         f"They do not contain an error of the click model itself: that users click as {model} says, that an "
         "item attracts equally well whatever stands beside it, that items shown rarely are like the others, "
         "and that nothing changes with time.",
