@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, InvalidInput
-from firstclick.click_models import fit
+from firstclick.click_models import Refits, read_sessions
 from firstclick.evaluation.played import MODEL_BASED, Interval, PlayedOnLog, PlayedPolicy, play_on_log
 from firstclick.files.progress import Progress, silent
 from firstclick.logs.ranked_log import RankedLog, SlateBatch
@@ -73,13 +73,39 @@ def test_the_interval_is_that_of_one_more_refit():
     log = position_log(n=1000)
     played = play_on_log(log, ["random"], model="pbm", refits=3, steps=50)
     shown = []
+    refits = Refits(read_sessions(log), "pbm", seed=0)
     for resample in range(3):
-        found = fit(log, "pbm", resample=resample)
+        found = refits.refit(resample)
         known = log.batch.items[log.batch.reported]
         shown.append(found.click_chances(known, np.zeros(len(known), np.int32)).sum() / len(known))
     half = 4.302653 * np.std(shown, ddof=1) * np.sqrt(4 / 3)  # Student's t with 2 degrees of freedom
     mean = np.mean(shown)
     assert played.shown == pytest.approx((mean, mean - half, mean + half))
+
+
+def test_refits_do_not_take_the_chance_of_resampling_for_items_that_differ():
+    """50 equal items, 60 looks each. A fit to each resample as to a log of its own finds a gain of 0.12."""
+    draw = stream(5, "equal")
+    slates = np.argsort(draw.random((1250, 50)), axis=1)[:, :K]
+    log = ArrayLog(slates, draw.random((1250, K)) < 0.1)
+    log.items = list(range(50))
+    refits = Refits(read_sessions(log), "cm", seed=1)
+    gains = []
+    for resample in range(20):
+        attraction = np.sort(refits.refit(resample).attraction[0])[::-1]
+        gains.append((attraction[:K] - attraction.mean()).sum())
+    assert refits.priors["attraction"].strength > 10_000
+    assert np.mean(gains) < 0.06
+    assert np.quantile(gains, 0.1) < 0.01
+
+
+def test_an_item_that_a_resample_does_not_show_stays_in_its_world():
+    slates = np.tile(np.arange(K), (50, 1))
+    slates[7] = [0, 1, 5]
+    refits = Refits(read_sessions(ArrayLog(slates, np.arange(150).reshape(50, K) % 7 == 0)), "pbm", seed=1)
+    looks = [refits.refit(resample).looks[0] for resample in range(8)]
+    assert all(found[5] > 0 for found in looks)
+    assert all(found[4] == 0 for found in looks)
 
 
 def test_segments_are_fitted_apart_and_keep_their_shares():

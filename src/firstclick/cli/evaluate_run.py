@@ -64,7 +64,8 @@ def evaluate_run(
         float, number("Relative standard error of the logged probabilities of a model's log.")
     ] = 0.05,
     refits: Annotated[
-        int, count("Bootstrap refits of the click model, for policies that go on learning.")
+        int,
+        count("Bootstrap refits of the click model, with priors of the whole log; for learning policies."),
     ] = 20,
     steps: Annotated[
         int | None, count("Pages that each of them plays; as many as the log has slates if absent.")

@@ -13,7 +13,7 @@ from firstclick.click_models.base import (
     make_click_model,
 )
 from firstclick.click_models.click_fit import FITTED_MODELS, ClickFit, load_click_fit
-from firstclick.click_models.fitting import fit, fit_sessions
+from firstclick.click_models.fitting import Refits, fit, fit_sessions
 from firstclick.click_models.sessions import Sessions, read_sessions
 from firstclick.click_models.slate_hash import Fold
 
@@ -29,6 +29,7 @@ __all__ = [
     "Fold",
     "LeavingUnseen",
     "PositionBased",
+    "Refits",
     "Scroll",
     "Sessions",
     "fit",

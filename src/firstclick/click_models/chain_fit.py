@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from firstclick.click_models.chunks import summed
 from firstclick.click_models.em import Numbers, maximise
 from firstclick.click_models.sessions import Sessions
-from firstclick.click_models.shrinkage import RatePrior, rate_prior
+from firstclick.click_models.shrinkage import Priors, RatePrior, own_priors, rate_prior
 from firstclick.kernels.click_chain import count_chain, expect_chain
 
 # dbn starts here: most users go on.
@@ -65,10 +65,11 @@ def counted(
 
 
 def fit_chain(
-    sessions: Sessions, weights: Numbers, model: str, *, closed_form: bool = False, threads: int | None = None
-) -> ChainFit:
+    sessions: Sessions, weights: Numbers, model: str, *, closed_form: bool = False,
+    threads: int | None = None, priors: Priors = own_priors,
+) -> ChainFit:  # fmt: skip
     """Fit cm, dcm, sdbn or dbn to the sessions with these weights."""
-    chain = _Chain(sessions, weights, model, threads)
+    chain = _Chain(sessions, weights, model, threads, priors)
     if model == "cm" or closed_form:
         return chain.result(chain.start(), chain.counts.looks, 0, True)
     return chain.by_em()
@@ -78,8 +79,12 @@ class _Chain:
     """One fit: its counts, its priors and its EM step. Parameters are one vector: attraction of each cell,
     leaving of each cell or position, gamma."""
 
-    def __init__(self, sessions: Sessions, weights: Numbers, model: str, threads: int | None) -> None:
+    def __init__(
+        self, sessions: Sessions, weights: Numbers, model: str, threads: int | None,
+        priors: Priors = own_priors,
+    ) -> None:  # fmt: skip
         self.sessions, self.weights, self.model, self.threads = sessions, weights, model, threads
+        self.priors = priors
         self.counts = counts = counted(sessions, weights, first_click=model == "cm", threads=threads)
         self.by_position = model in ("cm", "dcm")
         self.segments = sessions.cell_segments
@@ -92,11 +97,13 @@ class _Chain:
     def set_priors(self, looks: Numbers, left: Numbers) -> None:
         """The priors that these looks and leavings give."""
         n_segments = len(self.sessions.segments)
-        self.attraction_prior = rate_prior(self.counts.hits, looks, self.segments, n_segments)
-        self.leaving_prior = rate_prior(left, self.clicked, self.places, n_segments)
+        self.attraction_prior = self.priors("attraction", self.counts.hits, looks, self.segments, n_segments)
         if self.by_position:
             # Positions are few and differ by their nature: one look, for those that were never clicked.
-            self.leaving_prior = self.leaving_prior._replace(strength=1.0)
+            of_positions = rate_prior(left, self.clicked, self.places, n_segments)
+            self.leaving_prior = of_positions._replace(strength=1.0)
+        else:
+            self.leaving_prior = self.priors("leaving", left, self.clicked, self.places, n_segments)
 
     def start(self) -> Numbers:
         """The closed form; of cm, where every click is the last one, leaving is sure."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from firstclick.click_models.em import Numbers, maximise
 from firstclick.click_models.sessions import Sessions
-from firstclick.click_models.shrinkage import RatePrior, rate_prior
+from firstclick.click_models.shrinkage import Priors, RatePrior, own_priors
 from firstclick.kernels.position_counts import CLICKED, SEEN, UNSEEN, count_positions, expect_positions
 
 # EM cannot leave a chance of 1: it starts a little below.
@@ -40,8 +40,9 @@ def position_counts(sessions: Sessions, weights: Numbers) -> NDArray[np.float64]
 
 
 def fit_positions(
-    counts: NDArray[np.float64], segments: NDArray[np.int64], n_segments: int, weight: float
-) -> PositionFit:
+    counts: NDArray[np.float64], segments: NDArray[np.int64], n_segments: int, weight: float,
+    priors: Priors = own_priors,
+) -> PositionFit:  # fmt: skip
     """Fit the position-based model; `segments` are those of the cells, `weight` the number of slates."""
     shown = counts.sum(axis=(0, 1))
     hits, by_position = counts[CLICKED].sum(axis=1), counts[CLICKED].sum(axis=0)
@@ -69,7 +70,7 @@ def fit_positions(
     for _ in range(SETTLING_STEPS):
         here, _ = step(here)
     _, looks, _ = expected(here)
-    prior = rate_prior(hits, looks, segments, n_segments)
+    prior = priors("attraction", hits, looks, segments, n_segments)
     end = maximise(step, here, weight, most_steps=MOST_STEPS)
     _, looks, _ = expected(end.parameters)
     attraction, examination = end.parameters[:n_cells], end.parameters[n_cells:]

@@ -10,7 +10,7 @@ from scipy.stats import t as student
 
 from firstclick.catalog.catalog import Catalog
 from firstclick.click_models.click_fit import FITTED_MODELS, ClickFit
-from firstclick.click_models.fitting import fit_sessions
+from firstclick.click_models.fitting import Refits
 from firstclick.click_models.sessions import Sessions, read_sessions
 from firstclick.click_models.verdict import compare_models, verdict
 from firstclick.errors import InvalidInput
@@ -124,13 +124,14 @@ def play_on_log(
     """Clicks per page of policies that start from nothing and go on learning, in worlds fitted to the log.
 
     The click model is `model`, one of FITTED_MODELS, or the one that predicts held-out slates best. It is
-    fitted to `refits` bootstrap resamples of the log's slates. In each of these worlds each policy plays
-    `steps` pages (as many as the log has), with slates of k items (those of the log's longest slate). The
-    logged slates get their expected clicks in the same worlds.
+    fitted to `refits` bootstrap resamples of the log's slates, with priors that come from the whole log and
+    are drawn anew for each refit (`click_models.Refits`): rates vary as their posterior does. In each of
+    these worlds each policy plays `steps` pages (as many as the log has), with slates of k items (those of
+    the log's longest slate). The logged slates get their expected clicks in the same worlds.
 
     The answer is the mean over refits. Its interval is Student's, from their spread: the luck of the log, of
     users and of the policies' own draws. It does not know of errors that all refits share: a click model that
-    does not fit, and items that were shown rarely and are drawn to the mean.
+    does not fit, and differences between items that a short log makes too large or too small.
     """
     chosen = [make_policy(policy) for policy in policies]
     if not chosen:
@@ -144,11 +145,12 @@ def play_on_log(
     model = model or _best_model(sessions)
     pages = sessions.n if steps is None else whole_number("steps", steps, at_least=1, at_most=MOST_STEPS)
     k = sessions.k if k is None else whole_number("k", k, at_least=1)
+    refitted = Refits(sessions, model, seed=seed)
     cell_items, shown = _cell_items(sessions), np.empty(refits)
 
     def stage_of(cell: Cell) -> Stage:
         """Each run has the world of a refit."""
-        found = fit_sessions(sessions, model, sessions.weights(cell.run))
+        found = refitted.refit(cell.run)
         shown[cell.run] = _clicks_of_logged(found, sessions, cell_items)
         world = FittedWorld(found, catalog=catalog)
         stage = Stage(world, world.features, world.names())
@@ -216,8 +218,8 @@ def _interval(values: NDArray[np.float64]) -> Interval:
 def _notes(model: str, refits: int, sessions: Sessions, by_segment: bool) -> tuple[str, ...]:
     split = "a fit for each segment" if by_segment else "one fit for all users"
     return (
-        f"Intervals are 95 %, over {refits} bootstrap refits of {model} ({split}): they contain the luck of "
-        "the log, of users and of the policies' own draws.",
+        f"Intervals are 95 %, over {refits} bootstrap refits of {model} ({split}), with priors from the "
+        "whole log: they contain the luck of the log, of users and of the policies' own draws.",
         f"They do not contain an error of the click model itself: that users click as {model} says, that an "
         "item attracts equally well whatever stands beside it, that items shown rarely are like the others, "
         "and that nothing changes with time.",

@@ -64,7 +64,7 @@ def evaluate(
 
     `learning` are policies that start from nothing and go on learning. No log can tell what they would have
     shown: they are played for `steps` pages (as many as the log has) in worlds fitted to the log, on `refits`
-    bootstrap refits. Their answers are model-based, and stand apart in `played`.
+    bootstrap refits with priors of the whole log. Their answers are model-based, and stand apart in `played`.
 
     `logger` says whether the policy that wrote the log was "fixed" or "learning". Without it, it is taken for
     fixed if the same first items came again, and always had the same probability. `explore` is the share of
