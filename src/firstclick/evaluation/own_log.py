@@ -194,6 +194,7 @@ class OwnLog(RankedLog):
             np.array([event.seq for event, _ in slates], np.int64),
             propensities=self._propensities(slates),
             times=np.array([said.issued for _, said in slates]),
+            drawn_from=np.array([_drawn_from(said) for _, said in slates], np.int64),
         )
 
     def _propensities(self, slates: list[tuple[Event, FeedbackEvent]]) -> NDArray[np.float64] | None:
@@ -215,6 +216,15 @@ class OwnLog(RankedLog):
         of_random = self.created.policy == RANDOM and event.seq > self.created.copied
         chances = drawn.explore.propensities() if drawn.explore.share == 1 or of_random else []
         return chances if len(chances) == len(said.rows) else []
+
+
+def _drawn_from(said: FeedbackEvent) -> int:
+    """The event after which a slate was drawn, or NOT_TOLD."""
+    try:
+        drawn = read_drawn(said.fields)
+    except (LookupError, ValueError, struct.error):
+        return NOT_TOLD
+    return NOT_TOLD if drawn is None else drawn.seq
 
 
 class _FileLog:
