@@ -110,6 +110,15 @@ class OwnLog(RankedLog):
         """Close the store or the files; a log that is forgotten is closed as well."""
         self._closed()
 
+    def has_events_of(self, log: Log, stored: StoredModel) -> bool:
+        """Whether both logs begin with the same events: they are one, or one is a copy of the other."""
+        ends = [self.stored.head, stored.head, self.created.copied, created_in(log, stored).copied]
+        last = min(end for end in ends if end)
+        mine, its = self.log.marks(self.stored.id, last, last), log.marks(stored.id, last, last)
+        if last not in mine or last not in its:  # archived
+            return self.name == stored.name
+        return mine[last].nonce == its[last].nonce
+
     def _told(self, counted: bool, base: Base | None) -> tuple[str, ...]:
         notes = []
         if base is not None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from firstclick.evaluation.estimators.evaluate import evaluate as judge
 from firstclick.evaluation.estimators.logging_plan import logging_that_answers
 from firstclick.evaluation.estimators.support import FEW
 from firstclick.evaluation.judged_slates import JudgedSlates, LogFacts, log_facts
+from firstclick.evaluation.later_slates import LaterSlates
 from firstclick.evaluation.played import LEVEL, REFITS, play_on_log
 from firstclick.evaluation.result import (
     CANNOT_SAY,
@@ -94,21 +96,28 @@ def evaluate(
         fits = cross_fit(log, doing("fitting click models"))
     answers = []
     for label, target in targets.items():
-        target.start(log)
+        judged, of_judged = log, facts
+        if target.judged_from is not None:
+            judged = LaterSlates(log, target.judged_from)
+            of_judged = log_facts(judged, doing(f"reading what {label} is judged on"))
+        target.start(judged)
         own, needed = refusals, _needed(log, facts, explore) if refusals else ""
-        if not refusals and (of_target := target.refusal()):
+        if not refusals and target.judged_from is not None and not of_judged.slates:
+            own = [f"no slate that can be judged was drawn after event {target.judged_from:,}"]
+            needed = "freeze the policy at an earlier event, or judge it when later slates are there"
+        elif not refusals and (of_target := target.refusal()):
             own = [of_target]
         judgement = None
-        if facts.slates and not own:
+        if of_judged.slates and not own:
             spread = log.spread_of(target) if logger_learned and isinstance(log, LogWithFold) else None
             judging = partial(doing, f"judging {label}")
-            slates = JudgedSlates(log, target, fits, facts.slates, spread, judging)
+            slates = JudgedSlates(judged, target, fits, of_judged.slates, spread, judging)
             judgement = judge(
                 slates, learning=logger_learned, click_model=None if fits is None else fits.best,
-                confidence=level, unreported=facts.unreported, seen=slates.seen(),
-                candidates=_candidates(log, facts), explore=explore, seed=seed,
+                confidence=level, unreported=of_judged.unreported, seen=slates.seen(),
+                candidates=_candidates(log, of_judged), explore=explore, seed=seed,
             )  # fmt: skip
-        answers.append(_answer(label, target, judgement, own, needed, facts))
+        answers.append(_answer(label, target, judgement, own, needed, of_judged))
     return Evaluation(
         log=log.name,
         slates=facts.slates,
@@ -211,7 +220,8 @@ def _answer(
 ) -> PolicyAnswer:
     if judgement is None:
         return PolicyAnswer(label, CANNOT_SAY, tuple(refusals), needed)
-    support, numbers, notes = judgement.support, _support_numbers(judgement), tuple(target.notes())
+    support, numbers = judgement.support, _support_numbers(judgement)
+    notes = (*_judged_on(target, facts), *target.notes())
     if support.verdict == CANNOT_SAY:
         why = tuple(map(_clause, support.reasons))
         return PolicyAnswer(label, CANNOT_SAY, why, _clause(support.advice), support=numbers, notes=notes)
@@ -224,11 +234,13 @@ def _answer(
         )
         return PolicyAnswer(label, CANNOT_SAY, (crossed,), support=numbers, notes=notes)
     verdict, reasons = support.verdict, [_clause(reason) for reason in support.reasons]
+    cautions = [target.has_learned] if target.has_learned else []
     if facts.clicked_slates == facts.slates:
-        reasons = [
-            *(reasons if verdict == CAUTION else ()),
-            "every page of the log has a click: if those without are missing, all numbers are too high",
-        ]
+        cautions.append(
+            "every page of the log has a click: if those without are missing, all numbers are too high"
+        )
+    if cautions:
+        reasons = [*(reasons if verdict == CAUTION else ()), *cautions]
         verdict = CAUTION
     return PolicyAnswer(
         policy=label,
@@ -242,6 +254,16 @@ def _answer(
         support=numbers,
         notes=notes,
     )
+
+
+def _judged_on(target: Target, facts: LogFacts) -> list[str]:
+    if target.judged_from is None:
+        return []
+    return [
+        f"judged on the {facts.slates:,} slates that were drawn after event {target.judged_from:,}: from "
+        f"those it has not learned. They had {facts.clicks / facts.slates:.4g} clicks per page, and the "
+        "difference is that from those"
+    ]
 
 
 def _row(one: OneEstimate, chosen: bool) -> EstimatorRow:
@@ -267,7 +289,7 @@ def _support_numbers(judgement: Judgement) -> dict[str, Any]:
         "without_propensity": support.missing,
         "unreported": support.unreported,
         "items_doubted": support.items_doubted,
-        "positions": [vars(one) if hasattr(one, "__dict__") else one for one in support.positions],
+        "positions": [asdict(one) for one in support.positions],
     }
 
 
