@@ -19,7 +19,7 @@ import sys
 
 import numpy as np
 
-from firstclick.evaluation.estimators.estimators import ESTIMATORS
+from firstclick.evaluation.estimators.all_estimators import ESTIMATORS
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 from firstclick.streams import stream
 

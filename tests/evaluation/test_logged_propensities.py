@@ -213,6 +213,7 @@ def test_the_command_writes_a_ranked_log(
     assert all(0.05 <= one[0] <= 1 for one in table["propensities"])
     assert sum(one == [] for one in table["clicks"]) + sum(len(one) == 1 for one in table["clicks"]) == 40
     assert set(table["method"]) == {"quadrature"}
+    assert table["drawn_from"] == [seq - 1 for seq in table["seq"]]
     assert run() == 2
     assert "is there already" in capsys.readouterr().err
     assert run("--overwrite", "--json", "--last", "7", "--jobs", "2") == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from firstclick.catalog.item import Item
+from firstclick.evaluation.judged_slates import JudgedSlates
 from firstclick.evaluation.own_log import log_in_store
 from firstclick.evaluation.own_propensities import OwnLogWithPropensities
 from firstclick.evaluation.run import evaluate
@@ -28,9 +29,34 @@ def shop(place: Path, policy: str, n: int) -> OwnLogWithPropensities:
     return OwnLogWithPropensities(log_in_store(str(place), "shop"))
 
 
-def test_what_was_known_before_an_event() -> None:
+def test_what_was_known_after_an_event() -> None:
     known = Spread(np.array([1, 10, 20]), np.array([[5.0], [3.0], [2.0]]))
-    assert known.before(np.array([1, 2, 10, 11, 20, 21, 99])).ravel().tolist() == [5, 5, 5, 3, 3, 2, 2]
+    assert known.known_after(np.array([1, 2, 9, 10, 19, 20, 99])).ravel().tolist() == [5, 5, 5, 3, 3, 2, 2]
+
+
+def test_slates_whose_feedback_comes_late_are_weighed_by_what_was_known_when_they_were_drawn(
+    tmp_path: Path,
+) -> None:
+    place = str(tmp_path / "shop.db")
+    with open_service(place) as service:
+        service.create("shop", items=[Item(name) for name in NAMES], k=2, policy="random", seed=1)
+        late = [service.recommend("shop") for _ in range(5)]
+        for slate in [service.recommend("shop") for _ in range(20)]:
+            service.feedback("shop", slate.token, click=0)
+        for slate in [*late, service.recommend("shop")]:
+            service.feedback("shop", slate.token, click=None)
+    log = OwnLogWithPropensities(log_in_store(place, "shop"))
+    (batch,) = log.batches()
+    assert batch.numbers.tolist() == list(range(2, 28))
+    assert batch.drawn_from is not None
+    assert batch.drawn_from.tolist() == [1] * 25 + [21]
+    # The spread falls from 9 to 4 at event 10: no slate but the last was drawn after it.
+    target = Uniform()
+    target.start(log)
+    squares = np.array([[9.0, 9.0], [4.0, 4.0]])
+    (weighted,) = JudgedSlates(log, target, None, batch.n, Spread(np.array([1, 10]), squares))
+    assert weighted.spread is not None
+    assert weighted.spread[:, 0].tolist() == [9.0] * 25 + [4.0]
 
 
 def test_requests_for_some_items_are_left_out_and_told(tmp_path: Path) -> None:

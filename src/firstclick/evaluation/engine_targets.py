@@ -27,6 +27,8 @@ from firstclick.online.ranker import Ranker
 from firstclick.online.request import RowRequest, SlateRequest, request_of_rows, without_exploring
 from firstclick.streams import stream_key
 
+# Of a policy of which nobody knows here what it has learned from.
+NOT_LEARNED_FROM = "judge it on slates that it has not learned from: on its own ones it looks too good"
 # Slates that are drawn for what a click model expects of a sampling policy. They steady the estimate and add
 # no error of their own.
 DRAWS = 256
@@ -61,7 +63,7 @@ class EngineTarget(Target):
         return shorter_page(f"the policy makes slates of {self.engine.k}", k) if self.engine.k < k else ""
 
     def notes(self) -> list[str]:
-        said = []
+        said = [] if self.has_learned or self.judged_from is not None else [NOT_LEARNED_FROM]
         strange = [item for item, row in zip(self.log.items, self._rows, strict=True) if row < 0]
         if strange:
             said.append(f"the policy does not know {named(strange)} of the log, and never shows it")

@@ -218,10 +218,15 @@ class JudgedSlates:
             target_places=self._target.place_chances(slates) if self._has_places else None,
             predicted=None if predicted is None else predicted.logged,
             predicted_target=None if predicted is None else predicted.target,
+            spread=self._spread_of(slates),
             # The check by item is one of first items, whose probability must be known.
-            spread=None if self._spread is None else self._spread.before(slates.numbers),
             items=None if alone.any() and not self._by_places else slates.items,
         )
+
+    def _spread_of(self, slates: SlateBatch) -> Table | None:
+        if self._spread is None or slates.drawn_from is None:
+            return None
+        return self._spread.known_after(slates.drawn_from)
 
     def seen(self) -> list[float] | None:
         """For each number of first places: the share of requests whose slate of the target was ever shown so
@@ -244,7 +249,7 @@ class JudgedSlates:
 
     def _usable(self) -> Iterator[SlateBatch]:
         for batch in self._log.batches(self._progress()):
-            yield usable(batch)[0]
+            yield usable(batch, by_places=self._by_places)[0]
 
 
 def _prefixes_untold(slates: SlateBatch) -> NDArray[np.bool_]:

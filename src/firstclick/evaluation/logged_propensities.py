@@ -77,6 +77,7 @@ class LoggedSlate(NamedTuple):
     same_build: bool = False  # this very build drew it
     drawn_again: bool = False  # the very same slate comes of what it was drawn from
     candidates: tuple[int, ...] | None = None  # of a request that named some
+    drawn_from: int | None = None  # the event after which it was drawn
 
 
 class LoggedPropensities(NamedTuple):
@@ -260,6 +261,7 @@ class _Question:
             arm=None if drawn.assigned is None else drawn.assigned.arm,
             same_build=same_build,
             drawn_again=np.array_equal(again, rows),
+            drawn_from=drawn.seq,
         )
         if same_build and not slate.drawn_again:
             self._work.pass_over(event.seq, NOT_THE_SAME)
@@ -362,6 +364,7 @@ def table_rows(found: LoggedPropensities) -> Iterator[dict[str, Any]]:
             "given_arm": one.given_arm,
             "same_build": one.same_build,
             "drawn_again": one.drawn_again,
+            "drawn_from": one.drawn_from,
         }
 
 
@@ -371,4 +374,5 @@ COLUMNS = {
     "method": "VARCHAR", "draws": "BIGINT", "not_evaluable": "VARCHAR", "model": "VARCHAR",
     "choice": "VARCHAR", "policy_share": "DOUBLE", "explored": "BOOLEAN", "explore": "DOUBLE",
     "arm": "SMALLINT", "given_arm": "BOOLEAN", "same_build": "BOOLEAN", "drawn_again": "BOOLEAN",
+    "drawn_from": "BIGINT",
 }  # fmt: skip

@@ -110,6 +110,15 @@ class OwnLog(RankedLog):
         """Close the store or the files; a log that is forgotten is closed as well."""
         self._closed()
 
+    def has_events_of(self, log: Log, stored: StoredModel) -> bool:
+        """Whether both logs begin with the same events: they are one, or one is a copy of the other."""
+        ends = [self.stored.head, stored.head, self.created.copied, created_in(log, stored).copied]
+        last = min(end for end in ends if end)
+        mine, its = self.log.marks(self.stored.id, last, last), log.marks(stored.id, last, last)
+        if last not in mine or last not in its:  # archived
+            return self.name == stored.name
+        return mine[last].nonce == its[last].nonce
+
     def _told(self, counted: bool, base: Base | None) -> tuple[str, ...]:
         notes = []
         if base is not None:
@@ -194,6 +203,7 @@ class OwnLog(RankedLog):
             np.array([event.seq for event, _ in slates], np.int64),
             propensities=self._propensities(slates),
             times=np.array([said.issued for _, said in slates]),
+            drawn_from=np.array([_drawn_from(said) for _, said in slates], np.int64),
         )
 
     def _propensities(self, slates: list[tuple[Event, FeedbackEvent]]) -> NDArray[np.float64] | None:
@@ -215,6 +225,15 @@ class OwnLog(RankedLog):
         of_random = self.created.policy == RANDOM and event.seq > self.created.copied
         chances = drawn.explore.propensities() if drawn.explore.share == 1 or of_random else []
         return chances if len(chances) == len(said.rows) else []
+
+
+def _drawn_from(said: FeedbackEvent) -> int:
+    """The event after which a slate was drawn, or NOT_TOLD."""
+    try:
+        drawn = read_drawn(said.fields)
+    except (LookupError, ValueError, struct.error):
+        return NOT_TOLD
+    return NOT_TOLD if drawn is None else drawn.seq
 
 
 class _FileLog:

@@ -20,7 +20,8 @@ from firstclick.online.request import RowRequest, request_of_rows
 from firstclick.serve.log.drawn import read_drawn
 from firstclick.serve.log.events import Kind, read_feedback
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.replay import catch_up, recover
+from firstclick.serve.model.replay import Log, catch_up, recover
+from firstclick.serve.store.store import StoredModel
 
 # Points of the log at which the logger is asked what it would show, and slates of the target it is asked of.
 POINTS, EXAMPLES = 50, 8
@@ -63,6 +64,10 @@ class OwnLogWithPropensities(LogWithFold):
                 f"{len(restricted):,} slates are left out, because their request named candidates, exclude, "
                 "pinned or at_most",
             )
+
+    def has_events_of(self, log: Log, stored: StoredModel) -> bool:
+        """As `OwnLog.has_events_of`."""
+        return self._own.has_events_of(log, stored)
 
     def batches(self, progress: Progress = silent) -> Iterator[SlateBatch]:
         """The slates in the order of their events."""

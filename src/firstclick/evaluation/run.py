@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from firstclick.evaluation.estimators.evaluate import evaluate as judge
 from firstclick.evaluation.estimators.logging_plan import logging_that_answers
 from firstclick.evaluation.estimators.support import FEW
 from firstclick.evaluation.judged_slates import JudgedSlates, LogFacts, log_facts
+from firstclick.evaluation.later_slates import LaterSlates
 from firstclick.evaluation.played import LEVEL, REFITS, play_on_log
 from firstclick.evaluation.result import (
     CANNOT_SAY,
@@ -99,30 +100,39 @@ def evaluate(
     answers = []
     of_places: dict[str, str] = {}
     for label, target in targets.items():
-        target.start(log)
+        judged, of_judged = log, facts
+        if target.judged_from is not None:
+            judged = LaterSlates(log, target.judged_from)
+            of_judged = log_facts(judged, doing(f"reading what {label} is judged on"))
+        target.start(judged)
         own, needed = refusals, _needed(log, facts, explore) if refusals else ""
-        if not refusals and (of_target := target.refusal()):
+        if not refusals and target.judged_from is not None and not of_judged.slates:
+            own = [f"no slate that can be judged was drawn after event {target.judged_from:,}"]
+            needed = "freeze the policy at an earlier event, or judge it when later slates are there"
+        elif not refusals and (of_target := target.refusal()):
             own = [of_target]
         judgement = None
-        if facts.slates and not own:
+        if of_judged.slates and not own:
             spread = log.spread_of(target) if logger_learned and isinstance(log, LogWithFold) else None
             judging = partial(doing, f"judging {label}")
-            slates = JudgedSlates(log, target, fits, facts.slates, spread, judging, facts.by_places)
-            gaps = slates.find_places() if facts.places else None
-            own = _refused_by_places(fits, gaps) if facts.by_places else []
-            if facts.places and not own:
-                of_places[label] = _without_places(facts, gaps)
-        if facts.slates and not own:
+            slates = JudgedSlates(
+                judged, target, fits, of_judged.slates, spread, judging, of_judged.by_places
+            )
+            gaps = slates.find_places() if of_judged.places else None
+            own = _refused_by_places(fits, gaps) if of_judged.by_places else []
+            if of_judged.places and not own:
+                of_places[label] = _without_places(of_judged, gaps)
+        if of_judged.slates and not own:
             judgement = judge(
                 slates, learning=logger_learned, click_model=None if fits is None else fits.best,
-                confidence=level, missing=facts.without_propensity + facts.impossible,
-                unreported=facts.unreported, seen=slates.seen(),
-                candidates=_candidates(log, facts), explore=explore, seed=seed,
+                confidence=level, missing=of_judged.without_propensity + of_judged.impossible,
+                unreported=of_judged.unreported, seen=slates.seen(),
+                candidates=_candidates(log, of_judged), explore=explore, seed=seed,
             )  # fmt: skip
-        answer = _answer(label, target, judgement, own, needed, facts)
+        answer = _answer(label, target, judgement, own, needed, of_judged)
         if told := of_places.get(label):
             answer = replace(answer, notes=(*answer.notes, told))
-        if facts.by_places and answer.verdict != CANNOT_SAY and (doubt := _doubt_of_places(fits)):
+        if of_judged.by_places and answer.verdict != CANNOT_SAY and (doubt := _doubt_of_places(fits)):
             answer = replace(answer, verdict=CAUTION, reasons=(*answer.reasons, doubt))
         answers.append(answer)
     return Evaluation(
@@ -263,7 +273,8 @@ def _answer(
 ) -> PolicyAnswer:
     if judgement is None:
         return PolicyAnswer(label, CANNOT_SAY, tuple(refusals), needed)
-    support, numbers, notes = judgement.support, _support_numbers(judgement), tuple(target.notes())
+    support, numbers = judgement.support, _support_numbers(judgement)
+    notes = (*_judged_on(target, facts), *target.notes())
     if support.verdict == CANNOT_SAY:
         why = tuple(map(_clause, support.reasons))
         return PolicyAnswer(label, CANNOT_SAY, why, _clause(support.advice), support=numbers, notes=notes)
@@ -276,11 +287,13 @@ def _answer(
         )
         return PolicyAnswer(label, CANNOT_SAY, (crossed,), support=numbers, notes=notes)
     verdict, reasons = support.verdict, [_clause(reason) for reason in support.reasons]
+    cautions = [target.has_learned] if target.has_learned else []
     if facts.clicked_slates == facts.slates:
-        reasons = [
-            *(reasons if verdict == CAUTION else ()),
-            "every page of the log has a click: if those without are missing, all numbers are too high",
-        ]
+        cautions.append(
+            "every page of the log has a click: if those without are missing, all numbers are too high"
+        )
+    if cautions:
+        reasons = [*(reasons if verdict == CAUTION else ()), *cautions]
         verdict = CAUTION
     return PolicyAnswer(
         policy=label,
@@ -294,6 +307,16 @@ def _answer(
         support=numbers,
         notes=notes,
     )
+
+
+def _judged_on(target: Target, facts: LogFacts) -> list[str]:
+    if target.judged_from is None:
+        return []
+    return [
+        f"judged on the {facts.slates:,} slates that were drawn after event {target.judged_from:,}: from "
+        f"those it has not learned. They had {facts.clicks / facts.slates:.4g} clicks per page, and the "
+        "difference is that from those"
+    ]
 
 
 def _row(one: OneEstimate, chosen: bool) -> EstimatorRow:
@@ -319,7 +342,7 @@ def _support_numbers(judgement: Judgement) -> dict[str, Any]:
         "without_propensity": support.missing,
         "unreported": support.unreported,
         "items_doubted": support.items_doubted,
-        "positions": [vars(one) if hasattr(one, "__dict__") else one for one in support.positions],
+        "positions": [asdict(one) for one in support.positions],
     }
 
 

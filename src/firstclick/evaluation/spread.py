@@ -21,9 +21,10 @@ class Spread(NamedTuple):
     events: NDArray[np.int64]  # ascending; the first is before the first slate
     squares: Table  # n x K
 
-    def before(self, numbers: NDArray[np.int64]) -> Table:
-        """As it was known before the events with these numbers."""
-        at = np.searchsorted(self.events, numbers, side="left") - 1
+    def known_after(self, drawn_from: NDArray[np.int64]) -> Table:
+        """As it was known after these events, from which slates were drawn. The events of their feedback
+        would be too late: when that comes depends on the outcome, as no click comes with the time-out."""
+        at = np.searchsorted(self.events, drawn_from, side="right") - 1
         return self.squares[np.maximum(at, 0)]
 
 

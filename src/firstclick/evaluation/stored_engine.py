@@ -1,4 +1,4 @@
-"""The policy of a model in a store, as it was after some event."""
+"""The policy of a model in a store, as it was after some event, and what it has learned from."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.extras import needed_by
 from firstclick.files.progress import Progress, silent
+from firstclick.logs.ranked_log import RankedLog
 from firstclick.online.engine import PolicyEngine
 
 
@@ -38,3 +39,18 @@ def engine_of_model(
         return recover(
             ArchivedLog(there, stored, files) if files else there, stored, progress=progress
         ).engine
+
+
+def has_events_of(store: str, name: str, log: RankedLog) -> bool:
+    """Whether this log is that of the model, or one that it was copied from or to: then the model has learned
+    from slates of the log."""
+    with needed_by("a model of a store"):
+        from firstclick.evaluation.own_log import OwnLog
+        from firstclick.evaluation.own_propensities import OwnLogWithPropensities
+        from firstclick.serve.store import open_store
+
+    if not isinstance(log, OwnLog | OwnLogWithPropensities):
+        return False
+    with open_store(store, read_only=True) as there:
+        stored = next(one for one in there.models() if one.name == name)
+        return log.has_events_of(there, stored)

@@ -8,7 +8,7 @@ from firstclick.catalog.catalog import Catalog
 from firstclick.catalog.list_file import read_list
 from firstclick.errors import FirstclickError, InvalidInput, UnknownName
 from firstclick.evaluation.engine_targets import GreedySlate, SamplingPolicy
-from firstclick.evaluation.stored_engine import engine_of_model
+from firstclick.evaluation.stored_engine import engine_of_model, has_events_of
 from firstclick.evaluation.targets import FixedList, Target, Uniform
 from firstclick.files.progress import Progress, silent
 from firstclick.logs.ranked_log import RankedLog
@@ -117,10 +117,21 @@ def make_target(
             )
         else:
             engine = engine_of_model(store, spec.text, spec.event, archive, progress)
-            return GreedySlate(engine) if spec.kind == "greedy" else SamplingPolicy(engine, seed=seed)
+            target = GreedySlate(engine) if spec.kind == "greedy" else SamplingPolicy(engine, seed=seed)
+            if has_events_of(store, spec.text, log):
+                target.judged_from = spec.event
+                target.has_learned = "" if spec.event is not None else _has_learned(spec)
+            return target
         return GreedySlate(at_work) if spec.kind == "greedy" else SamplingPolicy(at_work, seed=seed)
     except FirstclickError as error:
         raise error.within(f"--policy {spec.label}") from None
+
+
+def _has_learned(spec: TargetSpec) -> str:
+    return (
+        f"{spec.text} has learned from these slates: what was clicked often by chance is what it shows, so "
+        f"that it looks too good; say {spec.kind}:{spec.text},event=N to judge it on later slates only"
+    )
 
 
 def _items(text: str, log: RankedLog) -> list[str | int]:

@@ -47,6 +47,11 @@ class Target(ABC):
     ...         return np.cumprod(shown | (slates.items == NO_ITEM), axis=1).astype(float)
     """
 
+    # An event of the log that the target was made at: it is judged on slates alone that were drawn after it.
+    judged_from: int | None = None
+    # How the target has learned from the very slates that it is judged on: its verdict is "caution" at best.
+    has_learned: str = ""
+
     def start(self, log: RankedLog) -> None:
         """Called once, before the first batch: items of slates are places in `log.items`."""
         self.log = log

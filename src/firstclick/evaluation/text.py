@@ -39,6 +39,8 @@ NOT_CLAIMED = (
     "An estimate holds for the policy as it is now. A policy that goes on learning becomes another one; it "
     "is played in fitted worlds instead, and that answer is model-based.",
     "Intervals hold for each policy alone. Of many policies the best one looks better than it is.",
+    "A policy that has learned from a log looks too good on it. Judge it on slates that it has not learned "
+    "from; of a ranker in a file nobody knows here which those are.",
     "“ok” means that the log can answer, not that the policy is better.",
 )
 

@@ -18,9 +18,9 @@ ROOT_HALF = sqrt(0.5)
 
 
 @kernel
-def count_orders(means, loads, chosen, full_at, key, draws, hits, last):  # type: ignore[no-untyped-def]
+def count_orders(means, loads, chosen, full_at, key, draws, hits):  # type: ignore[no-untyped-def]
     """Draw scores means + loads g, and count in hits[j] how often the first j + 1 of `chosen` come first in
-    their order. Row i takes part at places up to full_at[i]. `last[j]` becomes the last draw that was hit."""
+    their order. Row i takes part at places up to full_at[i]."""
     n, d, k = len(means), loads.shape[1], len(chosen)
     g, scores, taken = np.empty(d), np.empty(n), np.zeros(n, np.uint8)
     for draw in range(draws):
@@ -41,7 +41,6 @@ def count_orders(means, loads, chosen, full_at, key, draws, hits, last):  # type
             if beaten:
                 break
             hits[found] += 1
-            last[found] = draw
             taken[chosen[found]] = 1
             found += 1
         for place in range(found):

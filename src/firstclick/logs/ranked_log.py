@@ -38,6 +38,9 @@ class SlateBatch(NamedTuple):
     candidate_starts: NDArray[np.int64] | None = None  # n + 1
     # n x K, the probability of each item at its position, whatever stands above it; NaN: not known.
     logged_places: NDArray[np.float64] | None = None
+    # n, of a model's own log: the event after which the slate was drawn, before that of its feedback, and
+    # long before if that came late; NOT_TOLD.
+    drawn_from: NDArray[np.int64] | None = None
 
     @property
     def n(self) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from firstclick.evaluation.estimators.estimators import ESTIMATORS
+from firstclick.evaluation.estimators.all_estimators import ESTIMATORS
 from firstclick.evaluation.estimators.evaluate import evaluate
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import small_worlds as small
 
-from firstclick.evaluation.estimators.estimators import ESTIMATORS
+from firstclick.evaluation.estimators.all_estimators import ESTIMATORS
 from firstclick.evaluation.estimators.position_ips import interpol_weights
 from firstclick.evaluation.estimators.prefix_ips import RIPS, clipped_rips, clipping_bias
 from firstclick.evaluation.estimators.weighted_slates import place_weights, prefix_weights

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
+from firstclick.evaluation.estimators.all_estimators import ESTIMATORS
 from firstclick.evaluation.estimators.choice import (
     FOLDS,
     SLATES_IN_FOLD,
@@ -17,7 +18,6 @@ from firstclick.evaluation.estimators.choice import (
     may_be_chosen,
 )
 from firstclick.evaluation.estimators.estimator import Estimator, Means
-from firstclick.evaluation.estimators.estimators import ESTIMATORS
 from firstclick.evaluation.estimators.intervals import (
     Bounds,
     Intervals,

@@ -1,10 +1,13 @@
 """Intervals for the value of the target, and for its difference from what was shown.
 
 Let X_t be the term of slate t and V the value. Given all that came before, X_t has mean V: the user is new,
-and the propensities are those of that moment. If the logger does not change, terms are independent, and the
-**normal** interval is right. If the logger learns, the spread of X_t depends on what it has learned, and the
-mean of the terms need not be normal: a logger that gives up on the target's slates makes terms that are 0
-almost always and huge otherwise.
+and the propensities are those of that moment. For Cascade-DR this needs a click model that does not depend on
+slate t. Cross-fitting leaves slate t out. If the logger learns, that is not exactly enough: the fit has seen
+later slates, and what these show depends on the outcome of slate t.
+
+If the logger does not change, terms are independent, and the **normal** interval is right. If the logger
+learns, the spread of X_t depends on what it has learned, and the mean of the terms need not be normal: a
+logger that gives up on the target's slates makes terms that are 0 almost always and huge otherwise.
 
 **Stabilised** (Hadad et al. 2021, constant allocation): the weighted mean of terms with weights
 h_t = 1 / sqrt(v_t), where v_t is the size of X_t^2 as it was known *before* slate t was drawn. So each slate
@@ -18,9 +21,9 @@ means change with t. Its mixture over several l exceeds 1/a with probability a a
 limit theorem and no bound from above. The upper end comes from the same for weight times (1 - click), whose
 mean is K - V. It holds always, and is two to many times as wide.
 
-In both, the reach is that of Student's t with as many degrees of freedom as there are large terms, less one:
-(sum of e^2)^2 / sum of e^4 of the errors e. With a fixed list only slates that match it have large terms, and
-there may be few.
+In the normal and the stabilised interval the reach is that of Student's t with as many degrees of freedom as
+there are large terms, less one: (sum of e^2)^2 / sum of e^4 of the errors e. With a fixed list only slates
+that match it have large terms, and there may be few.
 
 The difference is V less the mean of what was shown: with Y_t the clicks on slate t, the errors X_t - V and
 Y_t - E[Y_t] have the same slate and mostly the same user behind them, so they cancel in part (a control

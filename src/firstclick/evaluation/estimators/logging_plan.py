@@ -4,6 +4,9 @@ With a share e of slates drawn uniformly among L items, a list's first k items a
 at least e / (L)_k, (L)_k = L (L - 1) ... (L - k + 1). So the squared weight of a fixed list's prefix has a
 mean of at most the inverse, n slates are worth at least n e / (L)_k effective ones, and the variance of RIPS
 is at most the sum over k of (clicks at k) (L)_k / e, if a page has at most one click.
+
+These are the clicks on the list asked about, which nobody knows yet. The clicks on what was shown stand in
+for them. So the number of slates is a first plan: a list with more clicks than those has a wider interval.
 """
 
 import math

@@ -132,9 +132,9 @@ def _orders(reduced: Reduced, relative_error: float, seed: int) -> tuple[list[Es
     if all(one is None or _is_interval(one) for one in polyhedra):
         found = [Estimate(0.0, 0.0, 0) if one is None else _of_interval(one) for one in polyhedra]
         return [sure, *found], "exact"
-    hits, last = np.zeros(n, np.int64), np.full(n, -1)
+    hits = np.zeros(n, np.int64)
     key = stream_key(seed, "counted")
-    count_orders(reduced.means, reduced.loads, reduced.chosen, reduced.full_at, key, COUNTED, hits, last)
+    count_orders(reduced.means, reduced.loads, reduced.chosen, reduced.full_at, key, COUNTED, hits)
     estimates, draws = [sure], COUNTED
     for j, polyhedron in enumerate(polyhedra):
         share = hits[j] / COUNTED
