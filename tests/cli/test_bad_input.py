@@ -90,8 +90,8 @@ WORLDS = [
     ("blbb", "unknown world 'blbb'; did you mean 'blb'?"),
     (
         "mars",
-        "unknown world 'mars'; known are bernoulli, blb, drift, linear, logistic, long-tail, partly, shop, "
-        "switch, topics, types, vectors",
+        "unknown world 'mars'; known are bernoulli, blb, drift, fitted, linear, logistic, long-tail, partly, "
+        "shop, switch, topics, types, vectors",
     ),
     (
         "few-items",

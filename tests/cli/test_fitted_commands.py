@@ -40,7 +40,10 @@ def test_simulate_plays_in_the_world_of_a_fit_and_calls_items_by_their_names(run
         seen = run("simulate", "--world", spec, *play)
         assert (seen.code, seen.err[-len(said) :]) == (2, said)
     seen = run("simulate", "--world", "fitted:fit.npz", "--k", 5, *play)
-    assert (seen.code, "--k must be at most 4, got 5: a segment of this world" in seen.err) == (2, True)
+    assert (seen.code, "--k must be at most 3, the positions of the page in the log, got 5" in seen.err) == (
+        2,
+        True,
+    )
 
 
 @pytest.mark.long

@@ -164,7 +164,7 @@ def test_what_a_segment_never_showed_is_not_shown_there():
     looks = np.full((2, 8), 50.0)
     looks[0, 4:] = 0  # s0 has items 0 to 3, s1 has 2 to 6; nobody has 7.
     looks[1, [0, 1, 7]] = 0
-    fit = replace(fit, looks=looks)
+    fit = replace(fit, looks=looks, k=5)
     world = FittedWorld(fit)
     assert world.item_names == [f"tea {item}" for item in range(7)]
     assert [world.candidates(view).tolist() for view in range(2)] == [[0, 1, 2, 3], [2, 3, 4, 5, 6]]
@@ -180,6 +180,10 @@ def test_what_a_segment_never_showed_is_not_shown_there():
         assert abs(shown[item] - share) < 5 * np.sqrt(share * (1 - share) / 400)
     with pytest.raises(InvalidInput, match="k must be at most 4, got 5: a segment of this world has no more"):
         simulate(["random"], world, k=5, steps=10)
+    with pytest.raises(
+        InvalidInput, match="k must be at most 5, the positions of the page in the log, got 6"
+    ):
+        simulate(["random"], world, k=6, steps=10)
     with pytest.raises(InvalidInput, match="bubble-rank would learn wrongly where segments have items"):
         simulate(["bubble-rank"], world, k=4, steps=10)
 

@@ -70,7 +70,7 @@ def fit(
     \b
     Examples:
       firstclick click-model fit slates.csv
-      firstclick click-model fit slates.parquet --by-segment --out fit.npz --page fit.html
+      firstclick click-model fit a.csv --by-segment --out fit.npz --page fit.html
       firstclick click-model fit counts.csv --counts --out fit.npz
     """
     if counts:

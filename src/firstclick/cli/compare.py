@@ -114,7 +114,7 @@ def compare(
           --items 256 --rank 20 --k 4
 
     \b
-    Which policy for my page? A click model that `firstclick click-model fit` wrote:
+    Which policy for my page? With what `firstclick click-model fit` wrote:
       firstclick compare --world fitted:fit.npz
 
     \b

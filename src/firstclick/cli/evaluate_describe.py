@@ -41,7 +41,7 @@ def evaluate_describe(
     \b
     Examples:
       firstclick evaluate describe clicks.parquet
-      firstclick evaluate describe clicks.csv --column items=ranking --column click=pos
+      firstclick evaluate describe a.csv --column items=ranking --column click=pos
       firstclick evaluate describe shop.db --model shop --page shop-log.html
 
     \b

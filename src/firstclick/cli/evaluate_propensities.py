@@ -50,7 +50,8 @@ def propensities(
     \b
     Examples:
       firstclick evaluate propensities shop --store shop.db --out slates.parquet
-      firstclick evaluate propensities shop --store shop.db --last 5000 --relative-error 0.02 --out a.parquet
+      firstclick evaluate propensities shop --store shop.db --last 5000 \\
+        --relative-error 0.02 --out a.parquet
     """
     from firstclick.evaluation.logged_propensities import COLUMNS, logged_propensities, table_rows
 

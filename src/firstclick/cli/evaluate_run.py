@@ -86,7 +86,7 @@ def evaluate_run(
     \b
     Examples:
       firstclick evaluate run clicks.parquet --policy list:new-order.csv
-      firstclick evaluate run clicks.csv --policy greedy:ranker.npz --policy random \\
+      firstclick evaluate run a.csv --policy greedy:ranker.npz --policy random \\
         --page answer.html
       firstclick evaluate run shop.db --model shop --policy sample:shop,event=5000
 
@@ -95,12 +95,12 @@ def evaluate_run(
       list:FILE           the items in a file, an id a line
       list:A,B,C          these items, in this order
       greedy:FILE.npz     the slate that a saved Ranker thinks best
-      greedy:MODEL        that of a model in --store; greedy:MODEL,event=N of its state then
+      greedy:MODEL        of a model in --store; greedy:MODEL,event=N: as of then
       sample:FILE.npz     what a saved Ranker draws, frozen at its state
       sample:MODEL        what a model draws, frozen; sample:MODEL,event=N
       random              any order of what may be shown
-      cascade-ts, ...     a policy that goes on learning from nothing: played in worlds
-                          fitted to the log, model-based (`firstclick policies` has the names)
+      cascade-ts, ...     a policy that goes on learning: played in worlds
+                          fitted to the log, model-based (`firstclick policies`)
     """
     from firstclick.evaluation.target_specs import make_target, read_specs
 

@@ -45,7 +45,7 @@ class LoggerCheck:
         hashes = _candidate_sets(slates)
         for place, known in enumerate(self._known):
             hashes = _mixed(hashes, slates.items[:, place])
-            told = np.where(whole_alone, lengths == place + 1, lengths > place)
+            told = np.where(whole_alone, lengths == place + 1, lengths > place) & ~np.isnan(logged[:, place])
             known.add(hashes[told], logged[told, place])
 
 

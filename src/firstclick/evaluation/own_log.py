@@ -144,7 +144,8 @@ class OwnLog(RankedLog):
                 continue
             slates += 1
             k = max(k, len(said.rows))
-            issued += said.issued >= counted_since
+            # The log keeps when a slate was recommended in whole milliseconds.
+            issued += said.issued >= counted_since - 0.001
             given_up += event.seq not in self._corrections and time_out_of(event.payload) is not None
         return _Looked(slates, k, given_up, issued)
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from firstclick.evaluation.numbers import level_in_words, value_and_interval
 from firstclick.evaluation.result import (
     CANNOT_SAY,
+    CAUTION,
     MODEL_BASED,
     Estimate,
     Evaluation,
@@ -90,7 +91,9 @@ def headline(answer: PolicyAnswer | PlayedAnswer, level: float) -> str:
             f". To know: {answer.needed}" if answer.needed else ""
         )
     value, interval = value_and_interval(answer.difference, signed=True)
-    return f"{answer.policy}: {value} {UNIT} against {SHOWN} ({level_in_words(level)} interval {interval})"
+    doubt = ", with caution" if isinstance(answer, PolicyAnswer) and answer.verdict == CAUTION else ""
+    reach = f"({level_in_words(level)} interval {interval})"
+    return f"{answer.policy}: {value} {UNIT} against {SHOWN} {reach}{doubt}"
 
 
 def headlines(evaluation: Evaluation) -> str:

@@ -169,9 +169,8 @@ def test_the_draw_of_a_logged_slate_counts() -> None:
 
 
 def test_a_law_belongs_to_the_draw_of_its_class() -> None:
+    # Without a name of its own: a named policy would be known to all tests of this process.
     class Bold(CascadeLinTS):
-        name = "bold-for-a-test"
-
         @staticmethod
         def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
             return CascadeLinTS.recommend(numbers, state, catalog, request, key, 3.0 * noise, slate)
