@@ -3,7 +3,7 @@
 A made-up café shows two of six drinks. Most pages show the list that somebody ordered; 5 % show two drinks
 drawn at random, so that the log can answer for other lists. Writes the list, the catalog and two weeks of
 logs: `list.csv`, `items.csv`, `week1.jsonl`, `week2.jsonl`. With an address it sends guests to a server:
-`python examples/hand_ordered_page.py http://127.0.0.1:8000`. docs/evaluate_story.md uses both.
+`python examples/hand_ordered_page.py http://127.0.0.1:8000`. docs/guide/log_to_launch.md uses both.
 """
 
 import json

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "catalogs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "catalogs.md"
 
 N = 30
 

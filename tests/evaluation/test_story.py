@@ -1,4 +1,4 @@
-"""docs/evaluate_story.md, command by command: its answers are those that are printed, and hold the truth."""
+"""docs/guide/log_to_launch.md, command by command: its answers are those that are printed, and hold the truth."""
 
 import json
 import re
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.long
 sys.path.insert(0, str(ROOT / "examples"))
 from hand_ordered_page import DRINKS, value  # noqa: E402
 
-PAGE = (ROOT / "docs" / "evaluate_story.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guide" / "log_to_launch.md").read_text(encoding="utf-8")
 POLICIES = ["random", "list:chai,espresso", "greedy:learned.npz"]
 
 

@@ -69,7 +69,7 @@ world = make_world("blb:n_items=6,k=2").build(1)
 results = simulate(["swing-along", "cascade-ts"], world, k=2, steps=9, runs=1)
 lines = {line.get_label(): to_hex(line.get_color()) for line in regret_figure(results).axes[0].get_lines()}
 style = line_styles(["swing-along"])["swing-along"]
-generate = load(Path("docs/generate.py"))
+generate = load(Path("docs/scripts/generate.py"))
 print(json.dumps({
     "everybody plays": [one.name for one in policies_named()],
     "guide": guide_page(lines_of(played, 30)),

@@ -67,7 +67,7 @@ LONGER = {
     "topics-and-more": (20_000, 24, [("cascade-hybrid", "cascade-lin-ucb")]),
 }  # fmt: skip
 
-# What a reader of the papers would expect, and what is not shown here: docs/guide.md says why.
+# What a reader of the papers would expect, and what is not shown here: docs/guide/which_policy.md says why.
 NOT_SO = {
     "dependent-clicks": (
         20_000, 20,

@@ -1,4 +1,4 @@
-"""docs/operating.md, command by command: what an operator does with the page at hand."""
+"""docs/service/operate.md, command by command: what an operator does with the page at hand."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from firstclick.serve.service import Service, open_service
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "service" / "operate.md").read_text(encoding="utf-8")
 DATABASES = Path(__file__).parent / "databases"
 
 

@@ -129,6 +129,6 @@ def test_one_model_that_cannot_be_served_takes_no_other_down(site: Site) -> None
 
 
 def test_the_docs_explain_each_reason() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "trouble.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     for reason, meaning in REASONS.items():
         assert f"| `{reason}` |" in page, meaning

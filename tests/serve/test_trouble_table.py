@@ -1,4 +1,4 @@
-"""docs/trouble.md says what servers answer that are in trouble."""
+"""docs/troubleshooting.md says what servers answer that are in trouble."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What each endpoint answers in trouble: real servers, one kind of it each; and the table of docs/trouble.md.
+"""What each endpoint answers in trouble: real servers, one kind of it each; and the table of docs/troubleshooting.md.
 
 PYTHONPATH=src:tests/serve python tests/serve/trouble.py    # writes the table
 """
@@ -19,7 +19,7 @@ from stores import Server
 
 from firstclick.serve.http.server import STORE_BROKEN
 
-PAGE = Path(__file__).parents[2] / "docs" / "trouble.md"
+PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 MODEL = "/v1/models/shop"
 HEALTH = ("/health/live", "/health/ready", "/health/ready/recommend", "/health/ready/feedback")
 COLUMNS = (

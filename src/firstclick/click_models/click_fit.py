@@ -105,7 +105,7 @@ class ClickFit:
         return attraction * reached
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fit to one file: a .npz of plain arrays and a JSON page (docs/click_models.md)."""
+        """Write the fit to one file: a .npz of plain arrays and a JSON page (docs/guide/click_models.md)."""
         page = {
             "format": FORMAT,
             "model": self.model,

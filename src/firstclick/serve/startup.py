@@ -149,7 +149,7 @@ def _baseline(service: Service, settings: Settings, given: Collection[str]) -> l
         told += (
             "; the policy decides few slates at first, and more as clicks show that it is better: expected "
             f"clicks stay at least {1 - loss:.0%} of the baseline's, if its click "
-            "rate is constant and pages are reported (docs/launch.md)"
+            "rate is constant and pages are reported (docs/guide/launching.md)"
         )
     return [*notes, told]
 

@@ -1,7 +1,7 @@
 """Write the pages that follow from the code: docs/{policies,sources,command-line,http}.md, and the tables of
-docs/guide.md from docs/guide.csv, which is the results.csv of `firstclick compare`.
+docs/guide/which_policy.md from docs/guide/guide.csv, which is the results.csv of `firstclick compare`.
 
-    python docs/generate.py
+    python docs/scripts/generate.py
 
 A test compares the pages with what this would write.
 """
@@ -25,7 +25,7 @@ from firstclick.studies.guide.page import appendix, core_of, guide_table
 from firstclick.studies.guide.standings import from_csv
 from firstclick.testing import CHECKS, checks_of
 
-HERE = Path(__file__).parent
+DOCS = Path(__file__).parents[1]
 # Not those of a plug-in that is installed here, or of a test.
 POLICIES = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
 COMMANDS = (
@@ -36,11 +36,11 @@ COMMANDS = (
     "click-model fit", "click-model describe", "relearn",
     "archive", "delete", "keys", "keys create", "keys list", "keys revoke", "policies", "bound",
 )  # fmt: skip
-MAP_BEGINS = "<!-- The map: written by docs/generate.py from the imports. -->\n"
+MAP_BEGINS = "<!-- The map: written by docs/scripts/generate.py from the imports. -->\n"
 MAP_ENDS = "<!-- The end of the map. -->\n"
-TABLE_BEGINS = "<!-- The table: written by docs/generate.py from guide.csv. -->\n"
+TABLE_BEGINS = "<!-- The table: written by docs/scripts/generate.py from guide.csv. -->\n"
 TABLE_ENDS = "<!-- The end of the table. -->\n"
-NOTICE = "<!-- Written by docs/generate.py; change the code and run it again. -->\n"
+NOTICE = "<!-- Written by docs/scripts/generate.py; change the code and run it again. -->\n"
 
 
 def parameters(cls: type[Declared]) -> list[str]:
@@ -196,8 +196,8 @@ def why_not(cls: type[Policy], capability: str) -> str:
 
 def guide_page() -> str:
     """The guide as it is, with the tables that its results give: the core, and in the appendix everything."""
-    page = (HERE / "guide.md").read_text(encoding="utf-8")
-    lines = from_csv((HERE / "guide.csv").read_text(encoding="utf-8"))
+    page = (DOCS / "guide" / "which_policy.md").read_text(encoding="utf-8")
+    lines = from_csv((DOCS / "guide" / "guide.csv").read_text(encoding="utf-8"))
     tables = iter((guide_table(core_of(lines)), appendix(lines)))
     page, found = re.subn(
         f"{TABLE_BEGINS}.*?{TABLE_ENDS}",
@@ -211,7 +211,7 @@ def guide_page() -> str:
 
 def design_page() -> str:
     """The page as it is, with the map of today."""
-    page = (HERE / "design.md").read_text(encoding="utf-8")
+    page = (DOCS / "design.md").read_text(encoding="utf-8")
     before, _, rest = page.partition(MAP_BEGINS)
     _, _, after = rest.partition(MAP_ENDS)
     return before + MAP_BEGINS + "\n" + "\n".join(import_table()) + "\n" + MAP_ENDS + after
@@ -295,17 +295,17 @@ def http_page() -> str:
 
 PAGES = {
     "design.md": design_page,
-    "policies.md": policies_page,
-    "sources.md": sources_page,
-    "command-line.md": command_line_page,
-    "http.md": http_page,
-    "guide.md": guide_page,
+    "reference/policies.md": policies_page,
+    "reference/sources.md": sources_page,
+    "reference/command_line.md": command_line_page,
+    "reference/http.md": http_page,
+    "guide/which_policy.md": guide_page,
 }
 
 
 def main() -> None:
     for name, page in PAGES.items():
-        (HERE / name).write_text(page(), encoding="utf-8")
+        (DOCS / name).write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

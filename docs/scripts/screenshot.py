@@ -1,6 +1,6 @@
-"""Take docs/dashboard.png: the dashboard of `firstclick serve --demo` after its first minute.
+"""Take docs/images/dashboard.png: the dashboard of `firstclick serve --demo` after its first minute.
 
-    python docs/screenshot.py [--dark] [--phone] [FILE]
+    python docs/scripts/screenshot.py [--dark] [--phone] [FILE]
 
 Needs playwright (a development tool of this repository) and Chromium; FIRSTCLICK_CHROMIUM names its file.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import FloatRect, Page, sync_playwright
 
-HERE = Path(__file__).parent
+IMAGES = Path(__file__).parents[1] / "images"
 SLATES = 1800  # thirty a second for a minute
 PATIENCE = 300  # seconds
 ARGUMENTS = [
@@ -71,7 +71,7 @@ def in_few_colours(file: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Take a picture of the demo's dashboard.")
-    parser.add_argument("file", nargs="?", type=Path, default=HERE / "dashboard.png")
+    parser.add_argument("file", nargs="?", type=Path, default=IMAGES / "dashboard.png")
     parser.add_argument("--dark", action="store_true", help="in dark colours")
     parser.add_argument("--phone", action="store_true", help="as wide as a phone, and whole")
     wanted = parser.parse_args()

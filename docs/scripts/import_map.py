@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[1] / "src" / "firstclick"
+PACKAGE = Path(__file__).parents[2] / "src" / "firstclick"
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 # They only name what is public.
 PUBLIC = {Path("__init__.py"), Path("serve/__init__.py")}

@@ -1,7 +1,7 @@
 """Take pictures of the dashboard with a trial in each of its states, from made-up clicks.
 
-    python docs/trial_screens.py [--state won] [--dark] [--phone] [--whole] [FOLDER]
-    python docs/trial_screens.py --picture       # docs/trial.png
+    python docs/scripts/trial_screens.py [--state won] [--dark] [--phone] [--whole] [FOLDER]
+    python docs/scripts/trial_screens.py --picture       # docs/images/trial.png
 
 Needs playwright (a development tool of this repository) and Chromium; FIRSTCLICK_CHROMIUM names its file.
 """
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 from playwright.sync_api import FloatRect, Page, sync_playwright
-from screenshot import ARGUMENTS, HERE, chromium, in_few_colours
+from screenshot import ARGUMENTS, IMAGES, chromium, in_few_colours
 
 from firstclick.serve import no_clicks
 from firstclick.serve.config import Settings
@@ -159,7 +159,7 @@ def main() -> None:
             reduced_motion="reduce",
         )
         for state in ["won"] if wanted.picture else wanted.state or FIVE:
-            file = HERE / "trial.png" if wanted.picture else wanted.folder / f"{state}.png"
+            file = IMAGES / "trial.png" if wanted.picture else wanted.folder / f"{state}.png"
             with made(STATES[state]) as service, Server(service, Settings(port=0)) as server:
                 take(page, server.address, file, card=wanted.picture, whole=wanted.whole)
         browser.close()
