@@ -118,7 +118,7 @@ def logged_propensities(
     """The probability of the slates of a model's log, of the last ones alone if `last` says how many.
 
     Probabilities that are not exact have a relative standard error of `relative_error` at most, if so many
-    draws can be afforded (docs/research/propensities.md). They do not depend on `jobs`, the number of threads.
+    draws can be afforded (docs/research/estimators.md). They do not depend on `jobs`, the number of threads.
     """
     if not 0 < relative_error <= 1:
         raise InvalidInput(f"must be above 0 and at most 1, got {relative_error:g}", "relative_error")

@@ -165,7 +165,7 @@ class Evaluation:
         return in_words(self)
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs. A number that cannot be said is null; docs/guide/evaluating.md has the fields."""
+        """The same for programs. A number that cannot be said is null; see docs/reference/json.md."""
         return {
             "log": {
                 "name": self.log,
