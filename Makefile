@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-long kills bench peers loadtest lock clean
+.PHONY: help install demo test test-long docs kills bench peers loadtest lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,8 +32,12 @@ test: .venv/.all ## install the tools too, then lint, type check and test
 	@echo "all policies, in plain Python ..."
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m "plain and not long"
 
-test-long: .venv/.all ## the tests that take minutes, and those of all policies with compiled kernels
+test-long: .venv/.docs ## the tests that take minutes: all policies compiled, kills, the site, the tutorials
 	$(BIN)/pytest -n 2 --dist worksteal -m long
+
+docs: .venv/.docs ## build the site, into out/site; open out/site/index.html
+	$(BIN)/mkdocs build -q
+	@echo "the site is in out/site: open out/site/index.html"
 
 N ?= 1000
 kills: .venv/.all ## kill N=1000 servers under load, and draw every slate again
@@ -52,13 +56,14 @@ lock: ## pin the newest versions again (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=/path/to/uv" >&2; exit 1; }
 	$(COMPILE) --all-extras --group dev -o requirements.txt
 	$(COMPILE) --extra report --extra serve --group build -c requirements.txt -o requirements-run.txt
+	$(COMPILE) --all-extras --group dev --group docs -c requirements.txt -o requirements-docs.txt
 
 clean: ## remove .venv, caches and build products
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: a second make does nothing, a changed pin or pyproject.toml installs again.
-# requirements.txt contains all of requirements-run.txt, so .all stands for both.
+# Each list of pins contains the one before: .docs stands for .all, and .all for .run.
 
 .venv/.run: .venv/.made requirements-run.txt pyproject.toml
 	@echo "installing what firstclick needs into .venv (under a minute on a fast line) ..."
@@ -71,6 +76,12 @@ clean: ## remove .venv, caches and build products
 	@$(PIP) --require-hashes -r requirements.txt
 	@$(PACKAGE)
 	@touch .venv/.run $@
+
+.venv/.docs: .venv/.made requirements-docs.txt pyproject.toml
+	@echo "installing what the site and the tutorials need, too ..."
+	@$(PIP) --require-hashes -r requirements-docs.txt
+	@$(PACKAGE)
+	@touch .venv/.run .venv/.all $@
 
 .venv/.made:
 	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) not found: firstclick needs Python 3.11 or newer; try make PYTHON=python3.12" >&2; exit 1; }
