@@ -1,4 +1,4 @@
-"""What mkdocs does beside its own work: llms.txt, and each page as Markdown, for readers that are programs."""
+"""What mkdocs does beside its own work: llms.txt and each page as Markdown, for programs that read."""
 
 import importlib
 import inspect

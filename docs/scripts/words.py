@@ -1,0 +1,50 @@
+"""Count the words of the site that people wrote: outside code blocks, and without what is generated.
+
+python docs/scripts/words.py [FOLDER]
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1]
+GENERATED_PAGE = re.compile(r"\s*<!-- Written by ")
+# Between a comment that says "written by", and the comment that ends it.
+GENERATED_PART = re.compile(r"<!-- [^\n]*?written by .*?<!-- The end of [^\n]*?-->", re.DOTALL)
+CODE = re.compile(r"```.*?```", re.DOTALL)
+
+
+def page_words(text: str) -> int:
+    """The words of a page in Markdown, tables included."""
+    if GENERATED_PAGE.match(text):
+        return 0
+    return len(CODE.sub("", GENERATED_PART.sub("", text)).split())
+
+
+def notebook_words(text: str) -> int:
+    """The words between the cells of code."""
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+    return sum(page_words("".join(cell["source"])) for cell in cells)
+
+
+def counted(docs: Path = DOCS) -> dict[str, int]:
+    """Each page or notebook below a folder, and its words."""
+    found = {}
+    for path in sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")]):
+        if "scripts" not in path.parts:
+            text = path.read_text(encoding="utf-8")
+            count = notebook_words if path.suffix == ".ipynb" else page_words
+            found[path.relative_to(docs).as_posix()] = count(text)
+    return found
+
+
+def main() -> None:
+    pages = counted(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)
+    for name, words in pages.items():
+        print(f"{words:6,}  {name}")
+    print(f"{sum(pages.values()):6,}  in all")
+
+
+if __name__ == "__main__":
+    main()

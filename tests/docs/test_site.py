@@ -1,0 +1,73 @@
+"""The site: it builds without a warning, finds words offline, asks no other server, and stays short."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from words import counted, page_words
+
+ROOT = Path(__file__).parents[2]
+MOST_WORDS = 15_000
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as `make docs` builds it."""
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [Path(sys.executable).parent / "mkdocs", "build", "--strict", "--site-dir", folder],
+        cwd=ROOT, capture_output=True, text=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return folder
+
+
+def test_the_site_is_short() -> None:
+    assert sum(counted().values()) <= MOST_WORDS
+
+
+def test_words_are_counted_outside_code_and_what_is_generated() -> None:
+    text = "# One two\n```\nno no\n```\n<!-- Map: written by a.py -->\nno\n<!-- The end of it. -->\nthree"
+    assert page_words(text) == 4  # with the mark of the heading
+    assert page_words("<!-- Written by a.py -->\nno") == 0
+
+
+def test_no_page_promises_a_package_in_a_registry() -> None:
+    promised = re.compile(r"pip install (?!'?\.)\S*firstclick")
+    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")]:
+        assert not promised.search(page.read_text(encoding="utf-8")), f"{page}: it is not in a registry"
+
+
+@pytest.mark.long
+def test_programs_find_every_page_as_markdown(site: Path) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (site / "llms.txt").read_text(encoding="utf-8"))
+    assert len(links) > 50
+    for link in links:
+        assert (site / link).read_text(encoding="utf-8").strip(), link
+    text = (site / "reference" / "python" / "firstclick.md").read_text(encoding="utf-8")
+    assert ">>> " in text  # docstrings, not the directives that stand for them
+    assert ":::" not in text
+
+
+@pytest.mark.long
+def test_search_works_from_a_folder_and_no_other_server_is_asked(site: Path) -> None:
+    from playwright.sync_api import sync_playwright
+    from screenshot import ARGUMENTS, chromium
+
+    asked = []
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        page = browser.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto((site / "quickstart.html").as_uri())
+        page.click(".md-search__input")
+        page.keyboard.type("propensity")
+        page.wait_for_selector(".md-search-result__item")
+        found = page.inner_text(".md-search-result__list")
+        browser.close()
+    assert "Evaluating a log" in found
+    assert [url for url in asked if not url.startswith("file:")] == []
