@@ -8,7 +8,7 @@ from firstclick.data import FeedbackScenario, feedback_matrix, read_interactions
 
 # Expected regret after 100,000 steps in B_LB(L, K, 0.2, gap) (mean, standard error; UCB1 then KL-UCB), by
 # implementations that share no code with this one: a C program with 20 runs, and for (16, 8) a vectorised
-# NumPy script with 200 runs (UCB1) and Table 1 of Kveton et al. 2015 (KL-UCB). docs/research/results.md has them all.
+# NumPy script with 200 runs (UCB1) and Table 1 of Kveton et al. 2015 (KL-UCB). All: docs/research/results.md.
 TABLE_1 = {
     (16, 2, 0.15): ((1289.7, 6.5), (349.8, 4.2)),
     (16, 4, 0.15): ((994.9, 7.0), (267.3, 4.7)),

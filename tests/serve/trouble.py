@@ -1,4 +1,4 @@
-"""What each endpoint answers in trouble: real servers, one kind of it each; and the table of docs/troubleshooting.md.
+"""What each endpoint answers in trouble: real servers, one kind each; the table of docs/troubleshooting.md.
 
 PYTHONPATH=src:tests/serve python tests/serve/trouble.py    # writes the table
 """
