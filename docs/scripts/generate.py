@@ -20,7 +20,8 @@ from firstclick.data.sources import source_classes
 from firstclick.parameters import Declared
 from firstclick.policies.base import RESTRICTIONS, Policy
 from firstclick.registry import is_research, make_policy
-from firstclick.serve.http.routes import ROUTES
+from firstclick.serve.http.auth import in_words
+from firstclick.serve.http.routes import ROUTES, Route
 from firstclick.studies.guide.page import appendix, core_of, guide_table
 from firstclick.studies.guide.standings import from_csv
 from firstclick.testing import CHECKS, checks_of
@@ -263,13 +264,18 @@ def help_of(command: str) -> str:
     return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
 
 
+def role_of(route: Route) -> str:
+    """Who may use a route."""
+    return f"Key: {in_words(route.roles).replace(chr(39), '`')}" if route.roles else "Needs no key"
+
+
 def http_page() -> str:
     lines = [
         NOTICE,
         "# HTTP",
         "",
         "`GET /openapi.json` of a running server has all bodies and answers in full. Bodies are "
-        "`application/json`. Roles are nested: admin may do all that write may, and write all that read may. "
+        "`application/json`. Each route lists the roles of the keys that may use it. "
         "What is not done is answered by "
         '`{"error": {"status": "...", "message": "one sentence"}}`; any route may answer 401 or 403 (key), '
         "404, 405, 413, 415, 421 (host), 422, 429 with Retry-After, and 500.",
@@ -285,7 +291,7 @@ def http_page() -> str:
             "",
             route.summary,
             "",
-            f"*Role: {route.role.name.lower()}. Answers {codes}{refused}.*",
+            f"*{role_of(route)}. Answers {codes}{refused}.*",
             "",
         ]
         if route.example is not None:

@@ -19,7 +19,14 @@ keys_app = command_group("API keys: make, list and revoke them.")
 def create(
     name: Annotated[str, Argument(metavar="NAME", help="Who or what will use it.")],
     role: Annotated[
-        str, choice("read: look; write: recommend and feedback; admin: all.", "read", "write", "admin")
+        str,
+        choice(
+            "page: slates and clicks from browsers; read: look; write: slates, clicks, items; admin: all.",
+            "page",
+            "read",
+            "write",
+            "admin",
+        ),
     ] = "write",
     store: StoreOption = OWN_STORE,
 ) -> None:

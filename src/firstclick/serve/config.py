@@ -156,6 +156,12 @@ class Settings:
     requests_per_second: float = param(
         0.0, "requests a second of one API key, or of one address; 0 for no limit", at_least=0
     )
+    page_requests_per_second: float = param(
+        20.0, "requests a second of one address with a page's key; 0 for no limit", at_least=0
+    )
+    behind_proxy: bool = param(
+        False, "count callers by the last address in X-Forwarded-For, which your proxy sets"
+    )
     snapshot_events: int = param(10_000, "events after which a snapshot is written", at_least=1)
     snapshot_seconds: float = param(60.0, "seconds after which one is written, if events came", above=0)
     max_lag: float = param(1.0, "seconds that a replica may be behind and still be ready", above=0)

@@ -15,7 +15,7 @@ Cell = int | float | str | bool | list[float] | None
 FeatureList = Annotated[list[Cell], Meta(max_length=limits.MOST_FEATURES)]
 FeatureObject = Annotated[dict[str, Cell], Meta(description="values by column name")]
 Features = FeatureList | FeatureObject
-Role = Literal["read", "write", "admin"]
+Role = Literal["page", "read", "write", "admin"]
 Durability = Literal["full", "relaxed"]
 
 Places = Annotated[
@@ -421,7 +421,7 @@ class KeyFacts(Struct):
 
     id: int
     name: str
-    role: Role
+    role: Annotated[str, Meta(description="one that this version does not know may do nothing")]
     created: float
 
 

@@ -14,7 +14,16 @@ import msgspec
 from firstclick.errors import FirstclickError
 from firstclick.serve.config import Settings
 from firstclick.serve.dashboard.data import OUTCOMES
-from firstclick.serve.http.auth import RateLimit, Role, caller_of, check_host, check_role, is_loopback, key_of
+from firstclick.serve.http.auth import (
+    RateLimit,
+    caller_of,
+    check_host,
+    check_page,
+    check_role,
+    is_loopback,
+    is_page_key,
+    key_of,
+)
 from firstclick.serve.http.body_pieces import warm_up
 from firstclick.serve.http.decoding import decode_large
 from firstclick.serve.http.errors import Failed, UnsupportedMedia, as_answer
@@ -65,6 +74,8 @@ class App:
         self._matcher = Matcher(ROUTES)
         self._may_be_open = is_loopback(settings.host)
         self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
+        per_visitor = settings.page_requests_per_second
+        self._page_rate = RateLimit(per_visitor) if per_visitor else None
         self._settings = settings
         self._origins = frozenset(origin.encode() for origin in settings.allow_origin)
         self._metrics.durations = {route.path: Durations() for route in ROUTES if route.timed}
@@ -131,8 +142,7 @@ class App:
         headers: dict[bytes, bytes],
         receive: Receive,
     ) -> Answer:
-        self._let_in(route, scope, headers)
-        asked = Asked(self.site, path)
+        asked = Asked(self.site, path, of_page=self._let_in(route, scope, headers))
         large = False
         if route.body is bytes:
             return await self._answer_file(route, asked, headers, receive)
@@ -207,8 +217,8 @@ class App:
         finally:
             (self._slow.add if time.perf_counter() - started > SLOW else self._slow.discard)(asked.path[0])
 
-    def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """A Refused for those who may not come in, or not now."""
+    def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+        """Whether a page asks, by a key that any visitor knows; a Refused for who may not, or not now."""
         keys = self.site.service.maintenance.api_keys
         if not keys:
             check_host(headers.get(b"host", b""))
@@ -219,12 +229,28 @@ class App:
             )
         authorization = headers.get(b"authorization")
         key = key_of(authorization, keys) if authorization is not None else None
-        if self._rate is not None and not route.always:
-            client = scope.get("client")
-            self._rate.take(key.id if key else caller_of(client[0] if client else None))
+        of_page = is_page_key(key)
+        if of_page and self._page_rate is not None:
+            # All visitors have one key: their addresses tell them apart.
+            self._page_rate.take(self._address(scope, headers))
+        elif not of_page and self._rate is not None and not route.always:
+            self._rate.take(key.id if key else self._address(scope, headers))
         # Without keys it is open to its own machine, and to nobody else.
-        if route.role is not Role.OPEN and (keys or not self._may_be_open):
-            check_role(route.role, key, sent=authorization is not None)
+        if route.roles and (keys or not self._may_be_open):
+            check_role(route.roles, key, sent=authorization is not None)
+        if of_page and route.roles:
+            check_page(headers.get(b"origin"), headers.get(b"host", b""), self._origins)
+        return of_page
+
+    def _address(self, scope: Scope, headers: dict[bytes, bytes]) -> str:
+        """Where a request comes from; behind a proxy, where the proxy says."""
+        if self._settings.behind_proxy:
+            # The last one is the proxy's own word. Those before it are what the caller says of itself.
+            forwarded = headers.get(b"x-forwarded-for", b"").rpartition(b",")[2].strip()
+            if forwarded:
+                return caller_of(forwarded[:50].decode("latin-1"))
+        client = scope.get("client")
+        return caller_of(client[0] if client else None)
 
     def _refused(self, refusal: Refused, route: Route | None, path: tuple[str, ...]) -> Answer:
         service = self.site.service

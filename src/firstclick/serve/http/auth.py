@@ -6,8 +6,8 @@ import ipaddress
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from enum import IntEnum
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from enum import Enum
 from functools import lru_cache
 
 from firstclick.serve.http.errors import Misdirected
@@ -16,20 +16,35 @@ from firstclick.wire.errors import Forbidden, Overloaded, Unauthorised
 
 PREFIX = "fc_"
 KEY_BYTES = 32
+# What a page may say of the slate it wants. With candidates, exclude or pinned a visitor could have any item
+# shown, and click it; by request_id they could ask for the slates of others.
+PAGE_FIELDS = ("k", "context", "unit")
 # Callers whose requests are counted: memory does not grow with them.
 MOST_CALLERS = 10_000
 
 
-class Role(IntEnum):
-    """Each may do what those before it may. OPEN needs no key."""
+class Role(Enum):
+    """What a key is for. None includes another: a route names all the roles that may use it."""
 
-    OPEN = 0
-    READ = 1
-    WRITE = 2
-    ADMIN = 3
+    PAGE = "page"  # in a web page, where every visitor can read it
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
 
 
-ROLES = {role.name.lower(): role for role in Role if role is not Role.OPEN}
+BY_NAME = {role.value: role for role in Role}
+Roles = frozenset[Role]
+# Who may use a route. A page's key must not read what a reader's can, and a reader's must not show slates.
+OPEN: Roles = frozenset()  # needs no key
+PAGES: Roles = frozenset({Role.PAGE, Role.WRITE, Role.ADMIN})
+READERS: Roles = frozenset({Role.READ, Role.WRITE, Role.ADMIN})
+WRITERS: Roles = frozenset({Role.WRITE, Role.ADMIN})
+ADMINS: Roles = frozenset({Role.ADMIN})
+
+
+def in_words(roles: Roles) -> str:
+    """ "'write' or 'admin'": always in the same order."""
+    return " or ".join(repr(role.value) for role in Role if role in roles)
 
 
 def new_key() -> tuple[str, bytes]:
@@ -79,17 +94,49 @@ def key_of(authorization: bytes, keys: Sequence[ApiKey]) -> ApiKey | None:
     return found
 
 
-def check_role(needed: Role, key: ApiKey | None, *, sent: bool) -> None:
+def check_role(allowed: Roles, key: ApiKey | None, *, sent: bool) -> None:
     """Unauthorised without a good key, Forbidden with one that may not do this."""
-    role = needed.name.lower()
     if key is None:
         found = "the key that was sent is not known, or was revoked" if sent else "no key was sent"
         raise Unauthorised(
-            f"this needs an API key with the role {role!r}, and {found}; "
+            f"this needs an API key with the role {in_words(allowed)}, and {found}; "
             "send it as 'Authorization: Bearer fc_...'"
         )
-    if ROLES.get(key.role, Role.OPEN) < needed:
-        raise Forbidden(f"this needs an API key with the role {role!r}; this key's role is {key.role!r}")
+    # A role that this version does not know may do nothing.
+    if BY_NAME.get(key.role) not in allowed:
+        raise Forbidden(
+            f"this needs an API key with the role {in_words(allowed)}; this key's role is {key.role!r}"
+        )
+
+
+def is_page_key(key: ApiKey | None) -> bool:
+    """Whether this key stands in a web page."""
+    return key is not None and key.role == Role.PAGE.value
+
+
+def check_page(origin: bytes | None, host: bytes, allowed: Set[bytes]) -> None:
+    """Forbidden unless the browser says that the page is of an allowed origin, or of this server.
+
+    Browsers send Origin with every POST. Whoever is no browser can make one up: this keeps other people's
+    pages away, and nobody else.
+    """
+    if origin in allowed or (origin is not None and origin.partition(b"://")[2] == host):
+        return
+    got = "none" if origin is None else repr(origin[:100].decode("latin-1"))
+    raise Forbidden(
+        f"a key with the role 'page' is for pages of allowed origins, got Origin {got}; start the server "
+        "with --allow-origin https://your.shop, or call it from your own server with the role 'write'"
+    )
+
+
+def check_page_request(given: Mapping[str, object], defaults: Mapping[str, object]) -> None:
+    """Forbidden if a page asks for more than a slate: what it says, any visitor can say."""
+    for name, value in given.items():
+        if name not in PAGE_FIELDS and value != defaults[name]:
+            raise Forbidden(
+                f"a key with the role 'page' may send {', '.join(PAGE_FIELDS)} only, got {name!r}; call from "
+                "your own server with the role 'write'"
+            )
 
 
 class RateLimit:

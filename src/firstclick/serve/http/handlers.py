@@ -16,7 +16,7 @@ from firstclick.in_pieces import drop
 from firstclick.not_given import NOT_GIVEN
 from firstclick.online.item_counts import counts_by_item
 from firstclick.serve.dashboard.data import View
-from firstclick.serve.http.auth import new_key
+from firstclick.serve.http.auth import check_page_request, new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
 from firstclick.serve.model.model import Model
@@ -33,6 +33,8 @@ FILE = b"application/octet-stream"
 LATELY = 1.0
 # Pieces of feedback whose tokens are read on the event loop, in less than a millisecond.
 FEW = 16
+# The arguments of a request that says nothing.
+NOTHING_ASKED = msgspec.structs.asdict(schemas.Recommend())
 
 encode = msgspec.json.Encoder().encode
 
@@ -46,7 +48,10 @@ def empty(asked: Asked) -> Answer:
 
 def recommend(asked: Asked) -> Answer:
     # The fields of the body are the arguments of the service.
-    shown = asked.service.recommend(asked.path[0], **msgspec.structs.asdict(asked.body))
+    arguments = msgspec.structs.asdict(asked.body)
+    if asked.of_page:
+        check_page_request(arguments, NOTHING_ASKED)
+    shown = asked.service.recommend(asked.path[0], **arguments)
     headers = [(b"firstclick-seq", b"%d" % shown.seq)]
     if (age := asked.service.maintenance.silence()) > LATELY:
         headers.append((b"firstclick-age", b"%.1f" % age))

@@ -68,6 +68,7 @@ class Asked:
     path: tuple[str, ...]
     body: Any = None
     query: Mapping[str, int] = field(default_factory=dict)
+    of_page: bool = False  # by a key that stands in a web page
 
     @property
     def service(self) -> Service:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from firstclick import __version__
-from firstclick.serve.http.auth import Role
+from firstclick.serve.http.auth import in_words
 from firstclick.serve.http.errors import ErrorAnswer
 from firstclick.serve.http.routes import ROUTES, Route
 
@@ -29,7 +29,7 @@ PARAMETERS = {
 def codes(route: Route) -> list[int]:
     """Every code that the route may answer with."""
     told = {*route.codes, *route.refused, 421}
-    if route.role is not Role.OPEN:
+    if route.roles:
         told |= {401, 403}
     if not route.always:
         told |= {429}
@@ -77,9 +77,8 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "summary": route.summary,
         "responses": {str(code): _response(route, code, schema_of) for code in codes(route)},
     }
-    if route.role is not Role.OPEN:
-        role = route.role.name.lower()
-        operation["description"] = f"Needs a key with the role {role!r} or more."
+    if route.roles:
+        operation["description"] = f"Needs a key with the role {in_words(route.roles)}."
         operation["security"] = [{"key": []}]
     parameters = [
         {"name": name, "in": "path", "required": True, "description": PARAMETERS[name],

@@ -10,7 +10,7 @@ import msgspec
 
 from firstclick.serve.dashboard.data import View
 from firstclick.serve.http import handlers
-from firstclick.serve.http.auth import Role
+from firstclick.serve.http.auth import ADMINS, OPEN, PAGES, READERS, WRITERS, Roles
 from firstclick.serve.http.errors import WrongMethod
 from firstclick.serve.http.static import static_files
 from firstclick.serve.model.trial_events import TrialReport
@@ -46,7 +46,7 @@ class Route:
 
     method: str
     path: str
-    role: Role
+    roles: Roles
     handler: Callable[..., Any]
     summary: str
     answer: Any = None  # a Struct; None for what is not JSON
@@ -67,8 +67,8 @@ class Route:
     in_document: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.role, Role):
-            raise TypeError(f"{self.method} {self.path}: say which role may do this, got {self.role!r}")
+        if not isinstance(self.roles, frozenset):
+            raise TypeError(f"{self.method} {self.path}: say which roles may do this, got {self.roles!r}")
         self.awaited = asyncio.iscoroutinefunction(self.handler)
         self.decoder: msgspec.json.Decoder[Any] | None = None
         if self.body not in (None, bytes):
@@ -83,18 +83,18 @@ class Route:
 TOKEN = "AQEAAAABAAAAo2X2yZoBAAABmsn2ZaMVJ1qOqk0dWnqxBgAAAAADAAAA"
 ITEM = {"id": "espresso", "name": "Espresso", "group": "coffee", "features": [0.5, 0.1]}
 MODEL = "/v1/models/{model}"
-OPEN, READ, WRITE, ADMIN = Role
 
 ROUTES: list[Route] = [
     Route(
-        "POST", f"{MODEL}/recommend", WRITE, handlers.recommend,
+        "POST", f"{MODEL}/recommend", PAGES, handlers.recommend,
         "A slate of items, best first, and the token to send back with the click. Writes nothing. `context` "
-        "is what is known of the user, `at_most` limits groups, `features` stand in for the candidates' own.",
+        "is what is known of the user, `at_most` limits groups, `features` stand in for the candidates' own. "
+        "A key with the role 'page' may send `k`, `context` and `unit` only.",
         body=schemas.Recommend, answer=schemas.Recommended, refused=(404, 503), timed=True, locks=True,
         example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
     ),
     Route(
-        "POST", f"{MODEL}/feedback", WRITE, handlers.feedback,
+        "POST", f"{MODEL}/feedback", PAGES, handlers.feedback,
         "Which position was clicked first, or null; or `clicks`, all of them, and `examined`, how many "
         "positions from the top the user saw, if the page knows. In the log and learned from, once, when "
         "this answers: 201 accepted now, or corrected, if the slate counted as no click because nobody had "
@@ -104,7 +104,7 @@ ROUTES: list[Route] = [
         timed=True, counts=True, example={"token": TOKEN, "click": 1},
     ),
     Route(
-        "POST", f"{MODEL}/feedback:batch", WRITE, handlers.feedback_batch,
+        "POST", f"{MODEL}/feedback:batch", WRITERS, handlers.feedback_batch,
         f"Up to {limits.MOST_ENTRIES} pieces of feedback, each with its own outcome.",
         body=schemas.FeedbackBatch, answer=schemas.Outcomes, refused=(404, 503), bulk=True,
         largest_body=limits.LARGEST_BATCH, counts=True,
@@ -112,7 +112,7 @@ ROUTES: list[Route] = [
     ),
     *(
         Route(
-            method, f"{MODEL}/items/{{id}}", WRITE, handler, summary,
+            method, f"{MODEL}/items/{{id}}", WRITERS, handler, summary,
             body=schemas.ItemFacts, answer=schemas.Changed, refused=(404, 503), in_pool=True,
             example={"name": "Espresso", "group": "coffee", "features": [0.5, 0.1]},
         )
@@ -126,89 +126,89 @@ ROUTES: list[Route] = [
         )
     ),
     Route(
-        "DELETE", f"{MODEL}/items/{{id}}", WRITE, handlers.withdraw_item,
+        "DELETE", f"{MODEL}/items/{{id}}", WRITERS, handlers.withdraw_item,
         "Take an item out of the catalog. Feedback for slates that had it still counts.",
         answer=schemas.Changed, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "POST", f"{MODEL}/items:availability", WRITE, handlers.set_available,
+        "POST", f"{MODEL}/items:availability", WRITERS, handlers.set_available,
         "Which items may be shown (`on`) and which may not (`off`), until this is said again. A put without "
         "`available`, DELETE and PUT, and a rollback leave it as it is.",
         body=schemas.ItemAvailability, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
         example={"on": ["espresso"], "off": ["tea"]},
     ),
     Route(
-        "POST", f"{MODEL}/items:bulk", WRITE, handlers.change_items,
+        "POST", f"{MODEL}/items:bulk", WRITERS, handlers.change_items,
         "Put and withdraw many items.",
         body=schemas.ItemChanges, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
         example={"put": [ITEM], "withdraw": ["tea"]},
     ),
     Route(
-        "PUT", f"{MODEL}/lists/{{list}}", WRITE, handlers.put_list,
+        "PUT", f"{MODEL}/lists/{{list}}", WRITERS, handlers.put_list,
         "A list of items that requests can name as `candidates` or `exclude`. Their events name it too, and "
         "stay short however long it is.",
         body=schemas.NewList, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
         example={"items": ["espresso", "tea"]},
     ),
     Route(
-        "DELETE", f"{MODEL}/lists/{{list}}", WRITE, handlers.remove_list, "Remove a list; its items stay.",
+        "DELETE", f"{MODEL}/lists/{{list}}", WRITERS, handlers.remove_list, "Remove a list; its items stay.",
         answer=schemas.Changed, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "GET", f"{MODEL}/lists", READ, handlers.show_lists, "The lists, and how many items each has.",
+        "GET", f"{MODEL}/lists", READERS, handlers.show_lists, "The lists, and how many items each has.",
         answer=schemas.ItemLists, refused=(404, 503),
     ),
     Route(
-        "PUT", f"{MODEL}/baseline", ADMIN, handlers.set_baseline,
+        "PUT", f"{MODEL}/baseline", ADMINS, handlers.set_baseline,
         "The list that is shown today. The policy starts beside it, and the expected clicks of all slates "
         "stay at least 1 - `max_loss` of what the list would have got. Another list starts this anew.",
         body=schemas.NewBaseline, answer=schemas.Changed, refused=(404, 409, 503), bulk=True, in_pool=True,
         example={"items": ["espresso", "tea"], "max_loss": 0.05},
     ),
     Route(
-        "DELETE", f"{MODEL}/baseline", ADMIN, handlers.remove_baseline,
+        "DELETE", f"{MODEL}/baseline", ADMINS, handlers.remove_baseline,
         "Remove the baseline: the policy decides every slate.",
         answer=schemas.Changed, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "GET", f"{MODEL}/baseline", READ, handlers.show_baseline,
+        "GET", f"{MODEL}/baseline", READERS, handlers.show_baseline,
         "The baseline, how often it and the policy were shown and clicked, and what is promised.",
         answer=schemas.BaselineFacts, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "POST", f"{MODEL}/warm-start", ADMIN, handlers.warm_start,
+        "POST", f"{MODEL}/warm-start", ADMINS, handlers.warm_start,
         "Learn from slates that somebody else has shown, as a head start: all of them, or none if one is "
         "wrong. Send a long log in several requests.",
         body=schemas.NewWarmStart, answer=schemas.WarmStarted, refused=(404, 503), bulk=True, in_pool=True,
         long=True, example={"slates": [{"items": ["tea", "espresso"], "click": 1}]},
     ),
     Route(
-        "POST", f"{MODEL}/trial", ADMIN, handlers.start_trial,
+        "POST", f"{MODEL}/trial", ADMINS, handlers.start_trial,
         "Start a trial: a share of users sees each arm, and GET compares their clicks. With `{}` 90 % see "
         "the policy and 10 % the baseline.",
         body=schemas.NewTrial, answer=schemas.Changed, refused=(404, 409, 503), in_pool=True, long=True,
         example={"arms": {"policy": 0.9, "baseline": 0.1}, "stop_if_worse": True},
     ),
     Route(
-        "PATCH", f"{MODEL}/trial", ADMIN, handlers.change_trial,
+        "PATCH", f"{MODEL}/trial", ADMINS, handlers.change_trial,
         "Other shares for the arms of the running trial. A new period starts; as few users as possible "
         "change their arm.",
         body=schemas.TrialChange, answer=schemas.Changed, refused=(404, 503), in_pool=True,
         example={"arms": {"policy": 0.5, "baseline": 0.5}},
     ),
     Route(
-        "POST", f"{MODEL}/trial/stop", ADMIN, handlers.stop_trial,
+        "POST", f"{MODEL}/trial/stop", ADMINS, handlers.stop_trial,
         "End the trial. From now on the policy decides every slate, or with `show` the baseline does.",
         body=schemas.TrialEnd, answer=schemas.Changed, refused=(404, 503), in_pool=True,
         example={"show": "policy"},
     ),
     Route(
-        "GET", f"{MODEL}/trial", READ, handlers.report_trial,
+        "GET", f"{MODEL}/trial", READERS, handlers.report_trial,
         "What the trial says so far, with intervals that hold whenever you look.",
         answer=TrialReport, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "GET", f"{MODEL}/items", READ, handlers.list_items,
+        "GET", f"{MODEL}/items", READERS, handlers.list_items,
         "The items of the catalog, some at a time.",
         answer=schemas.ListedItems, refused=(404, 503), in_pool=True,
         query={
@@ -216,21 +216,21 @@ ROUTES: list[Route] = [
             "limit": Query(summary="at most", at_least=1, at_most=limits.MOST_ITEMS_LISTED, default=100),
         },
     ),
-    Route("GET", "/v1/models", READ, handlers.list_models, "All models.", answer=schemas.ModelList,
+    Route("GET", "/v1/models", READERS, handlers.list_models, "All models.", answer=schemas.ModelList,
           in_pool=True),
     Route(
-        "POST", "/v1/models", ADMIN, handlers.create_model,
+        "POST", "/v1/models", ADMINS, handlers.create_model,
         "A new model.",
         body=schemas.NewModel, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503),
         bulk=True, in_pool=True, long=True,
         example={"name": "shop", "policy": "cascade-lin-ts", "k": 1, "items": [ITEM]},
     ),
     Route(
-        "GET", MODEL, READ, handlers.describe_model, "A model in words and numbers.",
+        "GET", MODEL, READERS, handlers.describe_model, "A model in words and numbers.",
         answer=schemas.ModelFacts, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "PATCH", MODEL, ADMIN, handlers.change_settings,
+        "PATCH", MODEL, ADMINS, handlers.change_settings,
         "Change settings. `explore`: this share of slates is drawn uniformly among all items that may be "
         "shown, so that the log can be evaluated for any other policy. `no_click_after`: a slate that nobody "
         "reported after so many seconds had no click; 0: it teaches nothing.",
@@ -238,56 +238,57 @@ ROUTES: list[Route] = [
         example={"explore": 0.05},
     ),
     Route(
-        "DELETE", MODEL, ADMIN, handlers.delete_model,
+        "DELETE", MODEL, ADMINS, handlers.delete_model,
         "Delete a model, its log and all that it has learned, for good. The body repeats its name. Other "
         "processes stop serving it within a poll.",
         body=schemas.DeleteModel, answer=schemas.Deleted, refused=(404, 503), in_pool=True,
         example={"name": "shop"},
     ),
     Route(
-        "GET", f"{MODEL}/view", READ, handlers.view_model, "What the dashboard shows of a model.",
+        "GET", f"{MODEL}/view", READERS, handlers.view_model, "What the dashboard shows of a model.",
         answer=View, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "GET", f"{MODEL}/audit", ADMIN, handlers.audit_model,
+        "GET", f"{MODEL}/audit", ADMINS, handlers.audit_model,
         "Fold the log again from its first event, and compare with what is served.",
         answer=schemas.AuditAnswer, refused=(404, 503), in_pool=True, long=True,
     ),
     Route(
-        "GET", f"{MODEL}/export", ADMIN, handlers.export, "The whole log of a model as a file.",
+        "GET", f"{MODEL}/export", ADMINS, handlers.export, "The whole log of a model as a file.",
         answer_media="application/octet-stream", refused=(404, 409, 503), in_pool=True, long=True,
     ),
     Route(
-        "POST", f"{MODEL}/import", ADMIN, handlers.import_, "A new model of this name from an exported file.",
+        "POST", f"{MODEL}/import", ADMINS, handlers.import_,
+        "A new model of this name from an exported file.",
         body=bytes, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503), in_pool=True, long=True,
     ),
     Route(
-        "POST", f"{MODEL}/fork", ADMIN, handlers.fork,
+        "POST", f"{MODEL}/fork", ADMINS, handlers.fork,
         "A new model with the items and slates of this one, learned by another policy. Tokens that are out "
         "stay with this one.",
         body=schemas.ForkModel, answer=schemas.ModelFacts, codes=(201,), refused=(404, 409, 503),
         in_pool=True, long=True, example={"policy": "cascade-lin-ucb", "name": "shop2"},
     ),
     Route(
-        "POST", f"{MODEL}/rollback", ADMIN, handlers.roll_back,
+        "POST", f"{MODEL}/rollback", ADMINS, handlers.roll_back,
         "Roll the model back to event `seq`. The log keeps all that came since.",
         body=schemas.Rollback, answer=schemas.Changed, refused=(404, 503), in_pool=True, long=True,
         example={"seq": 1},
     ),
-    Route("GET", "/v1/keys", ADMIN, handlers.list_keys, "The API keys.", answer=schemas.Keys, in_pool=True,
+    Route("GET", "/v1/keys", ADMINS, handlers.list_keys, "The API keys.", answer=schemas.Keys, in_pool=True,
           refused=(503,)),
     Route(
-        "POST", "/v1/keys", ADMIN, handlers.make_key, "A new API key, which is told this once.",
+        "POST", "/v1/keys", ADMINS, handlers.make_key, "A new API key, which is told this once.",
         body=schemas.NewKey, answer=schemas.MadeKey, codes=(201,), refused=(503,), in_pool=True,
         example={"name": "web shop", "role": "admin"},
     ),
     Route(
-        "DELETE", "/v1/keys/{key}", ADMIN, handlers.revoke_key,
+        "DELETE", "/v1/keys/{key}", ADMINS, handlers.revoke_key,
         "Revoke a key, by its id; the keys that are left. Other processes hear of it within a second or two.",
         answer=schemas.Keys, refused=(404, 409, 503), in_pool=True,
     ),
     Route(
-        "POST", "/v1/empty", WRITE, handlers.empty,
+        "POST", "/v1/empty", WRITERS, handlers.empty,
         "Answers nothing, for measuring: what a request costs before anything is done.",
         body=schemas.Nothing, answer=schemas.Nothing, example={},
     ),
@@ -308,10 +309,10 @@ ROUTES: list[Route] = [
         answer=schemas.ReadyFor, refused=(503,), always=True,
     ),
     Route(
-        "GET", "/metrics", READ, handlers.metrics, "Numbers for Prometheus.",
+        "GET", "/metrics", READERS, handlers.metrics, "Numbers for Prometheus.",
         answer_media="text/plain", in_pool=True,
     ),
-    Route("GET", "/openapi.json", READ, handlers.openapi, "This document.", answer=dict[str, Any]),
+    Route("GET", "/openapi.json", READERS, handlers.openapi, "This document.", answer=dict[str, Any]),
     *(
         Route(
             "GET", path, OPEN, lambda asked, answer=answer: answer, f"The dashboard: {path}",

@@ -1,0 +1,111 @@
+"""A key that stands in a web page: slates and clicks, from allowed origins, not too often; nothing else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from serving import Exchange, Site, a_site
+
+from firstclick.serve.http.auth import PAGE_FIELDS, check_page
+from firstclick.wire.errors import Forbidden
+from firstclick.wire.schemas import Recommend
+
+ORIGIN = "https://shop.example"
+RECOMMEND = "/v1/models/shop/recommend"
+FEEDBACK = "/v1/models/shop/feedback"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with a_site(tmp_path, allow_origin=(ORIGIN,), page_requests_per_second=1e6) as site:
+        with_page_key(site)
+        yield site
+
+
+def with_page_key(site: Site) -> None:
+    site.headers["authorization"] = f"Bearer {site.add_key('page')}"
+
+
+def ask(site: Site, path: str, body: Any, origin: str | None = ORIGIN, **more: str) -> httpx.Response:
+    return site.ask("POST", path, body, headers=more if origin is None else more | {"origin": origin})
+
+
+def test_a_page_gets_a_slate_and_answers_its_token_once(site: Site) -> None:
+    slate = ask(site, RECOMMEND, {"k": 1, "unit": "visitor-4"})
+    assert slate.status_code == 200
+    answers = [ask(site, FEEDBACK, {"token": slate.json()["token"], "click": 0}) for _ in range(2)]
+    assert [answer.json()["status"] for answer in answers] == ["accepted", "duplicate"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("candidates", ["a"]), ("candidates", []), ("candidates", "a-list"), ("exclude", ["a"]),
+        ("exclude", "a-list"), ("pinned", {"0": "a"}), ("request_id", "visit-1"), ("at_most", 1),
+        ("explain", True), ("features", [[1.0]]),
+    ],
+)  # fmt: skip
+def test_a_page_may_not_choose_what_is_shown(site: Site, field: str, value: Any) -> None:
+    answer = ask(site, RECOMMEND, {field: value})
+    assert answer.status_code == 403
+    assert repr(field) in answer.json()["error"]["message"]
+
+
+def test_every_field_of_a_request_is_either_a_pages_or_refused() -> None:
+    refused = {"candidates", "exclude", "pinned", "request_id", "at_most", "explain", "features"}
+    assert {*PAGE_FIELDS} | refused == set(Recommend.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    "origin", [None, "null", "https://evil.example", "https://shop.example.evil.example"]
+)
+def test_a_page_of_another_origin_is_refused(site: Site, origin: str | None) -> None:
+    for path, body in ((RECOMMEND, {}), (FEEDBACK, {"token": "x", "click": 0})):
+        answer = ask(site, path, body, origin)
+        assert answer.status_code == 403
+        assert "--allow-origin" in answer.json()["error"]["message"]
+
+
+def test_a_page_of_the_server_itself_needs_no_allowed_origin() -> None:
+    check_page(b"http://127.0.0.1:8000", b"127.0.0.1:8000", frozenset())
+    for origin in (b"http://127.0.0.1:8001", b"127.0.0.1:8000", b"", None):
+        with pytest.raises(Forbidden, match="got Origin"):
+            check_page(origin, b"127.0.0.1:8000", frozenset())
+
+
+def test_visitors_are_counted_by_their_address_and_not_by_the_key_they_share(tmp_path: Path) -> None:
+    with a_site(tmp_path, allow_origin=(ORIGIN,), page_requests_per_second=0.001, behind_proxy=True) as site:
+        with_page_key(site)
+
+        def codes(forwarded: str) -> list[int]:
+            more = {"x-forwarded-for": forwarded}
+            return [ask(site, RECOMMEND, {}, **more).status_code for _ in range(3)]
+
+        assert codes("198.51.100.7") == [200, 429, 429]
+        assert codes("203.0.113.9") == [200, 429, 429]
+        # What a caller says of itself comes before what the proxy says, and does not count.
+        assert codes("192.0.2.1, 198.51.100.7") == [429, 429, 429]
+
+
+def test_without_a_proxy_nobody_can_make_up_an_address(tmp_path: Path) -> None:
+    with a_site(tmp_path, allow_origin=(ORIGIN,), page_requests_per_second=0.001) as site:
+        with_page_key(site)
+        made_up = [{"x-forwarded-for": f"192.0.2.{number}"} for number in range(4)]
+        assert [ask(site, RECOMMEND, {}, **more).status_code for more in made_up] == [200, 429, 429, 429]
+
+
+def test_the_limit_of_pages_is_not_that_of_other_keys(tmp_path: Path) -> None:
+    with a_site(tmp_path, page_requests_per_second=0.001) as site:
+        headers = {"authorization": f"Bearer {site.add_key('write')}"}
+        codes = [site.ask("POST", RECOMMEND, {}, headers=headers).status_code for _ in range(5)]
+        assert codes == [200] * 5
+
+
+def test_a_page_key_is_not_the_first(tmp_path: Path) -> None:
+    with a_site(tmp_path) as site:
+        assert site.ask("POST", "/v1/keys", {"name": "web", "role": "page"}).status_code == 422
+        exchange = Exchange(site.app)
+        site.runner.run(exchange.ask("GET", "/v1/keys"))
+        assert exchange.code == 200
