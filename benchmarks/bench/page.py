@@ -24,44 +24,32 @@ def bench_page(bench: Bench, picture: str) -> str:
     lines = [
         "# Benchmarks",
         "",
-        f"Measured on {bench.date}: {bench.machine}; "
-        + ", ".join(f"{name} {version}" for name, version in bench.versions.items())
-        + ". One core. The command:",
-        "",
         "```",
         bench.command,
         "```",
         "",
-        "L is the number of items, d the number of features of each, K the number of places of a slate. "
-        "Times differ between machines; the ratios are what to compare.",
-        *(["", headline(bench)] if headline(bench) else []),
+        *([headline(bench), ""] if headline(bench) else []),
+        "A step is recommend, click, learn. L: items, d: features, K: places of a slate.",
         "",
-        f"![The time of a step, drawn]({picture})",
+        f"![Time per step]({picture})",
+        "",
+        f"One core of {bench.machine}; {bench.date}; "
+        + ", ".join(f"{name} {version}" for name, version in bench.versions.items())
+        + ". Times differ between machines: compare ratios.",
         "",
         f"## Policies, d = {bench.n_features}, K = {bench.k}",
         "",
-        "Microseconds of a step: recommend, click, learn.",
+        "Microseconds per step.",
         "",
         *_by_items(bench.main, lambda cell: microseconds(cell.seconds)),
-        *_without_features(bench),
     ]
     for ratio in RATIOS:
-        if any(ratio.value(cell) is not None for cell in bench.main):
-            lines += [ratio.title + ".", "", *_by_items(bench.main, _as_times(ratio.value))]
+        # A policy without features has no floor and no pass; one without a NumPy version has no such row.
+        having = [cell for cell in bench.main if ratio.value(cell) is not None]
+        if having:
+            lines += [ratio.title + ".", "", *_by_items(having, _as_times(ratio.value))]
     lines += [*_other_features(bench), *_other_places(bench), *_growth(bench), *_peers(bench), *_how(bench)]
     return "\n".join(lines)
-
-
-def _without_features(bench: Bench) -> list[str]:
-    """Why some policies have no ratio to a floor and to one pass."""
-    names = dict.fromkeys(cell.policy for cell in bench.main if not cell.reads_features)
-    if not names:
-        return []
-    return [
-        f"Without features are {', '.join(f'`{name}`' for name in names)}. Who reads none has nothing to do "
-        f"with one pass over them, and a floor of a few nanoseconds of counting: {MISSING} stands for both.",
-        "",
-    ]
 
 
 def _as_times(value: Value) -> Callable[[Measured], str]:
@@ -92,7 +80,7 @@ def _other_features(bench: Bench) -> list[str]:
     lines = [
         "## Other numbers of features",
         "",
-        "Microseconds of a step; in brackets, times faster than the scan.",
+        "Microseconds per step; in brackets, times faster than the scan.",
     ]
     for policy in varied:
         own = [cell for cell in cells if cell.policy == policy]
@@ -125,7 +113,7 @@ def _other_places(bench: Bench) -> list[str]:
     return [
         f"## Other numbers of places, L = {whole(min(n_items))}, d = {bench.n_features}",
         "",
-        "Microseconds of a step; in brackets, times its floor.",
+        "Microseconds per step; in brackets, times its floor.",
         "",
         *_markdown(["K =", *map(str, places)], rows),
     ]
@@ -143,9 +131,8 @@ def _growth(bench: Bench) -> list[str]:
     return [
         "## How cost grows",
         "",
-        "The p of time = constant x size^p, fitted to all points on a log-log scale: 0 is no growth, 1 is in "
-        f"proportion. Only from {FEWEST_POINTS} sizes or more, and from {MANY_ITEMS} items or more. A scan's "
-        "p in L may exceed 1, because a catalog that has outgrown a cache is read more slowly.",
+        "Time grows like size^p: 0 is no growth, 1 is in proportion. Fitted on a log-log scale to "
+        f"{FEWEST_POINTS} or more sizes, from {MANY_ITEMS} items on.",
         "",
         *_markdown(["policy", "size", "from, to", "policy's p", "scan's p"], rows),
     ]
@@ -154,12 +141,12 @@ def _growth(bench: Bench) -> list[str]:
 def _peers(bench: Bench) -> list[str]:
     if not bench.peers:
         return []
-    brackets = f"; in brackets, how many times as long as `{MAIN_POLICY}`" if has_main(bench) else ""
+    brackets = f"; in brackets, times as long as `{MAIN_POLICY}`" if has_main(bench) else ""
     lines = [
         "## Peers",
         "",
-        f"A step with the same L, d = {bench.n_features} and K = {bench.k}, in the same world, each library "
-        f"used as its own documentation recommends. Microseconds of a step{brackets}.",
+        f"Microseconds per step with d = {bench.n_features}, K = {bench.k}{brackets}. Each library is used "
+        "as its documentation recommends.",
         "",
     ]
     sizes = sorted({peer.n_items for peer in bench.peers})
@@ -198,20 +185,11 @@ def _how(bench: Bench) -> list[str]:
     return [
         "## How it was measured",
         "",
-        "The world is `long-tail`, one of those that `firstclick simulate` plays in: a catalog with a few "
-        "popular items, a long tail and features that fade. Everybody plays from the first step: "
-        f"{MOST_STEPS:,} steps, or as many as fit into a share of time, and the mean over them counts. The "
-        f"contenders of a cell (one policy with one L, d and K) take turns, {ROUNDS} rounds, and the best "
-        "of each counts. Compiling, building the index and making the world are not part of a step. The scan "
-        "is the same loop on a catalog without shortcuts; its slates were compared with the policy's, "
-        f"{min(compared):,} or more in each cell, {sum(compared):,} in all, and all are equal.",
+        f"World `long-tail`. Up to {MOST_STEPS:,} steps from the first one on, {ROUNDS} rounds in turn; the "
+        "best mean counts, in processor time. Compiling and building the index do not count. The scan showed "
+        f"the same slates: {sum(compared):,} compared, all equal.",
         "",
-        "Steps that each contender played at least, in any cell: "
-        + ", ".join(f"{said} {fewest:,}" for said, fewest in steps.items())
-        + ".",
-        "",
-        "Times are the processor's, so that others on the machine count little."
-        + (" A peer has a process of its own with one thread, a limit of time for its start and its steps "
-           "together, and a limit of address space." if bench.peers else ""),
+        f"Fewest steps in a cell: {', '.join(f'{said} {fewest:,}' for said, fewest in steps.items())}."
+        + (" A peer has one thread, and limits of time and memory." if bench.peers else ""),
         "",
     ]  # fmt: skip

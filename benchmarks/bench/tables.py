@@ -43,19 +43,19 @@ class Ratio:
 
 RATIOS = (
     Ratio("x floor", "times_floor",
-          "Times its floor (drawing its thetas and learning, without ranking anything): lower is better",
+          "Times its floor (draw and learn, without ranking): lower is better",
           lambda cell: cell.times_floor),
     Ratio("scan", "times_faster_than_scan",
-          "Times faster than the compiled dense scan, which shows the same slates",
+          "Times faster than the compiled dense scan",
           lambda cell: cell.ratio(SCAN)),
     Ratio("1 pass", "times_faster_than_one_pass",
-          "Times faster than one pass over the feature matrix, the limit of any scan",
+          "Times faster than one pass over the features, the limit of any scan",
           lambda cell: cell.ratio(PASS)),
     Ratio("NumPy", "times_faster_than_plain_numpy",
-          "Times faster than plain NumPy, written line by line from the paper's pseudo-code",
+          "Times faster than plain NumPy, the paper's pseudo-code",
           lambda cell: cell.ratio(PLAIN)),
     Ratio("tuned", "times_faster_than_tuned_numpy",
-          "Times faster than tuned NumPy: Cholesky factors of LAPACK, partition, nothing computed twice",
+          "Times faster than tuned NumPy",
           lambda cell: cell.ratio(TUNED)),
 )  # fmt: skip
 

@@ -1,5 +1,4 @@
-"""Write the pages that follow from the code: docs/{policies,sources,command-line,http}.md, and the tables of
-docs/guide/which_policy.md from docs/guide/guide.csv, which is the results.csv of `firstclick compare`.
+"""Write the pages that follow from the code, below docs/reference, and the parts of others that do.
 
     python docs/scripts/generate.py
 
@@ -7,28 +6,24 @@ A test compares the pages with what this would write.
 """
 
 import inspect
-import json
 import re
-from pathlib import Path
+from collections.abc import Callable
 
+from api_pages import api_pages
+from http_page import http_page
 from import_map import table as import_table
+from pages import DOCS, NOTICE, docstring, parameters
+from policy_pages import POLICIES, core_page, guide_lines, policy_pages
 from typer.testing import CliRunner
 
-from firstclick import policy_classes, world_classes
+from firstclick import world_classes
 from firstclick.cli import app
 from firstclick.data.sources import source_classes
-from firstclick.parameters import Declared
 from firstclick.policies.base import RESTRICTIONS, Policy
-from firstclick.registry import is_research, make_policy
-from firstclick.serve.http.auth import in_words
-from firstclick.serve.http.routes import ROUTES, Route
-from firstclick.studies.guide.page import appendix, core_of, guide_table
-from firstclick.studies.guide.standings import from_csv
+from firstclick.registry import make_policy
+from firstclick.studies.guide.page import core_of, guide_table
 from firstclick.testing import CHECKS, checks_of
 
-DOCS = Path(__file__).parents[1]
-# Not those of a plug-in that is installed here, or of a test.
-POLICIES = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
 COMMANDS = (
     "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
     "data download", "features", "catalog", "catalog describe", "serve", "backup", "audit", "log", "export",
@@ -41,76 +36,6 @@ MAP_BEGINS = "<!-- The map: written by docs/scripts/generate.py from the imports
 MAP_ENDS = "<!-- The end of the map. -->\n"
 TABLE_BEGINS = "<!-- The table: written by docs/scripts/generate.py from guide.csv. -->\n"
 TABLE_ENDS = "<!-- The end of the table. -->\n"
-NOTICE = "<!-- Written by docs/scripts/generate.py; change the code and run it again. -->\n"
-
-
-def parameters(cls: type[Declared]) -> list[str]:
-    """A table of the parameters of a policy or world."""
-    if not cls.rules():
-        return ["No parameters.", ""]
-    lines = ["| parameter | default | must be | meaning |", "|---|---|---|---|"]
-    for name, rule in cls.rules().items():
-        default = cls.defaults()[name]
-        shown = "" if default is None else "/".join(map(str, default)) if rule.kind is tuple else default
-        lines.append(
-            f"| `{name}` | {shown} | {rule.describe()} | {rule.help} |".replace("|theta|", "\\|theta\\|")
-        )
-    return [*lines, ""]
-
-
-def paragraphs(cls: type[Declared]) -> list[str]:
-    """The docstring, unindented, formulas as they are."""
-    lines = [line.strip() for line in (cls.__doc__ or "").strip().splitlines()]
-    return [*lines, ""]
-
-
-def policies_page() -> str:
-    lines = [
-        NOTICE,
-        "# Policies and worlds",
-        "",
-        "Write a policy or a world as `name` or `name:param=value,...`, on the command line "
-        "(`--policy`, `--world`) and in Python (`make_policy`, `make_world`, or the class itself).",
-        "",
-        "## Policies",
-        "",
-        "These are the core. The research policies are in the [appendix](#appendix-research-policies); "
-        "`firstclick policies --all` lists both.",
-        "",
-        *policies_section(research=False),
-        "## Requests that some policies refuse",
-        "",
-        *refusals_section(),
-        "## Checks that every policy passes",
-        "",
-        *checks_section(),
-    ]
-    lines += ["## Worlds", ""]
-    for name, world in world_classes().items():
-        lines += [f"### `{name}`", "", *paragraphs(world), *parameters(world)]
-    lines += [
-        "A world made of a feedback matrix (users x items, `firstclick.worlds.MatrixWorld`) comes from a "
-        "file: `--interactions` on the command line, `firstclick.data` in Python.",
-        "",
-        "## Appendix: research policies",
-        "",
-        "Policies of papers that we keep for comparison. They work wherever those of the core do.",
-        "",
-        *policies_section(research=True),
-    ]
-    return "\n".join(lines)
-
-
-def policies_section(research: bool) -> list[str]:
-    """The policies of one tier: what each does, where it comes from, its parameters."""
-    lines = []
-    for name, cls in POLICIES.items():
-        if is_research(cls) == research:
-            without = "works with features or without" if cls.takes_features else "needs no features"
-            features = "needs item features" if cls.needs_features else without
-            source = f"{cls.paper}; " if cls.paper else ""
-            lines += [f"### `{name}`", "", *paragraphs(cls), f"*{source}{features}.*", "", *parameters(cls)]
-    return lines
 
 
 def refusals_section() -> list[str]:
@@ -196,17 +121,15 @@ def why_not(cls: type[Policy], capability: str) -> str:
 
 
 def guide_page() -> str:
-    """The guide as it is, with the tables that its results give: the core, and in the appendix everything."""
+    """The guide as it is, with the table of the core that its results give."""
     page = (DOCS / "guide" / "which_policy.md").read_text(encoding="utf-8")
-    lines = from_csv((DOCS / "guide" / "guide.csv").read_text(encoding="utf-8"))
-    tables = iter((guide_table(core_of(lines)), appendix(lines)))
     page, found = re.subn(
         f"{TABLE_BEGINS}.*?{TABLE_ENDS}",
-        lambda _: "\n".join([TABLE_BEGINS, *next(tables)]) + TABLE_ENDS,
+        lambda _: "\n".join([TABLE_BEGINS, *guide_table(core_of(guide_lines()))]) + TABLE_ENDS,
         page,
         flags=re.DOTALL,
     )
-    assert found == 2, "guide.md has lost the places of its tables"
+    assert found == 1, "which_policy.md has lost the place of its table"
     return page
 
 
@@ -221,7 +144,7 @@ def design_page() -> str:
 def sources_page() -> str:
     lines = [
         NOTICE,
-        "# Sources of data",
+        "# Sources",
         "",
         "Write a source as `name` or `name:param=value,...`, in `firstclick data describe`, in the TOML file "
         'of an experiment (there also as a table, `{source = "table", user = "a,b"}`, for names with commas) '
@@ -234,7 +157,7 @@ def sources_page() -> str:
         if not cls.__module__.startswith("firstclick."):
             continue  # a plug-in's, or a test's
         files = "made up from a seed, needs no files" if cls.synthetic else f"files: {cls().wanted()}"
-        lines += [f"## `{name}`", "", *paragraphs(cls), f"*{files}.*", "", *parameters(cls)]
+        lines += [f"## `{name}`", "", *docstring(cls), f"*{files}.*", "", *parameters(cls)]
     return "\n".join(lines)
 
 
@@ -264,53 +187,42 @@ def help_of(command: str) -> str:
     return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
 
 
-def role_of(route: Route) -> str:
-    """Who may use a route."""
-    return f"Key: {in_words(route.roles).replace(chr(39), '`')}" if route.roles else "Needs no key"
-
-
-def http_page() -> str:
+def worlds_page() -> str:
     lines = [
         NOTICE,
-        "# HTTP",
+        "# Worlds",
         "",
-        "`GET /openapi.json` of a running server has all bodies and answers in full. Bodies are "
-        "`application/json`. Each route lists the roles of the keys that may use it. "
-        "What is not done is answered by "
-        '`{"error": {"status": "...", "message": "one sentence"}}`; any route may answer 401 or 403 (key), '
-        "404, 405, 413, 415, 421 (host), 422, 429 with Retry-After, and 500.",
+        "A world is a simulated crowd: it answers slates with clicks. Write it as `name` or "
+        "`name:param=value,...`, on the command line (`--world`) and in Python (`make_world`, or the class "
+        "itself). Your own data is a world too: `--interactions ratings.csv`, or `firstclick.data`.",
         "",
     ]
-    for route in ROUTES:
-        if not route.in_document:
-            continue
-        codes = ", ".join(map(str, route.codes))
-        refused = f"; {', '.join(map(str, route.refused))} if it is not done" if route.refused else ""
-        lines += [
-            f"## `{route.method} {route.path}`",
-            "",
-            route.summary,
-            "",
-            f"*{role_of(route)}. Answers {codes}{refused}.*",
-            "",
-        ]
-        if route.example is not None:
-            lines += ["```json", json.dumps(route.example), "```", ""]
+    for name, cls in world_classes().items():
+        if cls.__module__.startswith("firstclick."):
+            lines += [f"## `{name}`", "", *docstring(cls), *parameters(cls)]
     return "\n".join(lines)
 
 
-PAGES = {
+def policies_page() -> str:
+    return core_page(refusals_section(), checks_section())
+
+
+PAGES: dict[str, Callable[[], str]] = {
     "design.md": design_page,
-    "reference/policies.md": policies_page,
-    "reference/sources.md": sources_page,
+    "guide/which_policy.md": guide_page,
     "reference/command_line.md": command_line_page,
     "reference/http.md": http_page,
-    "guide/which_policy.md": guide_page,
+    "reference/policies/index.md": policies_page,
+    "reference/sources.md": sources_page,
+    "reference/worlds.md": worlds_page,
+    **policy_pages(),
+    **api_pages(),
 }
 
 
 def main() -> None:
     for name, page in PAGES.items():
+        (DOCS / name).parent.mkdir(parents=True, exist_ok=True)
         (DOCS / name).write_text(page(), encoding="utf-8")
 
 

@@ -75,7 +75,7 @@ print(json.dumps({
     "guide": guide_page(lines_of(played, 30)),
     "look of the family": style in family_looks("changes") and style.color == lines["swing-along"],
     "legend": html_report(results, title="t"),
-    "docs": generate.policies_page(),
+    "docs": {name: page() for name, page in generate.PAGES.items() if name.startswith("reference/policies/")},
     "list": CliRunner().invoke(app, ["policies"]).stdout,
     "everything": CliRunner().invoke(app, ["policies", "--all"]).stdout,
     "conformance": [case.id for case in load(Path(sys.argv[1]) / "testing" / "test_conformance.py").cases()],
@@ -89,7 +89,12 @@ def test_a_new_file_is_a_policy_everywhere(folder: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs", ignore=shutil.ignore_patterns("*.png"))
     (tmp_path / "src" / "firstclick" / folder / "swing_along.py").write_text(POLICY)
     tests = ROOT / "tests"
-    path = [str(tmp_path / "src"), str(tests), *filter(None, map(os.path.abspath, sys.path))]
+    path = [
+        str(tmp_path / "src"),
+        str(tmp_path / "docs" / "scripts"),
+        str(tests),
+        *filter(None, map(os.path.abspath, sys.path)),
+    ]
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", LOOK, str(tests)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path), "NUMBA_DISABLE_JIT": "1"},
@@ -112,10 +117,15 @@ def test_a_new_file_is_a_policy_everywhere(folder: str, tmp_path: Path) -> None:
     assert seen["look of the family"]
     assert "swing-along" in seen["legend"]
 
-    core, _, rest = seen["docs"].partition("## Appendix: research policies\n")
-    described = rest if research else core
-    assert "### `swing-along`\n\nRank items by their click rate, cautiously.\n" in described
-    assert "| `caution` | 7 | a whole number at least 1 | misses that each item starts with |" in described
+    pages = {name: text for name, text in seen["docs"].items() if "swing-along" in text}
+    if research:
+        row = "| `swing-along` | Rank items by their click rate, cautiously. | `caution=7` |"
+        assert row in pages["reference/policies/research.md"]
+    else:
+        assert "[`swing-along`](swing-along.md)" in pages["reference/policies/index.md"]
+        own = pages["reference/policies/swing-along.md"]
+        assert "# `swing-along`\n\nRank items by their click rate, cautiously.\n" in own
+        assert "| `caution` | 7 | a whole number at least 1 | misses that each item starts with |" in own
 
     assert ("swing-along  Rank items" in seen["list"]) != research
     assert "swing-along  Rank items" in seen["everything"]

@@ -8,10 +8,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-PER_ITEM = (
-    "one d x d model for each item, given a constant context of d numbers: it cannot share what it learns "
-    "over the features of items, so only its time is compared"
-)
+PER_ITEM = "one model per item: it cannot share what it learns, so compare its time only"
 
 
 class Peer(Protocol):
