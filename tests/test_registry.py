@@ -99,9 +99,9 @@ def test_commas_too_many_are_overlooked(spec):
     [
         ("cascade-lints", UnknownName, "unknown policy 'cascade-lints'; did you mean 'cascade-lin-ts'?"),
         ("Random", UnknownName, "unknown policy 'Random'; did you mean 'random'?"),
-        ("", UnknownName, "unknown policy ''; known are " + ", ".join(OURS)),
-        (":x=1", UnknownName, "unknown policy ''; known are " + ", ".join(OURS)),
-        ("zzz", UnknownName, "unknown policy 'zzz'; known are " + ", ".join(OURS)),
+        ("", UnknownName, "unknown policy ''; known are {known}"),
+        (":x=1", UnknownName, "unknown policy ''; known are {known}"),
+        ("zzz", UnknownName, "unknown policy 'zzz'; known are {known}"),
         (
             "cascade-ucb1:radius",
             InvalidInput,
@@ -132,7 +132,8 @@ def test_commas_too_many_are_overlooked(spec):
 def test_an_odd_spec_is_refused_in_one_sentence(spec, error, sentence):
     with pytest.raises(error) as caught:
         make_policy(spec)
-    assert str(caught.value) == sentence
+    # With those that other tests of this process have declared.
+    assert str(caught.value) == sentence.replace("{known}", ", ".join(sorted(policy_classes())))
 
 
 @pytest.mark.parametrize(

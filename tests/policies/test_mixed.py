@@ -103,6 +103,7 @@ def test_slates_equal_those_of_the_reference(kind: str) -> None:
     np.testing.assert_allclose(held, [means, np.sqrt(variances)], rtol=1e-7, atol=1e-10)
 
 
+@pytest.mark.long
 def test_features_of_requests_and_items_added_later_equal_the_reference() -> None:
     features = table("unlike units", 23)
     draw = np.random.default_rng(11)
