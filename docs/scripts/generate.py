@@ -26,7 +26,7 @@ from firstclick.testing import CHECKS, checks_of
 
 COMMANDS = (
     "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
-    "data download", "features", "catalog", "catalog describe", "serve", "backup", "audit", "log", "export",
+    "data download", "features", "catalog", "catalog describe", "serve", "warm-up", "backup", "audit", "log", "export",
     "import", "fork", "trial", "trial start", "trial shares", "trial stop", "trial report",
     "evaluate", "evaluate describe", "evaluate propensities", "evaluate run", "click-model",
     "click-model fit", "click-model describe", "relearn",

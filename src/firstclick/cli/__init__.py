@@ -25,6 +25,7 @@ from firstclick.cli.serve import serve
 from firstclick.cli.simulate import simulate
 from firstclick.cli.stores import audit, export, import_, log
 from firstclick.cli.trial import trial_app
+from firstclick.cli.warm_up import warm_up
 
 app = CommandLine(name="firstclick", help="Cascading bandits: learn what to recommend from the first click.")
 app.command(short_help="Play the default policy and those of the paper on made-up data.")(demo)
@@ -33,6 +34,7 @@ app.command(short_help="Every policy in every stock world: the guide.")(compare)
 app.command(short_help="The paper: its experiments, figures and claims.")(reproduce)
 app.command(short_help="Play an experiment that a TOML file declares.")(run)
 app.command(short_help="Recommend over HTTP, and learn from the clicks.")(serve)
+app.command("warm-up", short_help="Compile what a server needs, before its start.")(warm_up)
 app.add_typer(trial_app, name="trial")
 app.add_typer(evaluate_app, name="evaluate")
 app.add_typer(click_model_app, name="click-model")

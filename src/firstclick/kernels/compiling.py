@@ -152,10 +152,13 @@ def _folder_of(name: str, modules: set[str]) -> Path | None:
     """The folder for what is compiled from these modules; None if it cannot be kept."""
     try:
         folder = cache_root() / f"{name}-{digest({*modules, __name__})[:16]}"
+    except OSError:
+        return None  # A source file that was just edited: what is loaded may be older.
+    try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError:
-        # A home that cannot be written is no reason to fail, nor is a source file that was just edited: the
-        # kernel is compiled again by the next process.
-        return None
+        # A folder that can only be read, as in an image, still has the kernels that were compiled there. No
+        # folder at all is no reason to fail: the kernel is compiled again by the next process.
+        return folder if os.access(folder, os.R_OK | os.X_OK) else None
     return folder

@@ -177,8 +177,10 @@ class _KernelCache(FunctionCache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save what was compiled for this signature."""
+        # A folder that can only be read gives what it has and keeps nothing more.
         if self._keeps(sig):
-            super().save_overload(sig, data)
+            with suppress(OSError):
+                super().save_overload(sig, data)
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         # A kernel that Python calls is not loaded as a part, and a part not with a wrapper.
