@@ -134,6 +134,10 @@ def param(default: Any, help: str, *, kind: type | None = None, **rule: Any) -> 
     """Declare one parameter with its default, its sentence in the docs and its rule.
 
     `told` says that a paper assumes it known: a comparison then fills in that one of FACTS.
+
+    >>> from firstclick import make_policy
+    >>> make_policy("cascade-lin-ts:sigma=0.5").sigma
+    0.5
     """
     optional = default is None
     kind = kind or type(default)

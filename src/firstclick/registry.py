@@ -72,7 +72,12 @@ def is_research(policy: type[Policy]) -> bool:
 
 
 def world_classes() -> dict[str, type[WorldSpec]]:
-    """Every kind of world that can be asked for by name."""
+    """Every kind of world that can be asked for by name.
+
+    >>> from firstclick import world_classes
+    >>> sorted(world_classes())[:3]
+    ['bernoulli', 'blb', 'drift']
+    """
     return named(WorldSpec)  # type: ignore[type-abstract]
 
 

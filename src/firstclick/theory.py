@@ -65,6 +65,10 @@ def confidence_width(
 
     Theorem 1 takes delta = 1 / (steps * k). It needs features of norm at most 1 and
     |theta| <= theta_norm.
+
+    >>> from firstclick import confidence_width
+    >>> round(confidence_width(n_features=2, k=1, steps=1_000_000), 2)
+    8.34
     """
     d, k, n, sigma = _sizes(n_features, k, steps, sigma, theta_norm)
     if delta is not None:
@@ -82,7 +86,12 @@ def regret_bound(
     *, n_features: int, k: int, steps: int, sigma: float = 1.0, theta_norm: float = 1.0,
     c: float | None = None,
 ) -> float:  # fmt: skip
-    """What the expected regret of CascadeLinUCB cannot exceed, with Theorem 1's c or a larger one."""
+    """What the expected regret of CascadeLinUCB cannot exceed, with Theorem 1's c or a larger one.
+
+    >>> from firstclick import regret_bound
+    >>> f"{regret_bound(n_features=2, k=1, steps=1_000_000):,.0f}"
+    '102,638'
+    """
     least = confidence_width(n_features=n_features, k=k, steps=steps, sigma=sigma, theta_norm=theta_norm)
     d, k, n, sigma = _sizes(n_features, k, steps, sigma, theta_norm)
     width = least if c is None else c

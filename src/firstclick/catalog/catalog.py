@@ -47,6 +47,13 @@ class Catalog:
 
     A catalog of a table (`read`, `from_frame`) has an `encoder`, which made features of its columns, and
     `values`: what the table said of each item, in the order of the encoder's inputs.
+
+    >>> from firstclick import Catalog
+    >>> catalog = Catalog(["tea", "milk", "jam"], [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    >>> catalog.row_of("milk")
+    1
+    >>> catalog.subset(["tea", "jam"])
+    Subset(2 items)
     """
 
     def __init__(
@@ -506,6 +513,13 @@ class Subset:
     """Some items of a catalog that remember their rows: `Catalog.subset`.
 
     It follows the catalog. A withdrawn item is not shown until it comes back, in its old row or a new one.
+
+    >>> from firstclick import Catalog, Ranker
+    >>> catalog = Catalog(["tea", "milk", "jam"])
+    >>> drinks = catalog.subset(["tea", "milk"])
+    >>> slate = Ranker(catalog, k=2, policy="random").recommend(candidates=drinks)
+    >>> sorted(slate.items)
+    ['milk', 'tea']
     """
 
     def __init__(self, catalog: Catalog, items: Iterable[ItemId]) -> None:

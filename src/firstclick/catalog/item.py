@@ -14,7 +14,11 @@ Features = Mapping[str, Any] | Sequence[Any] | NDArray[np.float64]
 
 
 class Item(NamedTuple):
-    """An item as it is put into a catalog. What is not given stays as it is; None clears it."""
+    """An item as it is put into a catalog. What is not given stays as it is; None clears it.
+
+    >>> Item("tea", name="Green tea", group="drinks", features=[0.2, 0.9]).group
+    'drinks'
+    """
 
     id: ItemId
     name: str | NotGiven | None = NOT_GIVEN

@@ -68,6 +68,16 @@ class Client:
     """Talks to a server, over connections that it keeps; safe for several threads. Close it, or use `with`.
 
     `timeout` is for one attempt, in seconds; `attempts` and `patience`, again seconds, for all of a call.
+
+    >>> import httpx
+    >>> def server(request):
+    ...     if request.url.path.endswith("/recommend"):
+    ...         return httpx.Response(200, json={"items": ["tea"], "scores": [0.5], "token": "AwEA", "seq": 1})
+    ...     return httpx.Response(201, json={"status": "accepted", "seq": 2})
+    >>> with Client("http://127.0.0.1:8000", "shop", transport=httpx.MockTransport(server)) as client:
+    ...     slate = client.recommend()
+    ...     print(slate.items, client.feedback(slate, 0).status)
+    ['tea'] accepted
     """
 
     def __init__(
@@ -158,7 +168,18 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` for asyncio: the same methods, to be awaited, and `async with`."""
+    """`Client` for asyncio: the same methods, to be awaited, and `async with`.
+
+    >>> import asyncio, httpx
+    >>> def server(request):
+    ...     return httpx.Response(200, json={"items": ["tea"], "scores": [0.5], "token": "AwEA", "seq": 1})
+    >>> async def main():
+    ...     transport = httpx.MockTransport(server)
+    ...     async with AsyncClient("http://127.0.0.1:8000", "shop", transport=transport) as client:
+    ...         return (await client.recommend()).items
+    >>> asyncio.run(main())
+    ['tea']
+    """
 
     def __init__(
         self,

@@ -21,6 +21,12 @@ def cut(
     Where there are fewer than asked for, all are taken. Users and items are counted in rows, independently
     and over all rows given; among equals the lower code comes first. Those kept keep their order, also if
     no row is left to them; names, groups, ranks and facts are carried over.
+
+    >>> from pathlib import Path
+    >>> from firstclick.data import read_interactions
+    >>> _ = Path("likes.csv").write_text("ann,tea\\nann,milk\\nbob,tea\\n")
+    >>> cut(read_interactions("likes.csv"), top_items=1).item_ids
+    ('tea',)
     """
     if top_users is None and top_items is None:
         return interactions
@@ -30,7 +36,14 @@ def cut(
 
 
 def keep_items(interactions: Interactions, items: ArrayLike) -> Interactions:
-    """Only the rows of these items, given by their codes; all users stay, and items keep their order."""
+    """Only the rows of these items, given by their codes; all users stay, and items keep their order.
+
+    >>> from pathlib import Path
+    >>> from firstclick.data import read_interactions
+    >>> _ = Path("likes.csv").write_text("ann,tea\\nann,milk\\nbob,tea\\n")
+    >>> keep_items(read_interactions("likes.csv"), [1]).item_ids
+    ('tea',)
+    """
     n_items = len(interactions.item_ids)
     codes = np.asarray(items)
     if codes.ndim != 1 or codes.dtype.kind not in "iu" or not codes.size:

@@ -21,6 +21,13 @@ class Interactions:
     unknown), `item_ranks` the rank of each by what the source ranked items by before it kept a part (0 is
     the most met; empty if unknown), `facts` what it counted before that, by name, `skipped` the rows of its
     file that could not be used, and `columns` what the file calls its columns (empty if it does not).
+
+    >>> from pathlib import Path
+    >>> from firstclick.data import read_interactions
+    >>> _ = Path("likes.csv").write_text("user,item\\nann,tea\\nann,milk\\nbob,tea\\n")
+    >>> likes = read_interactions("likes.csv", user_column="user", item_column="item")
+    >>> likes.user_ids, likes.item_ids, likes.items.tolist()
+    (('ann', 'bob'), ('milk', 'tea'), [1, 0, 1])
     """
 
     users: NDArray[np.integer[Any]]

@@ -72,6 +72,13 @@ def read_interactions(
     Blank lines, rows with too few or too many fields (empty ones at the end of a row do not count), and rows
     without a user, an item or a number are skipped; `skipped` of the result counts them with their first
     lines. With `strict` the first of them raises InvalidInput.
+
+    >>> from pathlib import Path
+    >>> _ = Path("stars.csv").write_text("user,film,stars\\nann,Alien,5\\nbob,Alien,2\\n")
+    >>> columns = {"user_column": "user", "item_column": "film", "value_column": "stars"}
+    >>> stars = read_interactions("stars.csv", **columns, above=3)
+    >>> stars.attracted.tolist()
+    [True, False]
     """
     path = as_path(path)
     name = path.name
@@ -143,6 +150,12 @@ def interactions_from_frame(
         interactions_from_frame(
             frame, user_column="customer", item_column="film", value_column="stars", above=3, top_items=500
         )
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"user": ["ann", "bob"], "film": ["Alien", "Alien"], "stars": [5, 2]})
+    >>> columns = {"user_column": "user", "item_column": "film", "value_column": "stars"}
+    >>> interactions_from_frame(frame, **columns, above=3).attracted.tolist()
+    [True, False]
     """
     wanted = wanted_columns(
         user=user_column, item=item_column, value=value_column, name=name_column, group=group_column

@@ -17,6 +17,12 @@ def feedback_matrix(interactions: Interactions) -> sparse.csr_matrix:
 
     Shape (n_users, n_items), uint8, canonical CSR. Users and items without attraction keep empty rows and
     columns: leaving them out would raise every attraction.
+
+    >>> from pathlib import Path
+    >>> from firstclick.data import read_interactions
+    >>> _ = Path("likes.csv").write_text("ann,tea\\nann,milk\\nbob,tea\\n")
+    >>> feedback_matrix(read_interactions("likes.csv")).toarray().tolist()
+    [[1, 1], [0, 1]]
     """
     n_users, n_items = len(interactions.user_ids), len(interactions.item_ids)
     users = interactions.users[interactions.attracted].astype(np.int64)
@@ -30,7 +36,12 @@ def feedback_matrix(interactions: Interactions) -> sparse.csr_matrix:
 
 
 def most_attractive(matrix: Any, n: int) -> NDArray[np.int64]:
-    """The n columns with most attracted users, falling; among equals the lower column comes first."""
+    """The n columns with most attracted users, falling; among equals the lower column comes first.
+
+    >>> import numpy as np
+    >>> most_attractive(np.array([[1, 0, 1], [1, 0, 0]]), 2).tolist()
+    [0, 2]
+    """
     entries = check_matrix(matrix)
     n_items = entries.shape[1]
     n = whole_number("number of items", n, at_least=1, at_most=n_items, because=", the columns there are")

@@ -30,6 +30,14 @@ class FeedbackScenario:
     the SVD sees the kept items alone. Without a rank there are no features. With `one_split` all runs
     share the split, features and items of run 0, and differ in users and draws only.
     `with_replacement` is the split of that name.
+
+    >>> from firstclick import simulate
+    >>> from firstclick.data import synthetic_matrix
+    >>> matrix = synthetic_matrix(seed=1, n_users=200, n_items=40).matrix
+    >>> scenario = FeedbackScenario(matrix, rank=3, n_items=16)
+    >>> results = simulate(["random"], scenario, k=4, steps=50, runs=1, seed=1)
+    >>> results.n_items
+    16
     """
 
     def __init__(

@@ -19,6 +19,11 @@ def split(
     Each user is in exactly one of two halves; with an odd number the test half has one more. With
     replacement, as many users as half are drawn for training, some of them twice, and those never
     drawn, about 61 %, are for testing.
+
+    >>> import numpy as np
+    >>> train, test = split(np.eye(6), seed=1)
+    >>> train.shape, test.shape
+    ((3, 6), (3, 6))
     """
     entries = check_matrix(matrix)
     run = whole_number("run", run, at_least=0)

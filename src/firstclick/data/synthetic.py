@@ -43,6 +43,10 @@ def synthetic_matrix(
     item's own bar; so attractions have their intended means however strong the tastes are. Columns and
     group letters are shuffled and tell nothing about popularity. With few items (below a few hundred) each
     group's best item stands alone and the most popular list is already the best one.
+
+    >>> made = synthetic_matrix(seed=1, n_users=50, n_items=20, n_groups=4)
+    >>> made.matrix.shape, len(made.item_names)
+    ((50, 20), 20)
     """
     n_users = whole_number("n_users", n_users, at_least=1)
     n_groups = whole_number("n_groups", n_groups, at_least=1, at_most=26, because=" (they are named A to Z)")

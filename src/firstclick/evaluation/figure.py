@@ -28,6 +28,14 @@ def forest_plot(evaluation: Evaluation) -> Figure:
 
     A policy of which the log cannot say anything has a hatched row and no number. Model-based answers have
     open squares and dashed lines, below a line.
+
+    >>> from pathlib import Path
+    >>> from firstclick.evaluation import Uniform, evaluate
+    >>> from firstclick.logs.open_log import open_ranked_log
+    >>> _ = Path("log.csv").write_text("items,click,propensity\\n" + "tea|milk,0,0.5\\nmilk|tea,,0.5\\n" * 200)
+    >>> figure = forest_plot(evaluate(open_ranked_log("log.csv"), {"random": Uniform()}))
+    >>> len(figure.axes)
+    1
     """
     answers: list[Answer] = list(evaluation.answers)
     played = [] if evaluation.played is None else list(evaluation.played.answers)

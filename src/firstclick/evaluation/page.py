@@ -78,7 +78,16 @@ def evaluation_page(evaluation: Evaluation, *, command: str = "") -> str:
 
 
 def write_page(evaluation: Evaluation, path: str | os.PathLike[str], *, command: str = "") -> None:
-    """Write `evaluation_page` to a file; an older file is replaced whole."""
+    """Write `evaluation_page` to a file; an older file is replaced whole.
+
+    >>> from pathlib import Path
+    >>> from firstclick.evaluation import Uniform, evaluate
+    >>> from firstclick.logs.open_log import open_ranked_log
+    >>> _ = Path("log.csv").write_text("items,click,propensity\\n" + "tea|milk,0,0.5\\nmilk|tea,,0.5\\n" * 200)
+    >>> write_page(evaluate(open_ranked_log("log.csv"), {"random": Uniform()}), "page.html")
+    >>> Path("page.html").exists()
+    True
+    """
     write_whole(path, evaluation_page(evaluation, command=command).encode())
 
 

@@ -17,7 +17,11 @@ MODEL_BASED = "model-based, not an estimate from the log"
 
 
 class Estimate(NamedTuple):
-    """A number in clicks per page, and its interval."""
+    """A number in clicks per page, and its interval.
+
+    >>> Estimate(0.31, 0.27, 0.36).low
+    0.27
+    """
 
     value: float
     low: float

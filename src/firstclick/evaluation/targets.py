@@ -176,7 +176,15 @@ class FixedList(DeterministicTarget):
 
 
 class Uniform(Target):
-    """Every order of the items that a request allows is as likely as any other."""
+    """Every order of the items that a request allows is as likely as any other.
+
+    >>> from pathlib import Path
+    >>> from firstclick.evaluation import evaluate
+    >>> from firstclick.logs.open_log import open_ranked_log
+    >>> _ = Path("log.csv").write_text("items,click,propensity\\n" + "tea|milk,0,0.5\\nmilk|tea,,0.5\\n" * 200)
+    >>> evaluate(open_ranked_log("log.csv"), {"random": Uniform()}).answers[0].verdict
+    'ok'
+    """
 
     def __repr__(self) -> str:
         return "Uniform()"

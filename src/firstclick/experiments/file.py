@@ -86,7 +86,14 @@ KEYS = tuple(word.name for word in fields(Experiment) if word.name not in ("name
 
 
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
-    """The experiment in a TOML file; what is wrong with it is InvalidInput with the file's name."""
+    """The experiment in a TOML file; what is wrong with it is InvalidInput with the file's name.
+
+    >>> from pathlib import Path
+    >>> lines = ['title = "Films"', 'data = ["synthetic-yelp"]', 'policies = ["random"]', 'runs = 2', 'steps = 100']
+    >>> _ = Path("films.toml").write_text("\\n".join(lines))
+    >>> read_experiment("films.toml").runs
+    2
+    """
     path = as_path(path)
     content = read_toml(path)
     try:

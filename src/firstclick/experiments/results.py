@@ -28,7 +28,12 @@ PLAIN = ("k", "steps", "runs", "seed", "n_items")
 
 @dataclass(frozen=True)
 class Shown:
-    """An item and the share of slates it was in, over the last tenth of the steps of all runs."""
+    """An item and the share of slates it was in, over the last tenth of the steps of all runs.
+
+    >>> from firstclick.experiments import Shown
+    >>> Shown("tea", 0.25).share
+    0.25
+    """
 
     item: str
     share: float
@@ -40,6 +45,12 @@ class PolicyResult:
 
     `regret` is realised (the same users for the optimal slate), `expected_regret` has the same
     mean and far less noise. Both can be negative where the optimum is only a greedy cover.
+
+    >>> from firstclick import make_world, simulate
+    >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
+    >>> (random,) = results.results
+    >>> round(float(random.mean("expected_regret")[-1]), 1)
+    19.5
     """
 
     policy: str
@@ -76,7 +87,15 @@ class PolicyResult:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Every policy's result on the same users, and what is needed to repeat it."""
+    """Every policy's result on the same users, and what is needed to repeat it.
+
+    >>> from firstclick import make_world, simulate
+    >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
+    >>> results.steps, results.runs, [one.policy for one in results.results]
+    (100, 2, ['random'])
+    >>> sorted(results.summary())[:4]
+    ['k', 'n_items', 'notes', 'optimal_items']
+    """
 
     k: int
     steps: int

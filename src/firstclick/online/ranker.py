@@ -48,7 +48,15 @@ from firstclick.validation.whole_number import seed_number, whole_number
 
 @dataclass(frozen=True)
 class Slate:
-    """What to show, best first, and the handle to give back with the click."""
+    """What to show, best first, and the handle to give back with the click.
+
+    >>> from firstclick import Catalog, Ranker
+    >>> slate = Ranker(Catalog(["tea", "milk"]), k=2, policy="random").recommend(pinned={0: "milk"})
+    >>> slate.items
+    ('milk', 'tea')
+    >>> slate.reasons
+    ('pinned', 'policy')
+    """
 
     id: str
     items: tuple[ItemId, ...]

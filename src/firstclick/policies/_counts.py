@@ -17,7 +17,13 @@ PESSIMISTIC = STARTS.index("pessimistic")
 
 
 class CountPolicy(Policy):
-    """A policy that counts, for each item, how often it was examined and how often it attracted."""
+    """A policy that counts, for each item, how often it was examined and how often it attracted.
+
+    >>> from firstclick import policy_classes
+    >>> from firstclick.policies import CountPolicy
+    >>> issubclass(policy_classes()["cascade-ts"], CountPolicy)
+    True
+    """
 
     family = "counts"
     by_item: ClassVar[tuple[str, ...]] = ("examined", "hits")
@@ -78,6 +84,10 @@ class ConfidencePolicy(CountPolicy):
 
     Only what was really observed is in the state, so that states can be merged: the pretended
     observation of `pessimistic` is added when an index is computed.
+
+    >>> from firstclick import make_policy
+    >>> make_policy("cascade-ucb1:start=pessimistic").start
+    'pessimistic'
     """
 
     # Below so many items a scan takes no longer than looking at groups of them.

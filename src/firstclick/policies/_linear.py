@@ -34,7 +34,13 @@ def root_of_evidence(factor: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class LinearPolicy(Policy):
-    """A policy that holds x'theta for an item's attraction, with a Gaussian posterior of theta."""
+    """A policy that holds x'theta for an item's attraction, with a Gaussian posterior of theta.
+
+    >>> from firstclick import policy_classes
+    >>> from firstclick.policies import LinearPolicy
+    >>> issubclass(policy_classes()["cascade-lin-ts"], LinearPolicy)
+    True
+    """
 
     family = "features"
     needs_features: ClassVar[bool] = True

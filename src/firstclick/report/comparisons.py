@@ -29,6 +29,11 @@ def regret_figure(
     `scale` 'log' is logarithmic on both axes; where a curve is zero or negative the vertical one is
     linear near zero. Every curve has its name at its end; that of the policy `default` says so. One run has
     no band.
+
+    >>> from firstclick import make_world, simulate
+    >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
+    >>> len(regret_figure(results).axes)
+    1
     """
     return grid_figure([[_plot(results, measure, scale, default)]], row_titles=[""])
 

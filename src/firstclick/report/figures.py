@@ -35,7 +35,13 @@ SETTINGS = {
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write the figure as .svg, .png or .pdf; an older file is replaced whole."""
+    """Write the figure as .svg, .png or .pdf; an older file is replaced whole.
+
+    >>> from firstclick import make_world, simulate
+    >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
+    >>> from firstclick.report import regret_figure
+    >>> save_figure(regret_figure(results), "regret.svg")
+    """
     target = as_path(path)
     kind = target.suffix.lower().removeprefix(".")
     if kind not in FORMATS:

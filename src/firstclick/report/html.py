@@ -29,6 +29,11 @@ def html_report(
 
     It loads nothing from anywhere and runs no script. Same results on the same installation, same text.
     The policy `default` is marked as the default.
+
+    >>> from firstclick import make_world, simulate
+    >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
+    >>> "<title>Random order" in html_report(results, title="Random order")
+    True
     """
     order = ranked(results)
     known = ("k", "steps", "runs", "seed", "n_items")
@@ -67,7 +72,13 @@ def write_report(
     results: Results, path: str | os.PathLike[str], *, title: str, command: str | None = None,
     subtitle: str | None = None, default: str = "",
 ) -> Path:  # fmt: skip
-    """Write `html_report` to a file; an older file is replaced whole. Returns the path."""
+    """Write `html_report` to a file; an older file is replaced whole. Returns the path.
+
+    >>> from firstclick import make_world, simulate
+    >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
+    >>> write_report(results, "report.html", title="Random order").name
+    'report.html'
+    """
     page = html_report(results, title=title, command=command, subtitle=subtitle, default=default)
     write_whole(path, page.encode())
     return Path(path)

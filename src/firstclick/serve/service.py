@@ -102,7 +102,14 @@ NO_ARM = -1
 
 
 class Service:
-    """The models of one store. Safe for use by several threads; close it, or use it in a `with`."""
+    """The models of one store. Safe for use by several threads; close it, or use it in a `with`.
+
+    >>> from firstclick.serve import Item, open_service
+    >>> with open_service("menu.db") as service:
+    ...     _ = service.create("shop", policy="random", k=1, items=[Item("tea"), Item("milk")], seed=1)
+    ...     print(service.model("shop").describe()["policy"])
+    random
+    """
 
     def __init__(
         self,
@@ -893,5 +900,13 @@ def _event(body: Body) -> NewEvent:
 
 
 def open_service(store: str, **settings: Any) -> Service:
-    """The service on an SQLite file, which is made if it is not there, or on postgresql://..."""
+    """The service on an SQLite file, which is made if it is not there, or on postgresql://...
+
+    >>> from firstclick.serve import Item
+    >>> with open_service("shop.db") as service:
+    ...     _ = service.create("shop", policy="random", k=2, items=[Item("tea"), Item("milk")], seed=1)
+    ...     slate = service.recommend("shop")
+    ...     print([service.feedback("shop", slate.token, 0).status for _ in range(2)])
+    ['accepted', 'duplicate']
+    """
     return Service(open_store(store), **settings)

@@ -89,7 +89,13 @@ def checks_of(policy: Policy | str) -> list[tuple[Check, str]]:
 
 
 def check_policy(policy: Policy | str, *, report: Callable[[str], Any] = lambda line: None) -> None:
-    """Every rule that applies holds for this policy, or AssertionError says which does not, and why."""
+    """Every rule that applies holds for this policy, or AssertionError says which does not, and why.
+
+    >>> heard = []
+    >>> check_policy("random", report=heard.append)
+    >>> len(heard) > 0
+    True
+    """
     made = make_policy(policy)
     for check, reason in checks_of(made):
         report(f"{check.name}: {'skipped, ' + reason if reason else 'checked'}")

@@ -20,7 +20,12 @@ N_ITEMS, N_FEATURES, K = 17, 5, 3
 
 
 class Driver:
-    """A policy driven by hand, one call at a time, with noise and ties decided by numbers."""
+    """A policy driven by hand, one call at a time, with noise and ties decided by numbers.
+
+    >>> driver = Driver("random", n_items=5, k=2)
+    >>> len(driver.recommend())
+    2
+    """
 
     def __init__(
         self,
@@ -144,7 +149,12 @@ def request(candidates: Sequence[int] = (), hidden: Sequence[int] = (), n_items:
 
 
 def states_differ(first: State, second: State, tolerance: float = 0.0) -> str:
-    """The name of the first array that differs by more than the tolerance, relative to 1, or ''."""
+    """The name of the first array that differs by more than the tolerance, relative to 1, or ''.
+
+    >>> first, second = Driver("cascade-ucb1", n_items=5, k=2), Driver("cascade-ucb1", n_items=5, k=2)
+    >>> states_differ(first.state, second.state)
+    ''
+    """
     for name, a, b in zip(first._fields, first, second, strict=True):
         scale = 1.0 + np.abs(a).max(initial=0.0)
         if a.shape != b.shape or not np.abs(a - b).max(initial=0.0) <= tolerance * scale:

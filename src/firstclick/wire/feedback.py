@@ -16,7 +16,11 @@ CORRECTED: Status = "corrected"
 
 class Receipt(NamedTuple):
     """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there, or a click that has
-    `corrected` a slate which counted as one without a click, because nobody had reported it in time."""
+    `corrected` a slate which counted as one without a click, because nobody had reported it in time.
+
+    >>> Receipt("accepted", 7).status
+    'accepted'
+    """
 
     status: Status
     seq: int
@@ -30,6 +34,9 @@ class ServedSlate(NamedTuple):
     again later, if it cannot. `reasons` has a word for each item: policy, explored, pinned, floor, holdout or
     baseline. `without_exploring` tells, if it was asked for and is known, whether the policy would show each
     item if it did not explore.
+
+    >>> ServedSlate(items=["tea"], scores=[0.5], token="AwEA", seq=3).items
+    ['tea']
     """
 
     items: list[ItemId]
@@ -45,7 +52,15 @@ class ServedSlate(NamedTuple):
 
 class ClickReport(NamedTuple):
     """What a page says of a slate, or of its token: `click`, the first position clicked (None: none was), or
-    `clicks`, all of them; and how many positions from the top were examined, if it knows."""
+    `clicks`, all of them; and how many positions from the top were examined, if it knows.
+
+    >>> from firstclick.serve import Item, open_service
+    >>> with open_service("shop.db") as service:
+    ...     _ = service.create("shop", policy="random", k=2, items=[Item("tea"), Item("milk")], seed=1)
+    ...     report = ClickReport(service.recommend("shop"), clicks=[0, 1], examined=2)
+    >>> report.clicks, report.examined
+    ([0, 1], 2)
+    """
 
     slate: str | ServedSlate
     click: int | NotGiven | None = NOT_GIVEN

@@ -18,6 +18,11 @@ class World(ABC):
 
     Attractions may differ between users, or change with time: there is one *view* for each user, or for each
     period. A world that is the same for all, always, has one view.
+
+    >>> from firstclick.worlds import BernoulliWorld
+    >>> world = BernoulliWorld([0.5, 0.2, 0.1])
+    >>> round(world.expected_reward([0, 1]), 3)
+    0.6
     """
 
     n_items: int
@@ -77,7 +82,13 @@ class WorldSpec(Declared, ABC):
 
 @dataclass(frozen=True)
 class Stage:
-    """What one run is played on: a world, the features of its items, and their names."""
+    """What one run is played on: a world, the features of its items, and their names.
+
+    >>> from firstclick import Stage
+    >>> from firstclick.worlds import BernoulliWorld
+    >>> Stage(BernoulliWorld([0.5, 0.2]), None, ["tea", "milk"]).item_names
+    ['tea', 'milk']
+    """
 
     world: World
     features: NDArray[np.float64] | None

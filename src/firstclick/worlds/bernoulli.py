@@ -55,7 +55,11 @@ class IndependentWorld(World):
 
 class BernoulliWorld(IndependentWorld):
     """Item e attracts a user with probability attractions[e], whatever else is shown, and whatever its
-    features say."""
+    features say.
+
+    >>> round(BernoulliWorld([0.5, 0.2, 0.1]).expected_reward([0, 1]), 3)
+    0.6
+    """
 
     def __init__(
         self,

@@ -17,7 +17,11 @@ _ROUNDING = 1e-12
 
 
 class LinearWorld(BernoulliWorld):
-    """Item e attracts with probability x_e'theta; norms of features are at most 1, as in Theorem 1."""
+    """Item e attracts with probability x_e'theta; norms of features are at most 1, as in Theorem 1.
+
+    >>> round(LinearWorld([[0.6, 0.0], [0.0, 0.5]], theta=[0.5, 0.4]).expected_reward([0, 1]), 3)
+    0.44
+    """
 
     def __init__(self, features: ArrayLike, theta: ArrayLike, clicks: ClickModel | str = "cascade") -> None:
         rows = check_features(features)

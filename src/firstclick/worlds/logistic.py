@@ -11,7 +11,12 @@ from firstclick.worlds.linear import FeatureSpec
 
 
 class LogisticWorld(BernoulliWorld):
-    """Item e attracts with probability 1 / (1 + exp(-x_e'theta))."""
+    """Item e attracts with probability 1 / (1 + exp(-x_e'theta)).
+
+    >>> import numpy as np
+    >>> LogisticWorld(np.array([[0.0], [1.0]]), np.array([0.0])).expected_reward([0])
+    0.5
+    """
 
     def __init__(
         self, features: NDArray[np.float64], theta: NDArray[np.float64], clicks: ClickModel | str = "cascade"

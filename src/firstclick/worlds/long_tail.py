@@ -11,7 +11,12 @@ from firstclick.worlds.bernoulli import NEARLY_ONE, BernoulliWorld
 
 
 class LongTailWorld(BernoulliWorld):
-    """Item e attracts with probability x_e'theta, and with none where that is negative."""
+    """Item e attracts with probability x_e'theta, and with none where that is negative.
+
+    >>> import numpy as np
+    >>> LongTailWorld(np.array([[-1.0], [0.25]]), np.array([1.0])).expected_reward([0, 1])
+    0.25
+    """
 
     features: NDArray[np.float64]
 

@@ -22,6 +22,9 @@ class MatrixWorld(World):
 
     `matrix` is users x items with entries 0 and 1, sparse or dense. Empty rows stay: users whom
     nothing attracts belong to the truth.
+
+    >>> MatrixWorld([[1, 0], [0, 1], [0, 0], [1, 1]]).expected_reward([0, 1])
+    0.75
     """
 
     def __init__(self, matrix: Any, clicks: ClickModel | str = "cascade") -> None:

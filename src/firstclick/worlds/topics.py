@@ -24,6 +24,10 @@ class TopicsWorld(World):
     1 - prod(1 - topics). The attraction of an item is interest'(what it adds to the items above) + relevance
     (Hiranandani et al. 2019; with a part of its own Li, Feng and de Rijke 2020). `features` are the topics,
     then what else is given.
+
+    >>> from firstclick import make_world
+    >>> type(make_world("topics:n_items=8").build(1)).__name__
+    'TopicsWorld'
     """
 
     def __init__(

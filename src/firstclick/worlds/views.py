@@ -17,6 +17,9 @@ class ViewsWorld(IndependentWorld):
     With `contexts`, one row a user, views are users, each as likely as any other, and a policy may be told
     the row. With `period`, views are periods of so many steps, one after the other and then again from the
     first. Regret is measured against the best slate of the view.
+
+    >>> round(ViewsWorld([[0.9, 0.1], [0.1, 0.9]], period=100).expected_reward([0]), 3)
+    0.9
     """
 
     def __init__(
