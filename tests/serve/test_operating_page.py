@@ -72,6 +72,10 @@ def create(service: Service) -> None:
     service.create("shop", policy="cascade-ts", k=3, items=ITEMS, seed=1)
 
 
+def estimates(service: Service) -> list[object]:
+    return [service.recommend("shop", k=1, candidates=[item.id]).scores for item in ITEMS]
+
+
 def digests(printed: str) -> list[str]:
     return re.findall(r"SHA-256 ([0-9a-f]{64})", printed)
 
@@ -148,6 +152,51 @@ def test_delete_on_a_running_server_and_without_one(shell: Shell) -> None:
     assert b"Espresso" not in store.read_bytes()
     with open_service(str(store)) as service:
         assert service.names() == []
+
+
+def test_a_model_is_exported_imported_archived_and_forked(shell: Shell) -> None:
+    store = shell.folder / "shop.db"
+    (move,) = commands("Export and import one model")
+    (put_away,) = commands("Archive a long log")
+    (fork,) = commands("Change the policy: fork")
+    with open_service(str(store)) as service:
+        create(service)
+        answer(service, 210)
+        digest = service.audit("shop").digest
+        shell.run(move)
+    with open_service(str(shell.folder / "other.db")) as service:
+        assert service.model("copy").seq == 211
+        assert service.audit("copy").digest == digest
+    forked = shell.run(fork)
+    assert "shop2: 210 slates drawn again equal, 0 differ, 210 of them of shop (cascade-ts)" in forked
+    assert forked.endswith("storage: sound\n")
+    early = subprocess.run(
+        ["sh", "-e", "-c", put_away], cwd=shell.folder, env=shell.environment, text=True, capture_output=True
+    )
+    assert "its token is good for 7 days" in early.stderr, "younger slates are not archived, as the page says"
+    # As a week later.
+    audited = shell.run(put_away.replace(" --before", " --token-days 0.000001 --before"))
+    assert "shop: equal (1 snapshot), 211 events" in audited
+    assert digests(audited)[-1] == digest
+
+
+def test_roll_back_on_a_running_server(shell: Shell) -> None:
+    if not shutil.which("curl"):
+        pytest.skip("the page's command needs curl")
+    (script,) = commands("Roll back")
+    with (
+        open_service(str(shell.folder / "shop.db")) as service,
+        HttpServer(service, Settings(port=0)) as server,
+    ):
+        create(service)
+        new = estimates(service)
+        answer(service, 4)
+        learned = estimates(service)
+        assert learned != new
+        assert shell.run(script.replace("http://127.0.0.1:8000", server.address)) == '{"seq":6}'
+        assert estimates(service) == new
+        service.roll_back("shop", 5)
+        assert estimates(service) == learned, "forward again, as the page says"
 
 
 def test_postgresql_is_dumped_restored_and_audited(shell: Shell, postgresql: Server) -> None:
