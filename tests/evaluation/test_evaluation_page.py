@@ -16,6 +16,7 @@ from firstclick.evaluation.result import (
     PlayedAnswer,
     PolicyAnswer,
 )
+from firstclick.evaluation.text import headlines
 from firstclick.report.figures import figure_bytes
 
 LONG = "sample:a-model-with-a-very-long-name-for-the-shop-in-berlin,event=50000"
@@ -99,6 +100,14 @@ def test_of_many_policies_the_headline_names_the_highest_and_the_lowest() -> Non
     headline = re.search(r'<p class="headline">(.*?)</p>', evaluation_page(evaluation(answers)), re.DOTALL)
     assert headline is not None
     assert re.match(r"Highest of 4: b: .* Lowest: c: .* Cannot say: 1 of 4\.", headline[1])
+
+
+def test_a_caution_does_not_lead_the_headline_while_others_are_ok() -> None:
+    doubtful = judged("b", 0.05, "caution")
+    said = headlines(evaluation([judged("a", 0.01), doubtful, judged("c", -0.02), judged("d", 0.0)]))
+    assert re.match(r"Highest of 4: a: .* Higher, but: b: .*, with caution\. Lowest: c: ", said)
+    alone = headlines(evaluation([judged(name, 0.01 * n, "caution") for n, name in enumerate("abcd")]))
+    assert alone.startswith("Highest of 4: d: ")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""docs/guide/log_to_launch.md, command by command: it shows what they print, and the truth is in it."""
+"""docs/guide/log_to_launch.md, command by command: it shows what is printed, and intervals hold the truth."""
 
 import json
 import re

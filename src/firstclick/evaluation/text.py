@@ -91,7 +91,7 @@ def headline(answer: PolicyAnswer | PlayedAnswer, level: float) -> str:
             f". To know: {answer.needed}" if answer.needed else ""
         )
     value, interval = value_and_interval(answer.difference, signed=True)
-    doubt = ", with caution" if isinstance(answer, PolicyAnswer) and answer.verdict == CAUTION else ""
+    doubt = ", with caution" if _doubted(answer) else ""
     reach = f"({level_in_words(level)} interval {interval})"
     return f"{answer.policy}: {value} {UNIT} against {SHOWN} {reach}{doubt}"
 
@@ -115,12 +115,20 @@ def _few(answers: list[PolicyAnswer | PlayedAnswer], level: float) -> list[str]:
     )
     said = []
     if known:
-        said.append(f"Highest of {len(answers)}: {headline(known[-1], level)}.")
+        # A number to be read with caution must not lead while there are numbers without one.
+        sure = [answer for answer in known if not _doubted(answer)] or known
+        said.append(f"Highest of {len(answers)}: {headline(sure[-1], level)}.")
+        if sure[-1] is not known[-1]:
+            said.append(f"Higher, but: {headline(known[-1], level)}.")
     if len(known) > 1:
         said.append(f"Lowest: {headline(known[0], level)}.")
     if unknown := len(answers) - len(known):
         said.append(f"Cannot say: {unknown} of {len(answers)}.")
     return said
+
+
+def _doubted(answer: PolicyAnswer | PlayedAnswer) -> bool:
+    return isinstance(answer, PolicyAnswer) and answer.verdict == CAUTION
 
 
 def overview(evaluation: Evaluation) -> TableBlock:

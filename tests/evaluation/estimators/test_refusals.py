@@ -145,6 +145,14 @@ def test_a_log_without_any_click_is_refused() -> None:
     assert "No slate was clicked" in refusal(slates._replace(clicks=np.zeros_like(slates.clicks)))
 
 
+def test_a_log_without_any_click_is_not_told_to_explore() -> None:
+    slates = logged(UNIFORM, ONE_LIST)
+    unclicked = slates._replace(clicks=np.zeros_like(slates.clicks))
+    advice = evaluate(unclicked, learning=False).support.advice
+    assert advice.startswith("Check that clicks are recorded")
+    assert "explore" not in advice
+
+
 def test_a_log_where_everything_was_clicked_is_refused() -> None:
     slates = logged(UNIFORM, ONE_LIST)
     assert "Every position" in refusal(slates._replace(clicks=np.ones_like(slates.clicks)))

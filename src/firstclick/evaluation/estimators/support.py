@@ -188,6 +188,8 @@ def judge(
     if refusals:
         rates = [one.clicks for one in positions] or [0.1]
         advice = logging_that_answers(rates, candidates, explore, FEW)
+        if sums.n >= TOO_FEW and sums.clicks.sum() == 0:
+            advice = "Check that clicks are recorded, and that their column is the one that was read."
     least = min((one.effective_slates for one in positions), default=0.0)
     reasons = (*refusals, *cautions) or (f"Each position rests on {least:,.0f} effective slates or more.",)
     return Support(verdict, reasons, advice, sums.n, missing, unreported, positions, doubted)
