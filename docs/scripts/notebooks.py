@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 TUTORIALS = Path(__file__).parents[1] / "tutorials"
 SECONDS = 600  # for a cell
+ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 PROGRESS = re.compile(r"^(?:playing: .*|[\d,]+ cells.*|.*: \d+%.*)\n", re.MULTILINE)
 
 
@@ -73,7 +74,7 @@ def execute(source: Path, folder: Path) -> Any:
     for cell in notebook.cells:
         if cell.source.startswith("%%bash"):
             streams = sorted(cell.outputs, key=lambda stream: stream.name, reverse=True)  # stdout first
-            said = PROGRESS.sub("", "".join(stream.text for stream in streams))
+            said = PROGRESS.sub("", ESCAPES.sub("", "".join(stream.text for stream in streams)))
             cell.outputs = [new_output("stream", name="stdout", text=said)]
     nbformat.validate(notebook)
     return notebook

@@ -28,7 +28,7 @@ with open("products.csv", "w", newline="") as file:
         words = f"{kind} no. {number}"
         write([f"T-{number}", words, brand, kind, cell, "yes" if organic else "no", rating, day, "EUR"])
         # What a visitor likes. The shop does not know this.
-        liking = -3.6 + 1.3 * (kind == "Matcha") + 0.9 * organic - 0.5 * np.log(price / 6)
+        liking = -4.2 + 1.3 * (kind == "Matcha") + 0.9 * organic - 0.5 * np.log(price / 6)
         attraction[f"T-{number}"] = 1 / (1 + np.exp(-liking - draw.normal(0, 0.4)))
 print(open("products.csv").read(260))
 
@@ -38,10 +38,11 @@ print(open("products.csv").read(260))
 # %% [markdown]
 # ## The list of today
 #
-# It shows cheap teas. Visitors look from the top and click the first tea that attracts.
+# Visitors look from the top and click the first tea that attracts.
 
 # %%
-listed = ["T-3", "T-10", "T-21", "T-34", "T-50", "T-62"]
+by_attraction = sorted(attraction, key=attraction.get, reverse=True)
+listed = [by_attraction[place] for place in (12, 30, 18, 45, 24, 38)]
 with open("list.csv", "w") as file:
     file.write("id\n" + "\n".join(listed) + "\n")
 
@@ -51,8 +52,9 @@ def chance(slate):
     return 1 - np.prod([1 - attraction[item] for item in slate])
 
 
-best = sorted(attraction, key=attraction.get)[-6:]
-print(f"today's list: {chance(listed):.1%} of visits with a click; the best six: {chance(best):.1%}")
+print(
+    f"today's list: {chance(listed):.1%} of visits with a click; the best six: {chance(by_attraction[:6]):.1%}"
+)
 
 # %% [markdown]
 # ## Start the service
@@ -61,6 +63,7 @@ print(f"today's list: {chance(listed):.1%} of visits with a click; the best six:
 # clicks above 95 % of the list's.
 
 # %%
+import os
 import re
 import subprocess
 import sys
@@ -73,7 +76,7 @@ server = subprocess.Popen(
 address = None
 while address is None and server.poll() is None:
     address = re.search(r"http://[\d.]+:\d+", open("serve.log").read())
-address = address[0]
+address = os.environ["SHOP"] = address[0]
 print("serving" if server.poll() is None else open("serve.log").read())
 
 # %% [markdown]
@@ -111,13 +114,13 @@ def visit(pages):
 
 
 for day in range(1, 6):
-    print(f"day {day}: {visit(2000):.1%} of pages with a click")
+    print(f"day {day}: {visit(1200):.1%} of pages with a click")
 
 # %% [markdown]
 # ## Is it better?
 
-# %%
-print(shop.trial_report())
+# %% [bash]
+# firstclick trial report shop --server $SHOP
 
 # %% [markdown]
 # ## The dashboard

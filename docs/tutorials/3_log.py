@@ -88,6 +88,7 @@ forest_plot(found)
 # %% [markdown]
 # Here the truth is known:
 
+
 # %%
 def worth(*slates):
     return np.mean([1 - np.prod([1 - attraction[drink] for drink in slate]) for slate in slates])

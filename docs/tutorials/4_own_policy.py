@@ -86,6 +86,7 @@ check_policy(Optimist(), report=print)
 # %% [markdown]
 # A mistake has a name. This version learns from positions that nobody looked at:
 
+
 # %%
 class Careless(Optimist):
     name = "careless"

@@ -9,7 +9,7 @@
 
 # %% [bash]
 # firstclick reproduce --dataset synthetic-movielens --steps 2000 --runs 4 --seed 1 --out look > look.txt
-# head -12 look.txt
+# head -11 look.txt
 
 # %% [markdown]
 # ## Figure 1: more items
@@ -29,7 +29,7 @@ rows = list(csv.DictReader(open("look/results.csv")))
 last = [row for row in rows if row["experiment"] == "1" and row["step"] == "2000"]
 for row in last:
     regret = float(row["expected_regret"])
-    print(f"L = {row['items']:>5}  {row['policy']:15} {regret:6.0f} of 2,000 clicks lost")
+    print(f"L = {row['items']:>5}  {row['policy']:15} {regret:6.0f} clicks lost in 2,000 steps")
 
 # %% [markdown]
 # ## Figure 2: features, groups, longer slates
@@ -57,10 +57,9 @@ Image("look/sweep-sigma.png", width=620)
 import json
 
 claims = json.load(open("look/claims.json"))["claims"]
-movielens = [claim for claim in claims if claim["dataset"] == "movielens"]
-for claim in movielens[:4]:
-    print(f"- {claim['sentence']}\n  {claim['verdict']}")
-print(len(movielens), "claims about MovieLens")
+for claim in claims:
+    if claim["dataset"] == "movielens" and claim["experiment"] in ("1", "2"):
+        print(f"- {claim['sentence']}\n  {claim['verdict']}")
 
 # %% [markdown]
 # ## With MovieLens
