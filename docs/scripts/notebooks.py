@@ -4,7 +4,7 @@
 
 A source is a Python file in cells. `# %%` starts a code cell, `# %% [markdown]` a text, `# %% [bash]` or
 another cell magic of IPython a cell that is not Python; the lines of these are comments. In a code cell
-`# %magic` is a magic of a line. Progress is left out of the outputs; what commands say on stderr follows stdout.
+`# %magic` is a magic of a line. Progress is left out of the outputs; stderr of commands follows stdout.
 Needs nbclient, nbformat and ipykernel. Each tutorial runs in an empty folder, with seeds of its own.
 """
 

@@ -40,7 +40,8 @@ print(open("ratings.csv").read(120))
 # %% [markdown]
 # ## Features
 #
-# Films that the same people like get similar features. The policy learns about one film from clicks on another.
+# Films that the same people like get similar features. The policy learns about one film from clicks on
+# another.
 
 # %% [bash]
 # firstclick features --interactions ratings.csv --user-column customer --item-column film \
@@ -50,15 +51,16 @@ print(open("ratings.csv").read(120))
 # %% [markdown]
 # ## Which policy
 #
-# `compare` plays the usual policies on your data: half of the customers give the features, the others click.
+# `compare` plays the usual policies on your data: half of the customers give the features, the others
+# click.
 
 # %% [bash]
 # firstclick compare --interactions ratings.csv --user-column customer --item-column film \
 #     --value-column stars --above 3 --rank 6 --k 4 --steps 5000 --runs 8 --seed 1
 
 # %% [markdown]
-# The same in Python, with a picture. Regret counts the clicks lost against the best four films. A curve that
-# flattens has learned.
+# The same in Python, with a picture. Regret counts the clicks lost against the best four films. A curve
+# that flattens has learned.
 
 # %%
 # %matplotlib inline

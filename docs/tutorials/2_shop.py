@@ -1,8 +1,8 @@
 # %% [markdown]
 # # A shop
 #
-# A shop has a product file and a list that somebody ordered by hand. You start firstclick beside that list and
-# find out whether it is better.
+# A shop has a product file and a list that somebody ordered by hand. You start firstclick beside that
+# list and find out whether it is better.
 #
 # ## A messy catalog
 #
@@ -59,8 +59,8 @@ print(
 # %% [markdown]
 # ## Start the service
 #
-# In a terminal you would type `firstclick serve --catalog products.csv ...`. `--max-loss 0.05` keeps expected
-# clicks above 95 % of the list's.
+# In a terminal you would type `firstclick serve --catalog products.csv ...`. `--max-loss 0.05` keeps
+# expected clicks above 95 % of the list's.
 
 # %%
 import os
@@ -136,7 +136,7 @@ from IPython.display import Image
 browser = shutil.which("chromium") or shutil.which("google-chrome")
 if browser:
     picture = "--headless --no-sandbox --disable-gpu --hide-scrollbars --screenshot=shop.png"
-    size = "--window-size=1100,1000 --virtual-time-budget=4000"
+    size = "--window-size=1100,1130 --virtual-time-budget=4000"
     subprocess.run([browser, *picture.split(), *size.split(), address], capture_output=True, check=False)
 Image("shop.png", width=760) if Path("shop.png").exists() else print("no Chromium: open", address)
 
@@ -154,4 +154,5 @@ print("stopped, exit code", server.wait())
 # firstclick audit --store shop.db
 
 # %% [markdown]
-# Next: [launching](../guide/launching.html), [trials](../guide/trials.html), [running the service](../service/run.html).
+# Next: [launching](../guide/launching.html), [trials](../guide/trials.html), [running the
+# service](../service/run.html).

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Judge a policy on your log
 #
-# What would another list have earned? A log can answer if some of its pages were random. This café made up its
-# log, so you can compare each answer with the truth.
+# What would another list have earned? A log can answer if some of its pages were random. This café made
+# up its log, so you can compare each answer with the truth.
 #
 # ## A log
 #
@@ -114,5 +114,6 @@ print(open("list_only.jsonl").read(90))
 # firstclick evaluate run list_only.jsonl --policy list:chai,espresso
 
 # %% [markdown]
-# Show 5 % random pages (`explore=0.05` in `Ranker`, `--explore 0.05` in `serve`) and log their probabilities.
-# Next: [evaluating a log](../guide/evaluating.html), [from a log to a launch](../guide/log_to_launch.html).
+# Show 5 % random pages (`explore=0.05` in `Ranker`, `--explore 0.05` in `serve`) and log their
+# probabilities. Next: [evaluating a log](../guide/evaluating.html), [from a log to a
+# launch](../guide/log_to_launch.html).

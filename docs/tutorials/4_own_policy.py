@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Write your own policy
 #
-# A policy is one class: a state of arrays, a function that ranks and a function that learns. Numba compiles the
-# functions. The example ranks items by click rate plus a bonus for items that were seen rarely.
+# A policy is one class: a state of arrays, a function that ranks and a function that learns. Numba
+# compiles the functions. The example ranks items by click rate plus a bonus for items that were seen
+# rarely.
 #
 # ## The state
 #
@@ -129,8 +130,8 @@ regret_figure(linear)
 # %% [markdown]
 # ## Keep it
 #
-# Name the module as an entry point `firstclick.plugins` of your package. Then `firstclick compare`, `simulate`
-# and `serve` know `optimist` too. See [add a policy](../research/add_a_policy.html).
+# Name the module as an entry point `firstclick.plugins` of your package. Then `firstclick compare`,
+# `simulate` and `serve` know `optimist` too. See [add a policy](../research/add_a_policy.html).
 
 # %%
 for result in linear.results:

@@ -1,21 +1,21 @@
 # %% [markdown]
 # # The paper, figure by figure
 #
-# [Zong et al. 2016](https://arxiv.org/abs/1603.05359) introduced CascadeLinTS and CascadeLinUCB. `firstclick
-# reproduce` plays all of its experiments.
+# [Zong et al. 2016](https://arxiv.org/abs/1603.05359) introduced CascadeLinTS and CascadeLinUCB.
+# `firstclick reproduce` plays all of its experiments.
 #
-# The outputs here are from **made-up data** of MovieLens' size that ships with firstclick, with 2,000 steps and 4
-# runs instead of 100,000 and 10. They show the pictures, not the paper's numbers.
+# The outputs here are from **made-up data** of MovieLens' size that ships with firstclick, with 2,000
+# steps and 4 runs instead of 100,000 and 10. They show the pictures, not the paper's numbers.
 
 # %% [bash]
-# firstclick reproduce --dataset synthetic-movielens --steps 2000 --runs 4 --seed 1 --out look > look.txt
+# firstclick reproduce --dataset synthetic-movielens --steps 2000 --runs 4 --out look > look.txt
 # head -11 look.txt
 
 # %% [markdown]
 # ## Figure 1: more items
 #
-# CascadeUCB1 learns each item alone, so its regret grows with the number of items L. The linear policies learn
-# from features. CascadeLinTS stays below RankedLinTS, which keeps one learner for each position.
+# CascadeUCB1 learns each item alone, so its regret grows with the number of items L. The linear policies
+# learn from features. CascadeLinTS stays below RankedLinTS, which keeps one learner for each position.
 
 # %%
 from IPython.display import Image
@@ -58,7 +58,7 @@ import json
 
 claims = json.load(open("look/claims.json"))["claims"]
 for claim in claims:
-    if claim["dataset"] == "movielens" and claim["experiment"] in ("1", "2"):
+    if claim["dataset"] == "movielens" and claim["experiment"] == "experiment 1":
         print(f"- {claim['sentence']}\n  {claim['verdict']}")
 
 # %% [markdown]
@@ -78,5 +78,5 @@ if folder:
 Image("real/figure-1.png", width=760) if folder else print("MovieLens was not found")
 
 # %% [markdown]
-# All 100,000 steps take minutes. [Reproduction](../research/reproduction.html) has the results: of 16 claims
-# about MovieLens 9 hold, 3 do not, 4 cannot be decided.
+# All 100,000 steps take minutes. [Reproduction](../research/reproduction.html) has the results: of 16
+# claims about MovieLens 9 hold, 3 do not, 4 cannot be decided.
