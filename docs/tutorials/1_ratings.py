@@ -90,7 +90,8 @@ print(slate.items)
 ranker.learn(slate, click=2)  # the third film was clicked; None for no click
 
 # %% [markdown]
-# Let 4,000 visitors come. Each looks from the top and clicks the first film that attracts.
+# Let 4,000 visitors come. Each looks from the top and clicks the first film that attracts. The ranker is close to
+# the best four films after a few hundred visitors.
 
 # %%
 import matplotlib.pyplot as plt
@@ -104,9 +105,14 @@ for visitor in draw.integers(0, len(liked), 4000):
     ranker.learn(slate, click=likes[0] if likes else None)
     clicked.append(bool(likes))
 
-rates = np.mean(np.reshape(clicked, (20, 200)), axis=1)
+rates = np.mean(np.reshape(clicked, (40, 100)), axis=1)
+best = liked[:, [row[film] for film in ("film-65", "film-107", "film-96", "film-35")]].any(axis=1).mean()
+by_chance = np.mean([one[draw.choice(120, 4, replace=False)].any() for one in liked])
 figure, axes = plt.subplots(figsize=(6, 3))
-axes.plot(np.arange(200, 4001, 200), rates, marker="o")
+axes.plot(np.arange(100, 4001, 100), rates, label="ranker, by 100 visitors")
+axes.axhline(best, color="black", linestyle="--", label="best four films")
+axes.axhline(by_chance, color="gray", linestyle=":", label="four random films")
+axes.legend(frameon=False, ncols=3, fontsize=8, loc="lower center")
 axes.set(xlabel="visitors", ylabel="visits with a click", ylim=(0, 0.7))
 axes.grid(alpha=0.3)
 plt.show()

@@ -52,9 +52,8 @@ def chance(slate):
     return 1 - np.prod([1 - attraction[item] for item in slate])
 
 
-print(
-    f"today's list: {chance(listed):.1%} of visits with a click; the best six: {chance(by_attraction[:6]):.1%}"
-)
+print(f"today's list: {chance(listed):.1%} of visits with a click")
+print(f"the best six: {chance(by_attraction[:6]):.1%}")
 
 # %% [markdown]
 # ## Start the service
@@ -68,7 +67,7 @@ import re
 import subprocess
 import sys
 
-options = "--catalog products.csv --k 6 --name shop --store shop.db --seed 1 --port 0"
+options = "--catalog products.csv --k 6 --name shop --store shop.db --seed 1 --port 0 --snapshot-events 2000"
 server = subprocess.Popen(
     [sys.executable, "-m", "firstclick", "serve", *options.split(), "--baseline", "list.csv"],
     stdout=subprocess.DEVNULL, stderr=open("serve.log", "w"),
@@ -136,7 +135,7 @@ from IPython.display import Image
 browser = shutil.which("chromium") or shutil.which("google-chrome")
 if browser:
     picture = "--headless --no-sandbox --disable-gpu --hide-scrollbars --screenshot=shop.png"
-    size = "--window-size=1100,1130 --virtual-time-budget=4000"
+    size = "--window-size=1100,1090 --virtual-time-budget=4000"
     subprocess.run([browser, *picture.split(), *size.split(), address], capture_output=True, check=False)
 Image("shop.png", width=760) if Path("shop.png").exists() else print("no Chromium: open", address)
 
