@@ -90,8 +90,8 @@ print(slate.items)
 ranker.learn(slate, click=2)  # the third film was clicked; None for no click
 
 # %% [markdown]
-# Let 4,000 visitors come. Each looks from the top and clicks the first film that attracts. The ranker is close to
-# the best four films after a few hundred visitors.
+# Let 4,000 visitors come. Each looks from the top and clicks the first film that attracts. The ranker is
+# close to the best four films after a few hundred visitors.
 
 # %%
 import matplotlib.pyplot as plt
