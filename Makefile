@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-long docs kills bench peers loadtest lock clean
+.PHONY: help install demo test test-long docs notebooks kills bench peers loadtest lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,9 @@ peers: .venv/.run ## install the libraries of python -m benchmarks.bench --peers
 
 loadtest: .venv/.run ## put a server under load, and measure it
 	@$(BIN)/python -m benchmarks.loadtest
+
+notebooks: ## run the tutorials and write them with their outputs (needs nbclient, nbformat, ipykernel)
+	$(BIN)/python docs/scripts/notebooks.py
 
 lock: ## pin the newest versions again (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=/path/to/uv" >&2; exit 1; }

@@ -22,6 +22,8 @@ from firstclick.rounding import MISSING, microseconds, whole
 def bench_page(bench: Bench, picture: str) -> str:
     """The page in Markdown; `picture` is the name of the picture beside it."""
     lines = [
+        "<!-- The benchmarks: written by python -m benchmarks.bench. -->",
+        "",
         "# Benchmarks",
         "",
         "```",

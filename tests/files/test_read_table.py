@@ -378,3 +378,31 @@ def test_nothing_is_fetched_printed_or_left_behind(write, tmp_path, monkeypatch,
     assert capfd.readouterr() == ("", "")
     # The connection that others share does not know what was read.
     assert duckdb.sql("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
+
+
+def test_files_are_read_where_duckdb_refuses_to_tell_progress(tmp_path, monkeypatch):
+    """As in a Jupyter notebook without ipywidgets."""
+    connect = duckdb.connect
+
+    class Refusing:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            self.connection.close()
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+        def execute(self, query, *rest):
+            if "progress_bar" in query:
+                raise duckdb.InvalidInputException("ipywidgets is missing")
+            return self.connection.execute(query, *rest)
+
+    monkeypatch.setattr(duckdb, "connect", lambda *args, **options: Refusing(connect(*args, **options)))
+    file = tmp_path / "table.csv"
+    file.write_text("id,price\na,1\nb,2\n", encoding="utf-8")
+    assert len(read_table(file).columns) == 2

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -38,8 +38,10 @@ def connected() -> "Iterator[DuckDBPyConnection]":
         "autoload_known_extensions": "false",
     }
     with duckdb.connect(":memory:", config=settings) as connection:
-        # The two together: how far a query is, is known, and nothing is printed.
-        connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+        # The two together: how far a query is, is known, and nothing is printed. A Jupyter notebook without
+        # ipywidgets refuses them: there progress is not told.
+        with suppress(duckdb.InvalidInputException):
+            connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
         yield connection
 
 
