@@ -35,6 +35,8 @@ def warm_up(
       firstclick warm-up
       firstclick warm-up --policy cascade-ts --policy cascade-lin-ts
     """
+    with needed_by("the server"):
+        import firstclick.serve.startup  # noqa: F401
     from firstclick.kernels.compiling import cache_root
 
     if all_core and policy:
