@@ -81,7 +81,7 @@ def _kernels(folder: Path) -> set[Path]:
 
 
 def _serve_once(policy: str) -> None:
-    """Serve a small catalog by this policy, with all that has a kernel: recommend, explore, learn, correct."""
+    """Serve a small catalog by this policy: recommend, explore, learn and correct."""
     with needed_by("the server"):
         from firstclick.serve.config import Settings
         from firstclick.serve.http.body_pieces import warm_up as warm_up_bodies
