@@ -69,8 +69,8 @@ def _check_writable(folder: Path) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise WorkFailed(
-            f"kernels cannot be kept in {folder} ({error.strerror}); set FIRSTCLICK_CACHE_DIR to a folder that "
-            "can be written"
+            f"kernels cannot be kept in {folder} ({error.strerror}); set FIRSTCLICK_CACHE_DIR to a "
+            "folder that can be written"
         ) from None
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         raise InvalidInput("NUMBA_DISABLE_JIT is set, so nothing is compiled; unset it")
