@@ -95,6 +95,7 @@ REPORT, SERVE = "pip install 'firstclick[report]'", "pip install 'firstclick[ser
 
 COMMANDS = {
     "firstclick serve --demo": f"the server needs uvicorn: {SERVE}",
+    "firstclick warm-up": f"the server needs msgspec: {SERVE}",
     "firstclick audit --store shop.db": f"this command needs msgspec: {SERVE}",
     "firstclick keys list --store shop.db": f"this command needs msgspec: {SERVE}",
     "firstclick log shop --store shop.db": f"this command needs msgspec: {SERVE}",
@@ -154,6 +155,12 @@ def test_commands_that_need_no_extra(bare, command) -> None:
 
 def test_rankers_and_simulations_need_no_extra(bare) -> None:
     assert bare[1][RANKER] == (0, "1\n", "")
+
+
+def test_a_catalog_in_a_text_file_needs_no_extra(tmp_path) -> None:
+    (tmp_path / "items.csv").write_text("id,price\na,1\nb,2\nc,3,4\nd,5\n")
+    read = "from firstclick.files.table import read_table; print(len(read_table('items.csv').columns[0]))"
+    assert without(EVERYTHING, [read], tmp_path)[read] == (0, "3\n", "")
 
 
 @pytest.mark.parametrize("command", [PLAYED, AGAIN])

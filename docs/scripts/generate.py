@@ -26,8 +26,8 @@ from firstclick.testing import CHECKS, checks_of
 
 COMMANDS = (
     "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
-    "data download", "features", "catalog", "catalog describe", "serve", "warm-up", "backup", "audit", "log", "export",
-    "import", "fork", "trial", "trial start", "trial shares", "trial stop", "trial report",
+    "data download", "features", "catalog", "catalog describe", "serve", "warm-up", "backup", "audit", "log",
+    "export", "import", "fork", "trial", "trial start", "trial shares", "trial stop", "trial report",
     "evaluate", "evaluate describe", "evaluate propensities", "evaluate run", "click-model",
     "click-model fit", "click-model describe", "relearn",
     "archive", "delete", "keys", "keys create", "keys list", "keys revoke", "policies", "bound",

@@ -35,6 +35,8 @@ def warm_up(
       firstclick warm-up
       firstclick warm-up --policy cascade-ts --policy cascade-lin-ts
     """
+    with needed_by("the server"):
+        import firstclick.serve.startup  # noqa: F401
     from firstclick.kernels.compiling import cache_root
 
     if all_core and policy:
@@ -67,8 +69,8 @@ def _check_writable(folder: Path) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise WorkFailed(
-            f"kernels cannot be kept in {folder} ({error.strerror}); set FIRSTCLICK_CACHE_DIR to a folder that "
-            "can be written"
+            f"kernels cannot be kept in {folder} ({error.strerror}); set FIRSTCLICK_CACHE_DIR to a "
+            "folder that can be written"
         ) from None
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         raise InvalidInput("NUMBA_DISABLE_JIT is set, so nothing is compiled; unset it")
@@ -79,7 +81,7 @@ def _kernels(folder: Path) -> set[Path]:
 
 
 def _serve_once(policy: str) -> None:
-    """Serve a small catalog by this policy, with all that has a kernel: recommend, explore, learn, correct."""
+    """Serve a small catalog by this policy: recommend, explore, learn and correct."""
     with needed_by("the server"):
         from firstclick.serve.config import Settings
         from firstclick.serve.http.body_pieces import warm_up as warm_up_bodies

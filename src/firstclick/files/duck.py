@@ -117,9 +117,10 @@ class Rejects(NamedTuple):
 def rejects(connection: "DuckDBPyConnection", file: TextFile) -> Rejects:
     """What the only scan with `count_rejects` left out; rows after which no other is sure are refused."""
     separator = literal(file.separator or chr(1))
-    # Of a row that is too short every missing field is told, of one that is too long every one too many.
+    # The problem as text, because DuckDB gives enums only with pandas. Of a row that is too short every
+    # missing field is told, of one that is too long every one too many.
     found = connection.execute(
-        "SELECT line_byte_position - 1 AS start, max(error_type) AS problem, "
+        "SELECT line_byte_position - 1 AS start, max(error_type)::VARCHAR AS problem, "
         "if(max(error_type) = 'MISSING COLUMNS', min(column_idx), max(column_idx)) AS width, "
         f"first(trim(csv_line, {_ASCII_BLANKS}) = '' AND NOT contains(csv_line, {separator})) AS blank, "
         "max(line_byte_position - 1 + strlen(csv_line)) AS stop "
