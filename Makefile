@@ -52,7 +52,7 @@ peers: .venv/.run ## install the libraries of python -m benchmarks.bench --peers
 loadtest: .venv/.run ## put a server under load, and measure it
 	@$(BIN)/python -m benchmarks.loadtest
 
-notebooks: ## run the tutorials and write them with their outputs (needs nbclient, nbformat, ipykernel)
+notebooks: .venv/.docs ## run the tutorials and write them with their outputs
 	$(BIN)/python docs/scripts/notebooks.py
 
 lock: ## pin the newest versions again (needs uv)

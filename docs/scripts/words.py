@@ -19,7 +19,8 @@ def page_words(text: str) -> int:
     """The words of a page in Markdown, tables included."""
     if GENERATED_PAGE.match(text):
         return 0
-    return len(CODE.sub("", GENERATED_PART.sub("", text)).split())
+    words = CODE.sub("", GENERATED_PART.sub("", text)).split()
+    return sum(any(map(str.isalnum, word)) for word in words)  # the lines of a table are no words
 
 
 def notebook_words(text: str) -> int:

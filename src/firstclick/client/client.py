@@ -71,9 +71,10 @@ class Client:
 
     >>> import httpx
     >>> def server(request):
-    ...     if request.url.path.endswith("/recommend"):
-    ...         return httpx.Response(200, json={"items": ["tea"], "scores": [0.5], "token": "AwEA", "seq": 1})
-    ...     return httpx.Response(201, json={"status": "accepted", "seq": 2})
+    ...     if request.url.path.endswith("/feedback"):
+    ...         return httpx.Response(201, json={"status": "accepted", "seq": 2})
+    ...     slate = {"items": ["tea"], "scores": [0.5], "token": "AwEA", "seq": 1}
+    ...     return httpx.Response(200, json=slate)
     >>> with Client("http://127.0.0.1:8000", "shop", transport=httpx.MockTransport(server)) as client:
     ...     slate = client.recommend()
     ...     print(slate.items, client.feedback(slate, 0).status)

@@ -32,7 +32,8 @@ def forest_plot(evaluation: Evaluation) -> Figure:
     >>> from pathlib import Path
     >>> from firstclick.evaluation import Uniform, evaluate
     >>> from firstclick.logs.open_log import open_ranked_log
-    >>> _ = Path("log.csv").write_text("items,click,propensity\\n" + "tea|milk,0,0.5\\nmilk|tea,,0.5\\n" * 200)
+    >>> slates = "tea|milk,0,0.5\\nmilk|tea,,0.5\\n" * 200
+    >>> _ = Path("log.csv").write_text("items,click,propensity\\n" + slates)
     >>> figure = forest_plot(evaluate(open_ranked_log("log.csv"), {"random": Uniform()}))
     >>> len(figure.axes)
     1

@@ -181,7 +181,8 @@ class Uniform(Target):
     >>> from pathlib import Path
     >>> from firstclick.evaluation import evaluate
     >>> from firstclick.logs.open_log import open_ranked_log
-    >>> _ = Path("log.csv").write_text("items,click,propensity\\n" + "tea|milk,0,0.5\\nmilk|tea,,0.5\\n" * 200)
+    >>> slates = "tea|milk,0,0.5\\nmilk|tea,,0.5\\n" * 200
+    >>> _ = Path("log.csv").write_text("items,click,propensity\\n" + slates)
     >>> evaluate(open_ranked_log("log.csv"), {"random": Uniform()}).answers[0].verdict
     'ok'
     """

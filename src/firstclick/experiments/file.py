@@ -89,9 +89,9 @@ def read_experiment(path: str | os.PathLike[str]) -> Experiment:
     """The experiment in a TOML file; what is wrong with it is InvalidInput with the file's name.
 
     >>> from pathlib import Path
-    >>> lines = ['title = "Films"', 'data = ["synthetic-yelp"]', 'policies = ["random"]', 'runs = 2', 'steps = 100']
-    >>> _ = Path("films.toml").write_text("\\n".join(lines))
-    >>> read_experiment("films.toml").runs
+    >>> lines = ['title = "Yelp"', 'data = ["synthetic-yelp"]', 'policies = ["random"]', 'runs = 2']
+    >>> _ = Path("yelp.toml").write_text("\\n".join(lines))
+    >>> read_experiment("yelp.toml").runs
     2
     """
     path = as_path(path)
