@@ -16,6 +16,8 @@ from firstclick.registry import DEFAULT_POLICY, is_research, make_policy, policy
 
 # From so many items on, a catalog gets a search tree, which is built by kernels too.
 LARGE = 1500
+# A trial shows the baseline to one visitor in ten: 200 miss it once in a billion.
+SLATES = 200
 
 
 def warm_up(
@@ -102,8 +104,10 @@ def _serve_once(policy: str) -> None:
             warm_up_bodies()
             n_context = service.model("warm-up").engine.policy.n_context
             context = np.zeros(n_context) if n_context else None
-            slate = service.recommend("warm-up", context=context)
-            service.feedback("warm-up", slate.token, 0)
+            # Chance decides which slates are explored, the baseline's or the policy's: enough for each kind.
+            for unit in range(SLATES):
+                slate = service.recommend("warm-up", context=context, unit=f"visitor {unit}")
+                service.feedback("warm-up", slate.token, unit % 2 or None)
         except Refused as refusal:
             raise WorkFailed(f"{policy}: {refusal}") from None
         finally:

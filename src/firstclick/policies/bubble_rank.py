@@ -78,12 +78,12 @@ class BubbleRank(PairPolicy):
     Neighbours are paired, from the first or from the second place in turn, and each pair is shown in random
     order; where only one of a pair is clicked, it wins. Of N such slates S is how many more an item won: with
     S > 2 sqrt(N log(1 / delta)) it goes above the other for good, and a pair in the right order is no longer
-    exchanged. delta = horizon^-4, the authors' as we remember it.
+    exchanged. delta = horizon^-4 is our choice.
 
     Safety, where slates show the whole list of K items: call a pair wrong if the less attractive item stands
     above. With a chance of at least 1 - K^2 n sqrt(delta) = 1 - K^2 / n none of the first n slates has more
     than K/2 wrong pairs more than the list at the start. Regret O(K (K + wrong pairs at the start) / gap
-    log n), as we remember it.
+    log n).
 
     Ours: with more items than slots, the last slot pairs with the first item that is not shown; one of the
     two is shown by chance, and wins if it is clicked: for that pair nothing is promised. An item that a

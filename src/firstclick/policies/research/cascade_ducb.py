@@ -42,8 +42,8 @@ class CascadeDUCB(ForgettingCountPolicy):
     items never examined come first (our choice). With discount=1 it is cascade-ucb1:radius=2,start=first,
     slate by slate. Regret O(L sqrt(changes * n) log n) where the discount knows of the number of changes.
 
-    The authors' radius is 2 sqrt(epsilon log(slates) / examined) with epsilon = 0.5, as we remember it: that
-    is radius=2. discount = 1 - 1 / (4 sqrt(n)) for n steps, which `horizon` sets, 0.9992 for about 100,000,
+    The radius is 2 sqrt(epsilon log(slates) / examined); epsilon = 0.5, that is radius=2, is our choice.
+    discount = 1 - 1 / (4 sqrt(n)) for n steps, which `horizon` sets, 0.9992 for about 100,000,
     is what Garivier and Moulines 2011 have for one change. The radius is wide for so short a memory: with
     more than a few items try radius=0.5.
     """

@@ -37,7 +37,7 @@ class CascadeSWUCB(ForgettingCountPolicy):
     the run it is cascade-ucb1:radius=0.5,start=first, slate by slate. Regret O(L sqrt(changes * n log n))
     where the window knows of the number of changes.
 
-    The authors' radius is sqrt(epsilon log(min(t, window)) / examined) with epsilon = 0.5, as we remember it.
+    The radius is sqrt(epsilon log(min(t, window)) / examined); epsilon = 0.5 is our choice.
     window = 2 sqrt(n log n) for n steps, which `horizon` sets, 2146 for 100,000, is what Garivier and
     Moulines 2011 have for one change. The state holds every slate of the window.
     """

@@ -38,8 +38,8 @@ class CascadeUCBV(ConfidencePolicy):
     U(e) = rate + sqrt(2 rate (1 - rate) b / examined) + 3 b / examined, with b = radius * log(t) and t the
     slates learned from. Regret O(sqrt(L n)) but for logarithms, where cascade-ucb1 has sqrt(K) times as much.
 
-    The form is that of UCB-V (Audibert, Munos and Szepesvari 2009), whose weight must be above 1; 1.2 is an
-    example of theirs, as we remember it, and to take it for the cascade is our choice. A public code of
+    The form is that of UCB-V (Audibert, Munos and Szepesvari 2009), whose weight must be above 1; 1.2
+    is our choice. A public code of
     others has radius=2.
     """
 
