@@ -8,10 +8,13 @@ const model = decodeURIComponent(location.hash.slice(1)) || "default";
 const part = (id) => document.getElementById(id);
 const say = (text) => { part("said").textContent = text; };
 
+let shown = null; // the token of the slate on the page
+
 const page = new FirstClick({
   model,
   onexamined: (examined, { items }) => { part("seen").textContent = `Seen: ${examined} of ${items.length}.`; },
-  onreport({ status, seq, error }) {
+  onreport({ token, status, seq, error }) {
+    if (token !== shown) return null; // of an earlier page
     if (status === "waiting") return say("The shop does not answer; your click is sent again.");
     say(error ? error.message : `Kept as event ${seq} (${status}). Here is the next slate.`);
     // A real shop opens what was clicked. This one shows the next slate.
@@ -42,7 +45,8 @@ function slotOf(id) {
 async function showSlate() {
   part("seen").textContent = "";
   try {
-    await page.show(part("slots"), slotOf);
+    const slate = await page.show(part("slots"), slotOf);
+    if (slate) shown = slate.token;
   } catch (error) {
     // A real shop shows its own list here.
     say(error instanceof TypeError ? "The shop does not answer; reload the page in a moment." : error.message);

@@ -143,7 +143,7 @@ export class FirstClick {
     this.feedback = feedback ?? `${api}/feedback`;
     this.slates = new Map(); // by container
     addEventListener("pagehide", () => this.slates.forEach((slate) => this.reportNoClick(slate)));
-    addEventListener("pageshow", (event) => event.persisted && this.renew());
+    addEventListener("pageshow", (event) => event.persisted && this.comeBack());
     document.addEventListener("visibilitychange", () => this.slates.forEach((slate) => {
       if (document.hidden) this.hold(slate);
       else this.unhold(slate);
@@ -158,7 +158,10 @@ export class FirstClick {
     const answer = await (typeof this.recommend === "function" ? this.recommend(request) : this.fetchSlate(request));
     if (container.firstclickCall !== call) return null;
     const before = this.slates.get(container);
-    if (before) this.reportNoClick(before);
+    if (before) {
+      this.reportNoClick(before);
+      before.close();
+    }
     const elements = answer.items.map(render);
     container.replaceChildren(...elements);
     const slate = new Slate(answer, elements,
@@ -211,7 +214,7 @@ export class FirstClick {
       slate.left = true;
       this.report(slate, { click: null, examined });
     } else {
-      slate.close();
+      slate.pause();
     }
   }
 
@@ -235,15 +238,18 @@ export class FirstClick {
     if (taken) { // another tab has reported it meanwhile
       slate.left = true;
       slate.close();
-      this.renew();
+      this.comeBack();
     } else {
       slate.resume();
     }
   }
 
   /** A page brought back by the back button shows slates that were reported when it was left: take new ones. */
-  renew() {
-    this.slates.forEach((slate) => slate.left && slate.renew().catch(() => {}));
+  comeBack() {
+    this.slates.forEach((slate) => {
+      if (slate.left) slate.renew().catch(() => {}); // the old one stays in sight if there is no new one
+      else if (slate.open) slate.resume();
+    });
   }
 
   // --- Sending ---
