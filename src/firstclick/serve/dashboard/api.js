@@ -232,7 +232,7 @@ function openNamed() {
   try {
     name = decodeURIComponent(name);
   } catch { /* a stray % typed by hand */ }
-  const node = name && part(name);
+  const node = name ? part(name) : null;
   if (node?.matches(".route")) {
     node.open = true;
     node.scrollIntoView();

@@ -8,13 +8,12 @@ const model = decodeURIComponent(location.hash.slice(1)) || "default";
 const part = (id) => document.getElementById(id);
 const say = (text) => { part("said").textContent = text; };
 
-let shown = null; // the token of the slate on the page
-
 const page = new FirstClick({
   model,
   onexamined: (examined, { items }) => { part("seen").textContent = `Seen: ${examined} of ${items.length}.`; },
-  onreport({ token, status, seq, error }) {
-    if (token !== shown) return null; // of an earlier page
+  onreport({ token, click, examined, status, seq, error }) {
+    const isLeaving = click === null && examined !== undefined; // after that firstclick.js shows the next itself
+    if (isLeaving || token !== page.slateIn(part("slots"))?.token) return null; // or it is of an earlier page
     if (status === "waiting") return say("The shop does not answer; your click is sent again.");
     say(error ? error.message : `Kept as event ${seq} (${status}). Here is the next slate.`);
     // A real shop opens what was clicked. This one shows the next slate.
@@ -45,8 +44,7 @@ function slotOf(id) {
 async function showSlate() {
   part("seen").textContent = "";
   try {
-    const slate = await page.show(part("slots"), slotOf);
-    if (slate) shown = slate.token;
+    await page.show(part("slots"), slotOf);
   } catch (error) {
     // A real shop shows its own list here.
     say(error instanceof TypeError ? "The shop does not answer; reload the page in a moment." : error.message);

@@ -180,6 +180,11 @@ export class FirstClick {
     return slate ? this.report(slate, { click: null }) : Promise.resolve(null);
   }
 
+  /** What `show` gave for this container last, or null. */
+  slateIn(container) {
+    return this.slates.get(container)?.answer ?? null;
+  }
+
   async fetchSlate(request) {
     const response = await this.post(this.recommend, request);
     const answer = await response.json().catch(() => ({}));
