@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 from browsing import AT_LAST, SIDEWAYS, Visitor
@@ -33,9 +35,9 @@ await page.show(document.querySelector("#slate"), tile);
 </script>"""
 
 
-def open_shop(page: Page, server: Server, *, above: int = 0, options: str = "", at: str = "") -> None:
-    """A page of the shop, at an address of its own."""
-    address = f"{at or server.address}/shop.html"
+def open_shop(page: Page, server: Server, *, above: int = 0, options: str = "") -> None:
+    """A page of the shop, on the server's own origin."""
+    address = f"{server.address}/shop.html"
     html = SHOP % {"above": above, "server": server.address, "options": options}
     page.route(address, lambda route: route.fulfill(body=html, content_type="text/html"))
     page.goto(address)
@@ -260,16 +262,42 @@ def test_what_could_not_be_sent_is_sent_by_the_next_page(
     visitor.forgive("net::ERR_FAILED")
 
 
+class ShopSite(BaseHTTPRequestHandler):
+    """The shop's own web server: one page."""
+
+    html = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(self.html)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
 def test_a_page_of_another_origin_with_a_key(service: Service, visitor: Visitor) -> None:
-    page, shop = visitor.page, "http://localhost:8123"
+    page = visitor.page
     key, digest = new_key()
     service.store.add_api_key("page", "write", digest, 0.0)
     service.maintenance.reload_api_keys()
-    with Server(service, Settings(port=0, allow_origin=(shop,))) as server:
-        open_shop(page, server, options=f"key: '{key}',", at=shop)
-        page.wait_for_function("seen.includes(1)")
-        page.goto("about:blank")
-        comes_to(lambda: heard(service), [(None, 1)])
+    # A server of its own, not a route: the browser must see that it is on this machine too.
+    with ThreadingHTTPServer(("127.0.0.1", 0), ShopSite) as site:
+        Thread(target=site.serve_forever, daemon=True).start()
+        shop = f"http://127.0.0.1:{site.server_port}"
+        with Server(service, Settings(port=0, allow_origin=(shop,))) as server:
+            options = {"above": 0, "server": server.address, "options": f"key: '{key}',"}
+            ShopSite.html = (SHOP % options).encode()
+            page.goto(shop)
+            page.wait_for_function("window.seen?.includes(1)")
+            page.goto("about:blank")
+            comes_to(lambda: heard(service), [(None, 1)])
+            page.goto(shop)
+            page.locator(".item").nth(2).click()
+            page.wait_for_function("reports.some(report => report.click === 2)")
+            assert heard(service) == [(None, 1), (2, 3)]
+        site.shutdown()
 
 
 def test_slates_through_the_shops_own_server(service: Service, server: Server, visitor: Visitor) -> None:
@@ -305,7 +333,7 @@ def test_the_viewer_lists_every_documented_route(server: Server, visitor: Visito
     expect(feedback.locator("pre")).to_contain_text(
         f"curl -s -X POST '{server.address}/v1/models/default/feed"
     )
-    page.fill("#search", "rollBACK")
+    page.fill("#search", "POST warm-start")
     expect(page.locator(".route:visible")).to_have_count(1)
     page.fill("#search", "")
     page.evaluate("document.querySelectorAll('.route').forEach(node => { node.open = true })")
