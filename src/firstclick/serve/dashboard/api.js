@@ -69,6 +69,9 @@ function objectsIn(schema, seen = new Set()) {
   return inner.filter((one) => one && typeof one === "object").flatMap((one) => objectsIn(one, seen));
 }
 
+/** A text in which `names` stand between backticks. */
+const marked = (text) => text.split("`").map((piece, i) => (i % 2 ? element("code", "", piece) : piece));
+
 // --- Tables ------------------------------------------------------------------------------------------
 
 function row({ name, type, note, required, fallback }) {
@@ -76,7 +79,7 @@ function row({ name, type, note, required, fallback }) {
   field.append(span("field-name", element("code", "", name), required ? span("tag", " required") : ""));
   field.append(span("field-type", element("code", "", type)));
   const default_ = fallback === undefined || fallback === null ? "" : ` Default: ${JSON.stringify(fallback)}.`;
-  field.append(span("explain", `${note}${default_}`));
+  field.append(span("explain", ...marked(note), default_));
   return field;
 }
 
@@ -108,7 +111,7 @@ function bodyOf(title, schema) {
   if (!isPlain) section.append(element("p", "explain", element("code", "", typeOf(schema))));
   for (const { name, schema: one } of objects) {
     if (!isPlain && name) section.append(element("p", "explain", `Fields of ${name}:`));
-    if (one.description) section.append(element("p", "explain", one.description));
+    if (one.description) section.append(element("p", "explain", ...marked(one.description)));
     section.append(...fieldsOf(one));
   }
   return section;
@@ -147,7 +150,7 @@ function copyButton(pre) {
 }
 
 function details(method, path, operation) {
-  const parts = [element("p", "", operation.summary)];
+  const parts = [element("p", "", ...marked(operation.summary))];
   if (operation.description) parts.push(element("p", "explain", operation.description));
   const pre = element("pre", "", curlOf(method, path, operation));
   pre.tabIndex = 0;
@@ -177,9 +180,9 @@ function route({ method, path, operation }) {
   const whole = element("details", "route");
   whole.id = `${method}${path}`;
   whole.dataset.words = `${method} ${path} ${operation.summary}`.toLowerCase();
-  const first = operation.summary.split(/(?<=[.;:])\s/)[0];
+  const first = operation.summary.split(/(?<=\.)\s|[;:]\s/)[0];
   whole.append(element("summary", "", element("span", `method ${method}`, method.toUpperCase()),
-    element("code", "path", path), span("explain", first)));
+    element("code", "path", path), span("explain", ...marked(first))));
   whole.addEventListener("toggle", () => whole.append(...details(method, path, operation)), { once: true });
   return whole;
 }
