@@ -23,6 +23,7 @@ let components = {};
 // --- Types in words ----------------------------------------------------------------------------------
 
 const nameOf = (schema) => schema.$ref?.split("/").pop() ?? null;
+const shortName = (name) => name.split(".").pop(); // two types of one name have their module in it
 const resolved = (schema) => (schema.$ref ? components[nameOf(schema)] ?? {} : schema);
 
 function range({ minimum, maximum }) {
@@ -35,20 +36,23 @@ function range({ minimum, maximum }) {
 
 /** A schema in a few words: `integer from 0 or null`, `list of Estimate`. */
 function typeOf(schema) {
-  if (schema.$ref) return nameOf(schema);
+  if (schema.$ref) return shortName(nameOf(schema));
   const several = schema.anyOf ?? schema.oneOf;
   if (several) return [...new Set(several.map(typeOf))].join(" or ");
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" or ");
   if (schema.const !== undefined) return JSON.stringify(schema.const);
   if (schema.type === "array") {
     if (schema.prefixItems) return `list: ${schema.prefixItems.map(typeOf).join(", ")}`;
-    return schema.items ? `list of ${typeOf(schema.items)}` : "list";
+    return schema.items ? `list of ${within(schema.items)}` : "list";
   }
   if (schema.type === "object" && typeof schema.additionalProperties === "object") {
-    return `object of ${typeOf(schema.additionalProperties)}`;
+    return `object of ${within(schema.additionalProperties)}`;
   }
   return `${schema.type ?? "anything"}${range(schema)}`;
 }
+
+/** In brackets where it is several: `list of (integer or string) or null`. */
+const within = (schema) => (schema.anyOf || schema.oneOf ? `(${typeOf(schema)})` : typeOf(schema));
 
 /** What a field means; where it may be of several types, what each of them means. */
 function meaning(schema) {
@@ -78,7 +82,7 @@ function row({ name, type, note, required, fallback }) {
   const field = element("div", "field");
   field.append(span("field-name", element("code", "", name), required ? span("tag", " required") : ""));
   field.append(span("field-type", element("code", "", type)));
-  const default_ = fallback === undefined || fallback === null ? "" : ` Default: ${JSON.stringify(fallback)}.`;
+  const default_ = fallback === undefined || fallback === null ? "" : `${note && ". "}Default: ${JSON.stringify(fallback)}`;
   field.append(span("explain", ...marked(note), default_));
   return field;
 }
@@ -98,7 +102,7 @@ function fieldsOf(schema, depth = 0) {
 
 function nested({ name, schema }, depth) {
   const details = element("details", "inner");
-  details.append(element("summary", "", `Fields of ${name ?? "the object"}`));
+  details.append(element("summary", "", `Fields of ${name ? shortName(name) : "the object"}`));
   // Drawn when they are looked at: a type may hold itself.
   details.addEventListener("toggle", () => details.append(...fieldsOf(schema, depth)), { once: true });
   return details;
@@ -110,7 +114,7 @@ function bodyOf(title, schema) {
   const isPlain = objects.length === 1 && resolved(schema).properties;
   if (!isPlain) section.append(element("p", "explain", element("code", "", typeOf(schema))));
   for (const { name, schema: one } of objects) {
-    if (!isPlain && name) section.append(element("p", "explain", `Fields of ${name}:`));
+    if (!isPlain && name) section.append(element("p", "explain", `Fields of ${shortName(name)}:`));
     if (one.description) section.append(element("p", "explain", ...marked(one.description)));
     section.append(...fieldsOf(one));
   }
