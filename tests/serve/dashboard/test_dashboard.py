@@ -6,13 +6,13 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from browsing import PHONE, SIDEWAYS, Visitor, program
+from playwright.sync_api import Page, expect
 from serving import a_service
 
 from firstclick.catalog.item import Item
@@ -21,17 +21,6 @@ from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.server import Server
 from firstclick.serve.http.static import static_files
 from firstclick.serve.service import Service, open_service
-
-# Long enough for any machine; no test waits for it unless it fails.
-AT_LAST = 30.0
-# The sandbox needs rights that root in a container has not; the rest keeps the browser from calling home.
-ARGUMENTS = [
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run",
-]  # fmt: skip
-DESK = {"width": 1280, "height": 860}
-PHONE = {"width": 360, "height": 740}
-SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 HOSTILE = [
     '<img src=x onerror="alert(1)">',
@@ -43,14 +32,6 @@ HOSTILE = [
 ]
 
 
-def program(*names: str, way_out: str = "install it") -> str:
-    """A program of the system. Where it is missing its tests are skipped, but never unseen in CI."""
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"there is no {names[0]} here; {way_out}")
-    return found
-
-
 def test_ci_does_not_skip_what_lacks_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="there is no nosuch here; install it"):
@@ -59,65 +40,6 @@ def test_ci_does_not_skip_what_lacks_a_program(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(pytest.skip.Exception):
         program("nosuch")
     assert program("nosuch", "sh") == shutil.which("sh")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all; `launch` gives it a fresh profile folder."""
-    path = os.environ.get("FIRSTCLICK_CHROMIUM") or program(
-        *("chromium", "chromium-browser", "google-chrome"),
-        way_out="install it, or name its file by FIRSTCLICK_CHROMIUM",
-    )
-    with sync_playwright() as playwright:
-        expect.set_options(timeout=1000 * AT_LAST)
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
-        expect.set_options(timeout=None)
-
-
-class Visitor:
-    """Somebody before a screen: a page, and all that went wrong in it."""
-
-    def __init__(self, context: BrowserContext) -> None:
-        self.page = context.new_page()
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        # The console tells of scripts that fail, loads that fail, and loads that the policy forbids.
-        self.page.on("console", self._hear)
-        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        self.page.on("dialog", lambda dialog: (self.complaints.append("dialog"), dialog.dismiss()))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-
-    def _hear(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
-            self.complaints.append(f"{message.type}: {message.text}")
-
-    def forgive(self, text: str) -> None:
-        """Leave out what was to be expected, which must have come."""
-        assert any(text in one for one in self.complaints), self.complaints
-        self.complaints = [one for one in self.complaints if text not in one]
-
-
-@pytest.fixture
-def visitor(browser: Browser) -> Iterator[Visitor]:
-    with browser.new_context(viewport=DESK) as context:
-        context.set_default_timeout(1000 * AT_LAST)
-        visitor = Visitor(context)
-        yield visitor
-        assert visitor.complaints == []
-
-
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    with a_service(tmp_path) as service:
-        yield service
-
-
-@pytest.fixture
-def server(service: Service) -> Iterator[Server]:
-    with Server(service, Settings(port=0)) as server:
-        yield server
 
 
 def visit(service: Service, slates: int, *, model: str = "shop") -> None:
@@ -165,10 +87,12 @@ def test_the_page_shows_a_model_and_loads_nothing_from_elsewhere(
 
     page.goto(f"{server.address}/ui/example.html#shop")
     expect(page.locator("#slots button")).to_have_count(3)
+    page.goto(f"{server.address}/ui/api")
+    expect(page.locator(".route").first).to_be_visible()
     paths = {urlsplit(url).path for url in visitor.requests if not url.startswith("data:")}
     assert {url for url in visitor.requests if not url.startswith((server.address, "data:"))} == set()
     # No file is missing, and none lies about that no page asks for.
-    assert {path for path in paths if not path.startswith("/v1/")} == set(static_files())
+    assert {path for path in paths if not path.startswith("/v1/")} - {"/openapi.json"} == set(static_files())
 
 
 def test_numbers_grow_in_place_while_clicks_arrive(
@@ -413,6 +337,10 @@ def has_next_slate(page: Page) -> None:
     expect(page.locator("#slots button")).to_have_count(3)
 
 
+def has_seen(page: Page, examined: int) -> None:
+    expect(page.locator("#seen")).to_have_text(f"Seen: {examined} of 3.")
+
+
 def answer(page: Page, what: str) -> None:
     mark_slate(page)
     page.locator(what).click()
@@ -431,13 +359,14 @@ def test_the_example_page_sends_the_click_and_the_lack_of_one(
     expect(page.locator("#said")).to_contain_text("Kept as event 3 (accepted)")
     assert [feedback.click for _, feedback in recent] == [2, None]
     # Whoever leaves without a click tells that too, and the page that they went to shows it.
+    has_seen(page, 3)
     page.get_by_role("link", name="Dashboard").click()
     expect(page.locator("#accepted")).to_have_text("3")
     assert [feedback.click for _, feedback in recent] == [2, None, None]
     # A slate that was left is not shown again as if it were open. The browser keeps no pages that were left
     # while Playwright drives it, so that it brings one back is played here.
     page.go_back()
-    expect(page.locator("#slots button")).to_have_count(3)
+    has_seen(page, 3)
     mark_slate(page)
     with page.expect_response("**/feedback"):
         page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")

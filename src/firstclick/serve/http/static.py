@@ -10,7 +10,8 @@ TYPES = {
     ".css": b"text/css; charset=utf-8",
     ".js": b"text/javascript; charset=utf-8",
 }
-START_PAGE = "page.html"
+# Pages with an address of their own; every other file is at /ui/ and its name.
+PAGES = {"page.html": "/", "api.html": "/ui/api"}
 
 # Nothing from elsewhere, no script within the page, nobody may frame it.
 POLICY = (
@@ -27,6 +28,6 @@ def static_files() -> dict[str, Answer]:
     for file in files("firstclick.serve").joinpath("dashboard").iterdir():
         suffix = "." + file.name.rpartition(".")[2]
         if suffix in TYPES and file.is_file():
-            path = "/" if file.name == START_PAGE else f"/ui/{file.name}"
+            path = PAGES.get(file.name, f"/ui/{file.name}")
             found[path] = Answer(file.read_bytes(), 200, HEADERS, TYPES[suffix])
     return dict(sorted(found.items()))

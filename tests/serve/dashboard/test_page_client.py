@@ -1,0 +1,362 @@
+"""firstclick.js on a shop's page, in a real browser, against a real server."""
+
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+from browsing import AT_LAST, SIDEWAYS, Visitor
+from playwright.sync_api import Page, Route, expect
+
+from firstclick.serve.config import Settings
+from firstclick.serve.http.auth import new_key
+from firstclick.serve.http.openapi import document
+from firstclick.serve.http.server import Server
+from firstclick.serve.service import Service
+
+# Each item is most of the window: one is in sight at a time.
+SHOP = """<!doctype html><title>A shop</title><body style="margin: 0"><div style="height: %(above)dpx"></div>
+<div id="slate"></div><div style="height: 2000px"></div>
+<script type="module">
+import { FirstClick } from "%(server)s/ui/firstclick.js";
+window.reports = [];
+window.seen = [];
+window.page = new FirstClick({ server: "%(server)s", model: "shop", %(options)s
+  onreport: (report) => reports.push(report), onexamined: (examined) => seen.push(examined) });
+window.tile = (item) => {
+  const tile = document.createElement("div");
+  tile.className = "item";
+  tile.style.height = "700px";
+  tile.textContent = item.name ?? item;
+  return tile;
+};
+await page.show(document.querySelector("#slate"), tile);
+</script>"""
+
+
+def open_shop(page: Page, server: Server, *, above: int = 0, options: str = "") -> None:
+    """A page of the shop, on the server's own origin."""
+    address = f"{server.address}/shop.html"
+    html = SHOP % {"above": above, "server": server.address, "options": options}
+    page.route(address, lambda route: route.fulfill(body=html, content_type="text/html"))
+    page.goto(address)
+    expect(page.locator(".item")).to_have_count(3)
+
+
+def heard(service: Service) -> list[tuple[int | None, int | None]]:
+    """Click and `examined` of all that the model has learned from."""
+    return [(said.click, said.examined) for _, said in service.model("shop").recent]
+
+
+def comes_to(told: Callable[[], object], wanted: object) -> None:
+    end = time.monotonic() + AT_LAST
+    while told() != wanted and time.monotonic() < end:
+        time.sleep(0.02)
+    assert told() == wanted
+
+
+def has_reported(page: Page, *statuses: str) -> None:
+    page.wait_for_function("n => reports.length >= n", arg=len(statuses))
+    assert [report.get("status") for report in page.evaluate("reports")] == list(statuses)
+
+
+def unsent(page: Page) -> int:
+    return int(page.evaluate("Object.keys(localStorage).filter(key => key.startsWith('firstclick')).length"))
+
+
+def test_the_first_click_is_learned_once(service: Service, server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.wait_for_function("seen.includes(1)")
+    page.locator(".item").nth(1).click()
+    page.locator(".item").nth(0).click()
+    page.locator(".item").nth(1).click()
+    has_reported(page, "accepted")
+    # What stood below the click was not rejected, so that it is not said to be examined.
+    assert heard(service) == [(1, 2)]
+    assert unsent(page) == 0
+    # Nor does leaving add anything.
+    page.goto(f"{server.address}/ui/api")
+    expect(page.locator(".route").first).to_be_visible()
+    assert heard(service) == [(1, 2)]
+    assert sum(url.endswith("/feedback") for url in visitor.requests) == 1
+
+
+def test_a_lost_answer_is_asked_for_again_and_counted_once(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    bodies: list[str | None] = []
+
+    def lose_the_first(route: Route) -> None:
+        bodies.append(route.request.post_data)
+        if len(bodies) == 1:
+            assert route.fetch().status == 201  # the server has it, and the page never hears of it
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/feedback", lose_the_first)
+    open_shop(page, server)
+    page.locator(".item").nth(0).click()
+    has_reported(page, "waiting", "duplicate")
+    assert len(bodies) == 2
+    assert len(set(bodies)) == 1
+    assert heard(service) == [(0, 1)]
+    assert unsent(page) == 0
+    visitor.forgive("net::ERR_FAILED")
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_not_now_is_tried_again_when_the_server_says(
+    service: Service, server: Server, visitor: Visitor, code: int
+) -> None:
+    page = visitor.page
+    times: list[float] = []
+
+    def refuse_the_first(route: Route) -> None:
+        times.append(time.monotonic())
+        if len(times) == 1:
+            route.fulfill(status=code, headers={"Retry-After": "2"}, json={})
+        else:
+            route.continue_()
+
+    page.route("**/feedback", refuse_the_first)
+    open_shop(page, server)
+    page.locator(".item").nth(0).click()
+    has_reported(page, "waiting", "accepted")
+    assert times[1] - times[0] >= 2.0
+    assert heard(service) == [(0, 1)]
+    visitor.forgive(str(code))
+
+
+@pytest.mark.parametrize("code", [404, 409, 410, 422])
+def test_a_refusal_is_final(server: Server, visitor: Visitor, code: int) -> None:
+    page = visitor.page
+    page.route("**/feedback", lambda route: route.fulfill(status=code, json={"error": {"message": "no"}}))
+    open_shop(page, server)
+    page.locator(".item").nth(0).click()
+    page.wait_for_function("reports.length === 1")
+    assert page.evaluate("reports[0].code") == code
+    assert unsent(page) == 0
+    page.wait_for_timeout(1000)  # the first wait is 750 ms at most
+    assert sum(url.endswith("/feedback") for url in visitor.requests) == 1
+    visitor.forgive(str(code))
+
+
+def test_what_was_seen_is_measured_by_scrolling_and_told_on_leaving(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.wait_for_function("seen.includes(1)")
+    # The third item alone says nothing of the second, which nobody has looked at.
+    page.evaluate("scrollTo(0, 1400)")
+    page.wait_for_function("seen.length === 2")
+    assert page.evaluate("seen") == [1, 1]
+    page.evaluate("scrollTo(0, 0)")
+    page.goto(f"{server.address}/ui/api")
+    comes_to(lambda: heard(service), [(None, 1)])
+    open_shop(page, server)
+    page.wait_for_function("seen.includes(1)")
+    page.evaluate("scrollTo(0, 700)")
+    page.wait_for_function("seen.includes(2)")
+    page.goto(f"{server.address}/ui/api")
+    comes_to(lambda: heard(service), [(None, 1), (None, 2)])
+
+
+def test_a_look_takes_a_moment(server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    page.clock.install()
+    open_shop(page, server)
+    page.wait_for_timeout(500)  # of the world; the page's clock stands still but for what follows
+    page.clock.pause_at(time.time() + 3600)
+    page.wait_for_function("seen.includes(1)")
+    page.evaluate("scrollTo(0, 700)")
+    page.wait_for_timeout(500)
+    page.clock.run_for(250)
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_timeout(500)
+    page.clock.run_for(2000)
+    assert page.evaluate("seen") == [1]
+
+
+def test_a_slate_that_nobody_saw_is_not_reported(service: Service, server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    open_shop(page, server, above=3000)
+    page.wait_for_timeout(600)
+    page.goto(f"{server.address}/ui/api")
+    expect(page.locator(".route").first).to_be_visible()
+    assert heard(service) == []
+    assert unsent(page) == 0
+    assert not any(url.endswith("/feedback") for url in visitor.requests)
+
+
+TURN = """hidden => {
+    Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
+    document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+def test_a_tab_in_the_background_waits_for_its_visitor(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.wait_for_function("seen.includes(1)")
+    page.evaluate(TURN, True)
+    assert unsent(page) == 1
+    # Another tab leaves it alone for now.
+    other = page.context.new_page()
+    open_shop(other, server)
+    other.close()
+    assert not any(url.endswith("/feedback") for url in visitor.requests)
+    page.evaluate(TURN, False)
+    assert unsent(page) == 0
+    page.locator(".item").nth(0).click()
+    has_reported(page, "accepted")
+    assert heard(service)[-1] == (0, 1)
+    assert (0, 1) in heard(service)
+
+
+def test_a_background_tab_that_never_comes_back_is_reported_by_the_next_page(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.wait_for_function("seen.includes(1)")
+    page.evaluate(TURN, True)
+    page.evaluate("""() => { for (const key of Object.keys(localStorage)) {
+        const report = JSON.parse(localStorage[key]);
+        localStorage[key] = JSON.stringify({...report, after: report.after - 31 * 60_000});
+    } }""")
+    other = page.context.new_page()
+    open_shop(other, server)
+    comes_to(lambda: heard(service), [(None, 1)])
+    # The tab that comes back after all shows a new slate: a click on the old one could not count.
+    page.locator(".item").first.evaluate("node => { node.dataset.old = '' }")
+    comes_to(lambda: unsent(page), 0)
+    page.evaluate(TURN, False)
+    expect(page.locator("[data-old]")).to_have_count(0)
+    page.locator(".item").nth(0).click()
+    has_reported(page, "accepted")
+
+
+def test_what_could_not_be_sent_is_sent_by_the_next_page(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    page.route("**/feedback", lambda route: route.abort())
+    open_shop(page, server)
+    page.locator(".item").nth(1).click()
+    page.wait_for_function("reports.length >= 1")
+    assert unsent(page) == 1
+    page.unroute("**/feedback")
+    page.goto("about:blank")
+    assert heard(service) == []
+    open_shop(page, server)
+    has_reported(page, "accepted")
+    assert heard(service) == [(1, 2)]
+    assert unsent(page) == 0
+    visitor.forgive("net::ERR_FAILED")
+
+
+class ShopSite(BaseHTTPRequestHandler):
+    """The shop's own web server: one page."""
+
+    html = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(self.html)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_page_of_another_origin_with_a_key(service: Service, visitor: Visitor) -> None:
+    page = visitor.page
+    key, digest = new_key()
+    service.store.add_api_key("page", "write", digest, 0.0)
+    service.maintenance.reload_api_keys()
+    # A server of its own, not a route: the browser must see that it is on this machine too.
+    with ThreadingHTTPServer(("127.0.0.1", 0), ShopSite) as site:
+        Thread(target=site.serve_forever, daemon=True).start()
+        shop = f"http://127.0.0.1:{site.server_port}"
+        with Server(service, Settings(port=0, allow_origin=(shop,))) as server:
+            options = {"above": 0, "server": server.address, "options": f"key: '{key}',"}
+            ShopSite.html = (SHOP % options).encode()
+            page.goto(shop)
+            page.wait_for_function("window.seen?.includes(1)")
+            page.goto("about:blank")
+            comes_to(lambda: heard(service), [(None, 1)])
+            page.goto(shop)
+            page.locator(".item").nth(2).click()
+            page.wait_for_function("reports.some(report => report.click === 2)")
+            assert heard(service) == [(None, 1), (2, 3)]
+        site.shutdown()
+
+
+def test_slates_through_the_shops_own_server(service: Service, server: Server, visitor: Visitor) -> None:
+    page, sent = visitor.page, []
+
+    def recommend(route: Route) -> None:
+        sent.append(route.request.headers.get("authorization"))
+        slate = service.recommend("shop")
+        route.fulfill(
+            json={"items": [{"name": f"item {item}"} for item in slate.items], "token": slate.token}
+        )
+
+    page.route("**/own/slate", recommend)
+    open_shop(page, server, options="recommend: '/own/slate', key: 'fc_secret_of_firstclick',")
+    expect(page.locator(".item").first).to_contain_text("item ")
+    assert sent == [None]  # the key goes to firstclick alone
+    assert not any(url.endswith("/recommend") for url in visitor.requests)
+
+
+def test_the_viewer_lists_every_documented_route(server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(f"{server.address}/ui/api")
+    wanted = {f"{method}{path}" for path, ways in document()["paths"].items() for method in ways}
+    expect(page.locator(".route")).to_have_count(len(wanted))
+    assert set(page.locator(".route").evaluate_all("nodes => nodes.map(node => node.id)")) == wanted
+    feedback = page.locator("[id='post/v1/models/{model}/feedback']")
+    feedback.locator("summary").click()
+    fields = feedback.locator("section", has_text="Body, application/json").locator(".field")
+    expect(fields).to_have_count(4)
+    expect(fields.nth(0)).to_contain_text("token required")
+    expect(fields.nth(3)).to_contain_text("examined")
+    expect(fields.nth(3)).to_contain_text("integer from 0 or null")
+    expect(feedback.locator("pre")).to_contain_text(
+        f"curl -s -X POST '{server.address}/v1/models/default/feed"
+    )
+    page.fill("#search", "POST warm-start")
+    expect(page.locator(".route:visible")).to_have_count(1)
+    page.fill("#search", "")
+    page.evaluate("document.querySelectorAll('.route').forEach(node => { node.open = true })")
+    expect(page.locator("pre")).to_have_count(len(wanted))
+    for width in (320, 700, 1280):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert page.evaluate(SIDEWAYS) <= 0, width
+
+
+def test_the_viewer_asks_for_a_key(service: Service, server: Server, visitor: Visitor) -> None:
+    (right, digest), (wrong, _) = new_key(), new_key()
+    service.store.add_api_key("me", "read", digest, 0.0)
+    service.maintenance.reload_api_keys()
+    page = visitor.page
+    page.goto(f"{server.address}/ui/api")
+    expect(page.locator("#ask-key")).to_be_visible()
+    for key in (wrong, right):
+        expect(page.locator("#document")).to_be_hidden()
+        page.get_by_label("Key", exact=True).fill(key)
+        page.keyboard.press("Enter")
+        expect(page.locator("#key-refused")).to_be_visible(visible=key == wrong)
+    expect(page.locator(".route").first).to_be_visible()
+    page.locator(".route summary").first.click()
+    expect(page.locator("pre").first).to_contain_text("$FIRSTCLICK_KEY")
+    assert right not in page.content()
+    visitor.forgive("401")
