@@ -28,8 +28,8 @@ class VAC2UCB(CascadeLinUCB):
     Assumes a cascade, and attractions linear in the features. An examined item adds sigma^-2 x x'/V to M and,
     if it was clicked, x/V to B, where V is the largest variance p (1 - p) for which p lies within x'mean -+ c
     sqrt(x'M^-1 x): 1/4 if 1/2 does. Regret O(d sqrt(n)) but for logarithms, whatever K. The default
-    c = 2, the floor of V, and taking V when the feedback comes are our choices. variance=1 is CascadeLinUCB of the same c;
-    with V, c=theory is still Theorem 1's number, but no theorem.
+    c = 2, the floor of V, and taking V when the feedback comes are our choices. variance=1 is CascadeLinUCB
+    of the same c; with V, c=theory is still Theorem 1's number, but no theorem.
     """
 
     name = "vac2-ucb"

@@ -277,19 +277,27 @@ class ShopSite(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_a_page_of_another_origin_with_a_key(service: Service, visitor: Visitor) -> None:
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_page_of_another_origin_with_a_page_key(service: Service, visitor: Visitor, allowed: bool) -> None:
     page = visitor.page
     key, digest = new_key()
-    service.store.add_api_key("page", "write", digest, 0.0)
+    service.store.add_api_key("web", "page", digest, 0.0)
     service.maintenance.reload_api_keys()
     # A server of its own, not a route: the browser must see that it is on this machine too.
     with ThreadingHTTPServer(("127.0.0.1", 0), ShopSite) as site:
         Thread(target=site.serve_forever, daemon=True).start()
         shop = f"http://127.0.0.1:{site.server_port}"
-        with Server(service, Settings(port=0, allow_origin=(shop,))) as server:
+        origins = (shop if allowed else "https://other.example",)
+        with Server(service, Settings(port=0, allow_origin=origins)) as server:
             options = {"above": 0, "server": server.address, "options": f"key: '{key}',"}
             ShopSite.html = (SHOP % options).encode()
             page.goto(shop)
+            if not allowed:
+                comes_to(lambda: any("CORS policy" in one for one in visitor.complaints), True)
+                assert page.locator(".item").count() == 0
+                visitor.complaints.clear()
+                site.shutdown()
+                return
             page.wait_for_function("window.seen?.includes(1)")
             page.goto("about:blank")
             comes_to(lambda: heard(service), [(None, 1)])
