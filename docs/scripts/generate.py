@@ -12,6 +12,7 @@ from collections.abc import Callable
 from api_pages import api_pages
 from http_page import http_page
 from import_map import table as import_table
+from json_page import json_page
 from pages import DOCS, NOTICE, docstring, parameters
 from policy_pages import POLICIES, core_page, guide_lines, policy_pages
 from typer.testing import CliRunner
@@ -212,6 +213,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "guide/which_policy.md": guide_page,
     "reference/command_line.md": command_line_page,
     "reference/http.md": http_page,
+    "reference/json.md": json_page,
     "reference/policies/index.md": policies_page,
     "reference/sources.md": sources_page,
     "reference/worlds.md": worlds_page,
