@@ -136,6 +136,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "policies[].value.high": "upper end",
         "policies[].estimator": "the estimator that was chosen",
         "policies[].why": "why this one",
+        "policies[].notes": "what else to know, in sentences",
         "policies[].estimators": "all that were computed",
         "policies[].estimators[].name": "its name",
         "policies[].estimators[].title": "its name for people",
