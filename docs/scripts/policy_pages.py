@@ -35,7 +35,7 @@ def policy_page(name: str) -> str:
         "",
         first_sentence(cls),
         "",
-        "| | |",
+        "| Fact | Value |",
         "|---|---|",
         f'| Write it as | `--policy {name}` or `make_policy("{name}")` |',
         f"| Source | {cls.paper or 'none'} |",

@@ -7,6 +7,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+# As in doctest_blocks.py: a line with >>>, and whatever follows it up to an empty line.
+EXAMPLE = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
+FENCES = r"```pycon\n\1\n```"
+
 SUMMARY = (
     "A Python library, command line and service for cascading bandits: a page shows K of many items, the "
     "user clicks the first one that attracts, and firstclick learns from that click what to show next."
@@ -88,4 +92,6 @@ def api_text(name: str) -> str:
         signature = str(inspect.signature(found))
     except (TypeError, ValueError):
         signature = ""
-    return f"## `{last}`\n\n```py\n{name}{signature}\n```\n\n{inspect.getdoc(found) or ''}"
+    return (
+        f"## `{last}`\n\n```py\n{name}{signature}\n```\n\n{EXAMPLE.sub(FENCES, inspect.getdoc(found) or '')}"
+    )
