@@ -35,6 +35,7 @@ def ask(site: Site, path: str, body: Any, origin: str | None = ORIGIN, **more: s
 def test_a_page_gets_a_slate_and_answers_its_token_once(site: Site) -> None:
     slate = ask(site, RECOMMEND, {"k": 1, "unit": "visitor-4"})
     assert slate.status_code == 200
+    assert slate.json().keys() == {"items", "token"}  # not what the policy has learned
     answers = [ask(site, FEEDBACK, {"token": slate.json()["token"], "click": 0}) for _ in range(2)]
     assert [answer.json()["status"] for answer in answers] == ["accepted", "duplicate"]
 
@@ -44,7 +45,7 @@ def test_a_page_gets_a_slate_and_answers_its_token_once(site: Site) -> None:
     [
         ("candidates", ["a"]), ("candidates", []), ("candidates", "a-list"), ("exclude", ["a"]),
         ("exclude", "a-list"), ("pinned", {"0": "a"}), ("request_id", "visit-1"), ("at_most", 1),
-        ("explain", True), ("features", [[1.0]]),
+        ("explain", True), ("features", [[1.0]]), ("context", [1e12]),
     ],
 )  # fmt: skip
 def test_a_page_may_not_choose_what_is_shown(site: Site, field: str, value: Any) -> None:
@@ -54,7 +55,7 @@ def test_a_page_may_not_choose_what_is_shown(site: Site, field: str, value: Any)
 
 
 def test_every_field_of_a_request_is_either_a_pages_or_refused() -> None:
-    refused = {"candidates", "exclude", "pinned", "request_id", "at_most", "explain", "features"}
+    refused = {"candidates", "context", "exclude", "pinned", "request_id", "at_most", "explain", "features"}
     assert {*PAGE_FIELDS} | refused == set(Recommend.__struct_fields__)
 
 
@@ -70,6 +71,8 @@ def test_a_page_of_another_origin_is_refused(site: Site, origin: str | None) -> 
 
 def test_a_page_of_the_server_itself_needs_no_allowed_origin() -> None:
     check_page(b"http://127.0.0.1:8000", b"127.0.0.1:8000", frozenset())
+    with pytest.raises(Forbidden):  # a stranger's name that points here
+        check_page(b"https://evil.example", b"evil.example", frozenset())
     for origin in (b"http://127.0.0.1:8001", b"127.0.0.1:8000", b"", None):
         with pytest.raises(Forbidden, match="got Origin"):
             check_page(origin, b"127.0.0.1:8000", frozenset())

@@ -33,9 +33,11 @@ const unsent = {
       return false; // blocked, or full
     }
   },
-  has(report) {
+  /** Whether another page has this one in its hands: it was sent, or is being sent. */
+  isTaken(report) {
     try {
-      return localStorage.getItem(this.key(report)) !== null;
+      const kept = localStorage.getItem(this.key(report));
+      return kept === null || JSON.parse(kept).sending === true;
     } catch {
       return false;
     }
@@ -237,8 +239,8 @@ export class FirstClick {
 
   unhold(slate) {
     if (!slate.open) return;
-    const taken = slate.held !== null && !unsent.has(slate.held);
-    if (slate.held) unsent.drop(slate.held);
+    const taken = slate.held !== null && unsent.isTaken(slate.held);
+    if (slate.held && !taken) unsent.drop(slate.held);
     slate.held = null;
     if (taken) { // another tab has reported it meanwhile
       slate.left = true;
@@ -261,7 +263,7 @@ export class FirstClick {
 
   /** Sends until an answer came, on this page or the next; returns the answer. */
   async send(report) {
-    unsent.put(report); // over a report that was held for this token
+    unsent.put({ ...report, sending: true }); // over a report that was held for this token
     const told = { token: report.body.token, click: report.body.click, examined: report.body.examined };
     const text = JSON.stringify(report.body);
     for (let wait = FIRST_WAIT; Date.now() < report.since + KEEP; wait = Math.min(wait * 2, LONGEST_WAIT)) {
@@ -292,7 +294,8 @@ export class FirstClick {
   /** What earlier pages could not send. Another tab may be sending the same: the token makes that harmless. */
   sendUnsent() {
     for (const report of unsent.all()) {
-      if (report.url === this.feedback && Date.now() >= report.after) this.send(report);
+      if (Date.now() > report.since + KEEP) unsent.drop(report);
+      else if (report.url === this.feedback && Date.now() >= report.after) this.send(report);
     }
   }
 }

@@ -17,8 +17,9 @@ from firstclick.wire.errors import Forbidden, Overloaded, Unauthorised
 PREFIX = "fc_"
 KEY_BYTES = 32
 # What a page may say of the slate it wants. With candidates, exclude or pinned a visitor could have any item
-# shown, and click it; by request_id they could ask for the slates of others.
-PAGE_FIELDS = ("k", "context", "unit")
+# shown, and click it; by request_id they could ask for the slates of others; by an absurd context they could
+# spoil what a policy knows of all users.
+PAGE_FIELDS = ("k", "unit")
 # Callers whose requests are counted: memory does not grow with them.
 MOST_CALLERS = 10_000
 
@@ -115,12 +116,14 @@ def is_page_key(key: ApiKey | None) -> bool:
 
 
 def check_page(origin: bytes | None, host: bytes, allowed: Set[bytes]) -> None:
-    """Forbidden unless the browser says that the page is of an allowed origin, or of this server.
+    """Forbidden unless the browser says that the page is of an allowed origin, or of this machine.
 
     Browsers send Origin with every POST. Whoever is no browser can make one up: this keeps other people's
     pages away, and nobody else.
     """
-    if origin in allowed or (origin is not None and origin.partition(b"://")[2] == host):
+    own = origin is not None and origin.partition(b"://")[2] == host
+    # Not of any name that points here: a stranger's page may have made its own name do so.
+    if origin in allowed or (own and is_loopback(host_of(host.decode("latin-1")))):
         return
     got = "none" if origin is None else repr(origin[:100].decode("latin-1"))
     raise Forbidden(

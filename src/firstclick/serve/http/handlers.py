@@ -52,6 +52,9 @@ def recommend(asked: Asked) -> Answer:
     if asked.of_page:
         check_page_request(arguments, NOTHING_ASKED)
     shown = asked.service.recommend(asked.path[0], **arguments)
+    if asked.of_page:
+        # Not the scores: any visitor could read what the policy has learned.
+        return Answer(encode({"items": shown.items, "token": shown.token}))
     headers = [(b"firstclick-seq", b"%d" % shown.seq)]
     if (age := asked.service.maintenance.silence()) > LATELY:
         headers.append((b"firstclick-age", b"%.1f" % age))

@@ -89,7 +89,7 @@ ROUTES: list[Route] = [
         "POST", f"{MODEL}/recommend", PAGES, handlers.recommend,
         "A slate of items, best first, and the token to send back with the click. Writes nothing. `context` "
         "is what is known of the user, `at_most` limits groups, `features` stand in for the candidates' own. "
-        "A key with the role 'page' may send `k`, `context` and `unit` only.",
+        "A key with the role 'page' may send `k` and `unit` only, and gets `items` and `token`.",
         body=schemas.Recommend, answer=schemas.Recommended, refused=(404, 503), timed=True, locks=True,
         example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
     ),
