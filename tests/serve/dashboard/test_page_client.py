@@ -243,6 +243,22 @@ def test_a_background_tab_that_never_comes_back_is_reported_by_the_next_page(
     has_reported(page, "accepted")
 
 
+def test_a_report_that_another_tab_is_sending_is_not_taken_back(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.wait_for_function("seen.includes(1)")
+    page.evaluate(TURN, True)
+    # As another tab leaves it, while the answer is on its way.
+    page.evaluate("""() => { for (const key of Object.keys(localStorage))
+        localStorage[key] = JSON.stringify({...JSON.parse(localStorage[key]), sending: true}); }""")
+    page.locator(".item").first.evaluate("node => { node.dataset.old = '' }")
+    page.evaluate(TURN, False)
+    expect(page.locator("[data-old]")).to_have_count(0)  # a new slate: a click on the old one could not count
+    assert unsent(page) == 1
+
+
 def test_what_could_not_be_sent_is_sent_by_the_next_page(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
