@@ -130,7 +130,7 @@ def test_reading_works_beside_a_server_and_writing_is_refused(run, shop: Path) -
         (["export", "shop", "--out", "no/folder/x"], "cannot be written"),
         (["import", "shop.db"], "not an exported model"),
         (["import", "missing"], "missing"),
-        (["keys", "create", "x", "--role", "king"], "--role must be one of read, write, admin"),
+        (["keys", "create", "x", "--role", "king"], "--role must be one of page, read, write, admin"),
         (["audit", "--store", "mysql://x"], "a store is a file"),
     ],
 )

@@ -13,7 +13,7 @@ import types
 from pathlib import Path
 
 import pytest
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from firstclick.experiments.loop import look_at_row
 from firstclick.kernels import compiling, source_files
@@ -36,17 +36,27 @@ def test_each_policy_has_a_folder_of_its_own_that_changes_with_the_sources(tmp_p
     source_files._read.cache_clear()
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
-    """An existing folder of another user: mkdir succeeds, writing does not."""
-    monkeypatch.setenv("FIRSTCLICK_CACHE_DIR", str(tmp_path))
-
-    def refuse(**options):
-        raise PermissionError
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+def test_a_cache_that_cannot_be_made_is_done_without(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FIRSTCLICK_CACHE_DIR", str(tmp_path / "file" / "cache"))
     assert compiling._cache_folder(look_at_row, Random) is None
     kernel = compiling.compiled.__wrapped__(look_at_row, Random)
     assert kernel._cache.__class__.__name__ == "NullCache"
+
+
+def test_a_cache_that_can_only_be_read_is_read(tmp_path, monkeypatch):
+    """As in an image: what was compiled at its build is used, and nothing is added."""
+    monkeypatch.setenv("FIRSTCLICK_CACHE_DIR", str(tmp_path))
+    folder = compiling._cache_folder(look_at_row, Random)
+
+    def refuse(*_, **__):
+        raise PermissionError
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    assert compiling._cache_folder(look_at_row, Random) == folder
+    monkeypatch.setattr(FunctionCache, "save_overload", refuse)
+    kernel = compiling.compiled.__wrapped__(look_at_row, Random)
+    kernel._cache.save_overload((), None)  # says nothing
 
 
 def test_a_class_that_nobody_can_import_is_not_cached():

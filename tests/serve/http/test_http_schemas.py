@@ -201,7 +201,7 @@ def test_twins_are_found_at_every_depth() -> None:
         (schemas.Recommend, b'{"at_most": "tea"}', "at_most",
          'must be a whole number or an object or null, got "tea"'),
         (schemas.NewKey, b'{"name": "x", "role": "king"}', "role",
-         'must be one of admin, read, write, got "king"'),
+         'must be one of admin, page, read, write, got "king"'),
         (schemas.Nothing, b"[]", "", "the body must be an object, got a list of 0"),
     ],
 )  # fmt: skip
