@@ -36,7 +36,7 @@ test-long: .venv/.docs ## the tests that take minutes: all policies compiled, ki
 	$(BIN)/pytest -n 2 --dist worksteal -m long
 
 docs: .venv/.docs ## build the site, into out/site; open out/site/index.html
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "the site is in out/site: open out/site/index.html"
 
 N ?= 1000

@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 from pages import NOTICE
 
+import firstclick
+
 PACKAGES = {
     "firstclick": "The library: catalogs, rankers, policies, worlds, simulations.",
     "firstclick.client": "Clients of the service. They retry, and never count a click twice.",
@@ -26,9 +28,13 @@ def api_page(package: str) -> str:
     """The public names of a package, each by the module where it lives."""
     found = importlib.import_module(package)
     lines = [NOTICE, f"# `{package}`", "", PACKAGES[package], ""]
+    elsewhere = [] if package == "firstclick" else sorted({*found.__all__} & {*firstclick.__all__})
     for name in sorted(found.__all__, key=str.lower):
-        if name not in PLAIN:
+        if name not in PLAIN and name not in elsewhere:
             lines += [f"::: {getattr(found, name).__module__}.{name}", ""]
+    if elsewhere:
+        names = ", ".join(f"`{name}`" for name in elsewhere)
+        lines += [f"Also here, and described in [firstclick](firstclick.md): {names}.", ""]
     constants = [name for name in found.__all__ if name in PLAIN and name != "__version__"]
     if constants:
         lines += [f"Constants: {', '.join(f'`{name}`' for name in constants)}.", ""]
