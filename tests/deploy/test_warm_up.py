@@ -10,7 +10,7 @@ SERVED = """
 from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server
 from firstclick.serve.startup import open_for
-service = open_for(Settings(demo=True, store="shop.db", explore=0.2, port=0)).service
+service = open_for(Settings(demo=True, policy="{policy}", store="shop.db", explore={explore}, port=0)).service
 with Server(service, Settings(port=0)):
     slate = service.recommend("default")
     service.feedback("default", slate.token, 0)
@@ -24,18 +24,17 @@ def run(*words, cache, cwd, **more):
 
 
 @pytest.mark.long
-def test_a_server_compiles_nothing_after_warm_up(tmp_path):
+@pytest.mark.parametrize(("policy", "explore"), [("cascade-ts", 0.2), ("bubble-rank", 0.0)])
+def test_a_server_compiles_nothing_after_warm_up(tmp_path, policy, explore):
     cache = tmp_path / "cache"
-    first = run("-m", "firstclick", "warm-up", "--policy", "cascade-ts", cache=cache, cwd=tmp_path)
+    first = run("-m", "firstclick", "warm-up", "--policy", policy, cache=cache, cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     assert "kernels compiled" in first.stdout
     assert str(cache) in first.stdout
     kernels = {file: file.stat().st_mtime_ns for file in cache.rglob("*.nb[ci]")}
-    again = run("-m", "firstclick", "warm-up", "--policy", "cascade-ts", cache=cache, cwd=tmp_path)
+    again = run("-m", "firstclick", "warm-up", "--policy", policy, cache=cache, cwd=tmp_path)
     assert "all kernels were there" in again.stdout, again.stderr
-    served = run(
-        "-c", SERVED.replace("demo=True", 'demo=True, policy="cascade-ts"'), cache=cache, cwd=tmp_path
-    )
+    served = run("-c", SERVED.format(policy=policy, explore=explore), cache=cache, cwd=tmp_path)
     assert served.returncode == 0, served.stderr
     assert {file: file.stat().st_mtime_ns for file in cache.rglob("*.nb[ci]")} == kernels
 

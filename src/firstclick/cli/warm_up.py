@@ -16,8 +16,10 @@ from firstclick.registry import DEFAULT_POLICY, is_research, make_policy, policy
 
 # From so many items on, a catalog gets a search tree, which is built by kernels too.
 LARGE = 1500
-# A trial shows the baseline to one visitor in ten: 200 miss it once in a billion.
-SLATES = 200
+# Slates of each kind have kernels of their own. Chance decides which kind comes next: by the floor the policy
+# chooses one page in twenty at first, and half of those are explored.
+KINDS = {"floor", "holdout", "policy"}
+MOST_SLATES = 5000
 
 
 def warm_up(
@@ -94,20 +96,25 @@ def _serve_once(policy: str) -> None:
 
     from firstclick.catalog.search_tree import build_tree
 
+    explores = make_policy(policy).learns_from_others
+    kinds = KINDS | ({"explored"} if explores else set())
     with tempfile.TemporaryDirectory(prefix="firstclick-warm-up-") as scratch:
         settings = Settings(
             demo=True, name="warm-up", policy=policy, store=str(Path(scratch) / "shop.db"),
-            explore=0.5, no_click_after=1800.0, durability="relaxed",
+            explore=0.5 if explores else 0.0, no_click_after=1800.0, durability="relaxed",
         )  # fmt: skip
         service = open_for(settings).service
         try:
             warm_up_bodies()
             n_context = service.model("warm-up").engine.policy.n_context
             context = np.zeros(n_context) if n_context else None
-            # Chance decides which slates are explored, the baseline's or the policy's: enough for each kind.
-            for unit in range(SLATES):
+            met: set[str] = set()
+            for unit in range(MOST_SLATES):
                 slate = service.recommend("warm-up", context=context, unit=f"visitor {unit}")
                 service.feedback("warm-up", slate.token, unit % 2 or None)
+                met.update(slate.reasons)
+                if met >= kinds:
+                    break
         except Refused as refusal:
             raise WorkFailed(f"{policy}: {refusal}") from None
         finally:
