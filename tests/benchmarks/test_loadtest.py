@@ -230,6 +230,7 @@ def check(found: dict[str, Any], names: list[str]) -> None:
         assert one["offered"] > 0
 
 
+@pytest.mark.long
 def test_a_running_server(tmp_path: Path) -> None:
     with a_server(tmp_path) as server:
         how: dict[str, Any] = {**QUICK, "model": "shop", "key": None, "anywhere": False}

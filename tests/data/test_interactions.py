@@ -158,6 +158,7 @@ def test_blanks_around_ids_are_dropped(write):
     assert liked(read_interactions(write("u, a\n u,a\nu ,b\n"))) == {("u", "a"), ("u", "b")}
 
 
+@pytest.mark.long
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_lines_does_not_matter(tmp_path_factory, chance: random.Random):
     folder = tmp_path_factory.mktemp("order")
@@ -176,6 +177,7 @@ id_text = st.text(
 )
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(id_text, id_text, st.booleans()), min_size=1, max_size=20))
 def test_whatever_the_csv_module_writes_is_read_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("csv") / "log.csv"
@@ -443,6 +445,7 @@ def test_rows_that_a_join_gives_back_in_any_order_are_put_in_order():
         assert logs._fetched(db, "user_code", np.int32, place).tolist() == [5, 6, 7]
 
 
+@pytest.mark.long
 def test_rows_keep_the_order_of_a_file_that_several_threads_read(write):
     users = np.random.default_rng(1).integers(0, 50_000, 1_000_000)
     items = users * 7919 % 1009

@@ -115,6 +115,7 @@ def test_popular_items_of_one_group_go_together_and_those_of_one_taste_even_more
     assert taste > 1.5 * group
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(LIKE))
 def test_a_mixed_slate_covers_more_users_than_the_most_popular_items(name):
     ratios = []

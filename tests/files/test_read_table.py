@@ -349,6 +349,7 @@ def test_what_is_wrong_with_json_lines_is_said_with_its_line(write, content, mes
 cell = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"), max_size=6)
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(cell, cell), min_size=1, max_size=12), st.sampled_from([",", ";"]))
 def test_whatever_the_csv_module_writes_is_read_back(tmp_path_factory, written, separator):
     path = tmp_path_factory.mktemp("csv") / "x.csv"

@@ -232,6 +232,7 @@ def test_no_array_of_any_policy_leads_a_kernel_beyond_its_end(tmp_path):
     assert min(refused.values()) >= 1, refused
 
 
+@pytest.mark.long
 def test_no_place_of_a_refit_leads_a_kernel_beyond_its_end(tmp_path):
     refused = in_plain_python(EVERY_PLACE_OF_A_REFIT, tmp_path)
     assert len(refused) == 4
