@@ -15,6 +15,8 @@ SUMMARY = (
     "A Python library, command line and service for cascading bandits: a page shows K of many items, the "
     "user clicks the first one that attracts, and firstclick learns from that click what to show next."
 )
+# In the search, what people read comes before lists of fields, options and outputs.
+GENERATED, BOOST = ("reference/", "tutorials/"), 4
 pages: dict[str, str] = {}  # the address of each page, and its Markdown
 
 
@@ -23,7 +25,9 @@ def on_pre_build(config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Keep the text before it becomes HTML."""
+    """Keep the text before it becomes HTML, and say how the search ranks it."""
+    if not page.url.startswith(GENERATED):
+        page.meta["search"] = {"boost": BOOST}
     source = page.file.abs_src_path
     text = notebook_text(Path(source)) if source.endswith(".ipynb") else markdown
     pages[page.url] = re.sub(r"^::: (\S+)$", lambda found: api_text(found[1]), text, flags=re.MULTILINE)
