@@ -75,7 +75,7 @@ def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
         from firstclick.serve.startup import open_for
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
-    talk.print("starting (kernels are compiled the first time, which takes up to a minute)")
+    talk.print("starting (kernels are compiled the first time, which takes about a minute)")
     with progress_bar() as progress:
         service, catalog, notes = open_for(settings, progress.doing("starting"), given)
     stack.callback(service.close)
