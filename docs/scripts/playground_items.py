@@ -1,4 +1,4 @@
-"""The items of the playground: those of `firstclick serve --demo`, with their features as the file has them."""
+"""The items of the playground: those of `firstclick serve --demo`, with the features of the file."""
 
 import csv
 import json

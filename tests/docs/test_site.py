@@ -1,9 +1,6 @@
 """The site: it builds without a warning, finds words offline, asks no other server, and stays short."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,19 +8,6 @@ from words import counted, page_words
 
 ROOT = Path(__file__).parents[2]
 MOST_WORDS = 15_000
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as `make docs` builds it."""
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [Path(sys.executable).parent / "mkdocs", "build", "--strict", "--site-dir", folder],
-        cwd=ROOT, capture_output=True, text=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "WARNING" not in done.stderr
-    return folder
 
 
 def test_the_site_is_short() -> None:

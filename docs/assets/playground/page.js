@@ -10,7 +10,7 @@
   const CALM = matchMedia("(prefers-reduced-motion: reduce)");
   const whole = (number) => number.toLocaleString("en");
 
-  // --- The crowd ---------------------------------------------------------------------------------------------------
+  // --- The crowd ----------------------------------------------------------------------------------------------------
 
   /** Visitors who look from the top and click the first item that attracts. All have the same tastes, drawn from the
       crowd's number. Features explain a little more than half of the differences; the rest is each item's own. */
@@ -43,7 +43,7 @@
     }
   }
 
-  // --- A panel: a policy, and what happened on its pages --------------------------------------------------------------
+  // --- A panel: a policy, and what happened on its pages ------------------------------------------------------------
 
   class Panel {
     constructor(letter, root) {
@@ -92,7 +92,7 @@
     }
   }
 
-  // --- The page --------------------------------------------------------------------------------------------------------
+  // --- The page -----------------------------------------------------------------------------------------------------
 
   const panelOf = (letter, policy) => `
     <section class="pg-panel" data-panel="${letter}" aria-label="Policy ${letter}">
@@ -151,7 +151,8 @@
       ? "Click the first thing you like on either page, or “Nothing for me”."
       : `Crowd ${number}. Each visitor looks at both pages from the top and clicks the first item that attracts.`);
     say("unit", `${you() ? "Your" : "Expected"} clicks per 100 pages (last ${back()} pages)`);
-    say("caption", `${you() ? "" : "Line: true attraction. "}Dots: the policy’s estimate, ± one standard deviation. ` +
+    const truth = you() ? "" : "Line: true attraction. ";
+    say("caption", `${truth}Dots: the policy’s estimate, ± one standard deviation. ` +
       `Bars: share of the last ${RECENT} pages that showed the item. In colour: on the page now.`);
     part("legend-best").hidden = you();
     draw();
@@ -206,16 +207,17 @@
   }
 
   function pause() {
-    if (playing) draw();
+    if (!playing) return;
     playing = false;
     say("play", "Play");
+    draw();
   }
 
   function say(id, text) {
     if (part(id).textContent !== text) part(id).textContent = text;
   }
 
-  // --- What changes on every page ------------------------------------------------------------------------------------
+  // --- What changes on every page -----------------------------------------------------------------------------------
 
   function draw() {
     if (root.clientWidth === 0) return; // not on the screen
@@ -242,10 +244,10 @@
     while (panel.tiles.length > slate.length) panel.tiles.pop().parentNode.remove();
     panel.tiles.forEach((tile, position) => {
       const { name, group } = ITEMS[slate[position]];
-      const state = !answered ? "" : click === null || position < click ? "passed" : position === click ? "clicked" : "unseen";
+      const state = answered ? stateOf(position, click) : "";
       tile.querySelector(".pg-name").textContent = name;
       tile.querySelector(".pg-group").textContent = group;
-      tile.querySelector("em").textContent = { passed: "passed over", clicked: "clicked", unseen: "not seen" }[state] ?? "";
+      tile.querySelector("em").textContent = state;
       tile.dataset.state = state;
       tile.disabled = !you();
     });
@@ -254,7 +256,13 @@
     panel.part("nothing").hidden = !you();
   }
 
-  // --- Pictures -------------------------------------------------------------------------------------------------------
+  /** What the cascade says of a position. */
+  function stateOf(position, click) {
+    if (click === null || position < click) return "passed over";
+    return position === click ? "clicked" : "not seen";
+  }
+
+  // --- Pictures -----------------------------------------------------------------------------------------------------
 
   /** A canvas that is sharp on any screen, emptied; its size, and the colours of the page. */
   function pencil(canvas) {
@@ -321,9 +329,9 @@
     panels.forEach((panel, i) => {
       if (ends[i]) {
         // On a ground of its own: lines may pass behind it.
-        [pen.strokeStyle, pen.lineWidth, pen.textBaseline] = [colour("page"), 4, "middle"];
-        pen.strokeText(panel.letter, ends[i].x + 7, ends[i].y);
-        text(pen, panel.letter, ends[i].x + 7, ends[i].y, colour(panel.letter));
+        [pen.strokeStyle, pen.lineWidth, pen.textBaseline, pen.textAlign] = [colour("page"), 4, "middle", "left"];
+        pen.strokeText(panel.letter, ends[i].x + 8, ends[i].y);
+        text(pen, panel.letter, ends[i].x + 8, ends[i].y, colour(panel.letter));
       }
       const rate = panel.pages ? ` ${panel.rate(panel.pages, back()).toFixed(0)}` : "";
       say(`legend-${panel.letter}`, `${panel.letter} ${panel.policyName}${rate}`);
@@ -349,8 +357,10 @@
 
   /** The curves in words. */
   function summary() {
-    const told = panels.filter((panel) => panel.pages > 0).map((panel) =>
-      `${panel.letter}, ${panel.policyName}: ${panel.rate(panel.pages, back()).toFixed(0)} after ${whole(panel.pages)} pages`);
+    const told = panels.filter((panel) => panel.pages > 0).map((panel) => {
+      const rate = panel.rate(panel.pages, back()).toFixed(0);
+      return `${panel.letter}, ${panel.policyName}: ${rate} after ${whole(panel.pages)} pages`;
+    });
     if (!you()) told.push(`best slate: ${best.toFixed(0)}`);
     return `${part("unit").textContent}. ${told.join("; ")}.`;
   }
@@ -397,10 +407,10 @@
       line(pen, truth, colour("ink"), 1.25);
     }
     if (!held) text(pen, "It learns nothing: no estimates.", right, top + 8, colour("muted"), "right");
-    canvas.setAttribute("aria-label", `What policy ${panel.letter} knows of ${ITEMS.length} items, and how often it shows each`);
+    canvas.setAttribute("aria-label", `What policy ${panel.letter} knows of each item, and how often it shows it`);
   }
 
-  // --- Controls -------------------------------------------------------------------------------------------------------
+  // --- Controls -----------------------------------------------------------------------------------------------------
 
   part("play").addEventListener("click", () => (playing ? pause() : play()));
   part("step").addEventListener("click", () => {

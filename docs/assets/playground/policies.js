@@ -8,7 +8,8 @@
 //   estimates()            what it holds for each row's attraction: means, and standard deviations
 //
 // What is small here: no head start from a log, no features that come with a request, no search tree. Sums are made
-// anew where the Python kernels update them.
+// anew where the Python kernels update them, and a refit is computed at once, not spread over clicks.
+// Every feature must vary, and no two items may have the same features: so it is in the café.
 
 // --- Random numbers: a pure function of a 64-bit key (kernels/hashing.py) -----------------------------------------
 
@@ -100,7 +101,7 @@ const FAR_TAIL = [
   [5.46378491116411436990e0, 5.99832206555887937690e-1], [6.65790464350110377720e0, 1],
 ];
 
-// --- Slates and clicks --------------------------------------------------------------------------------------------
+// --- Slates and clicks ----------------------------------------------------------------------------------------------
 
 /** The K rows of largest score; among equal scores the one with the larger hash. */
 function rank(scores, key, k) {
@@ -113,7 +114,7 @@ function rank(scores, key, k) {
 /** The cascade: items are seen down to the click; all of them if there was none. */
 const examined = (slate, click) => (click === null ? slate : slate.slice(0, click + 1));
 
-// --- Small matrices -----------------------------------------------------------------------------------------------
+// --- Small matrices -------------------------------------------------------------------------------------------------
 
 const zeros = (size) => new Array(size).fill(0);
 const diagonal = (entries) => entries.map((entry, i) => entries.map((_, j) => (i === j ? entry : 0)));
@@ -169,7 +170,7 @@ function squaredWidth(R, x) {
 /** One draw from N(M^-1 B, M^-1), made of standard normal noise; without noise its mean. */
 const gaussian = (R, B, noise) => solve(R, solveTransposed(R, B).map((value, i) => value + (noise ? noise[i] : 0)));
 
-// --- Policies that count each item's own clicks -------------------------------------------------------------------
+// --- Policies that count each item's own clicks ---------------------------------------------------------------------
 
 class Random {
   constructor(features) {
@@ -218,7 +219,7 @@ class CascadeTS extends CascadeUCB1 {
   }
 }
 
-// --- Policies that learn from features alone: attraction is x'theta. Zong et al. 2016 -----------------------------
+// --- Policies that learn from features alone: attraction is x'theta. Zong et al. 2016 -------------------------------
 
 /** M = I + sum xx' over all looks, B = sum x over all clicks, theta ~ N(M^-1 B, M^-1). */
 class LinearPolicy {
@@ -263,7 +264,7 @@ class CascadeLinUCB extends LinearPolicy {
   }
 }
 
-// --- The default: features, and each item's own part ---------------------------------------------------------------
+// --- The default: features, and each item's own part ----------------------------------------------------------------
 
 /**
  * The attraction of item i is z_i'theta + b_i: z_i is 1 and its features, b_i ~ N(0, beta^2) its own part. For n looks
@@ -373,7 +374,7 @@ class CascadeMixed extends Random {
 }
 
 /** A feature's mean, its standard deviation, and that in the feature's natural unit: for a feature of two values the
-    step between them. A feature that does not vary is not for the playground. */
+    step between them. */
 function measured(column) {
   const centre = column.reduce((sum, value) => sum + value, 0) / column.length;
   const deviation = Math.sqrt(column.reduce((sum, value) => sum + (value - centre) ** 2, 0) / column.length);
