@@ -121,15 +121,15 @@
       <button type="button" id="pg-reset">New crowd</button>
     </div>
     <p class="pg-says" id="pg-says" aria-live="polite"></p>
-    <div class="pg-panels">${panelOf("A", "cascade-mixed")}${panelOf("B", "cascade-ucb1")}</div>
-    <p class="pg-caption" id="pg-caption"></p>
     <figure class="pg-figure">
       <figcaption class="pg-legend"><strong id="pg-unit"></strong>
         <span class="pg-a"><i></i><span id="pg-legend-A"></span></span>
         <span class="pg-b"><i></i><span id="pg-legend-B"></span></span>
         <span class="pg-best" id="pg-legend-best"><i></i><span></span></span></figcaption>
       <canvas id="pg-curves" class="pg-curves" role="img"></canvas>
-    </figure>`;
+    </figure>
+    <div class="pg-panels">${panelOf("A", "cascade-mixed")}${panelOf("B", "cascade-ucb1")}</div>
+    <p class="pg-caption" id="pg-caption"></p>`;
   const part = (id) => document.getElementById(`pg-${id}`);
   const panels = ["A", "B"].map((letter) => new Panel(letter, root.querySelector(`[data-panel="${letter}"]`)));
 
