@@ -14,6 +14,7 @@ from http_page import http_page
 from import_map import table as import_table
 from json_page import json_page
 from pages import DOCS, NOTICE, docstring, parameters
+from playground_items import items_script
 from policy_pages import POLICIES, core_page, guide_lines, policy_pages
 from typer.testing import CliRunner
 
@@ -209,6 +210,7 @@ def policies_page() -> str:
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "assets/playground/items.js": items_script,
     "design.md": design_page,
     "guide/which_policy.md": guide_page,
     "reference/command_line.md": command_line_page,

@@ -1,9 +1,6 @@
 """The site: it builds without a warning, finds words offline, asks no other server, and stays short."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,19 +16,6 @@ SEARCHES = {
     "no click": "guide/clicks", "weekly": "guide/moving_tastes", "which policy": "guide/which_policy",
     "evaluate log": "guide/evaluating",
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as `make docs` builds it."""
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [Path(sys.executable).parent / "mkdocs", "build", "--strict", "--site-dir", folder],
-        cwd=ROOT, capture_output=True, text=True, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "WARNING" not in done.stderr
-    return folder
 
 
 def test_the_site_is_short() -> None:
