@@ -1,6 +1,6 @@
 """The pages of docs/reference/policies: one for each core policy, and one for those of research."""
 
-import re
+import csv
 from collections.abc import Callable, Sequence
 from html import escape
 from math import isnan
@@ -10,11 +10,12 @@ from pages import DOCS, NOTICE, docstring, first_sentence, parameters
 from firstclick import policy_classes
 from firstclick.policies.base import Policy
 from firstclick.registry import is_research
+from firstclick.rounding import microseconds
 from firstclick.studies.guide.page import appendix
 from firstclick.studies.guide.standings import Line, from_csv
 
 GUIDE = DOCS / "guide" / "guide.csv"
-BENCHMARKS = DOCS / "research" / "benchmarks.md"
+COSTS = DOCS / "research" / "costs.csv"
 # Not those of a plug-in that is installed here, or of a test.
 POLICIES = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
 CORE = {name: cls for name, cls in POLICIES.items() if not is_research(cls)}
@@ -76,25 +77,26 @@ def assumption_of(cls: type[Policy]) -> str:
 
 
 def cost_of(name: str) -> list[str]:
-    """The time of a step as the benchmarks have it."""
-    text = BENCHMARKS.read_text(encoding="utf-8").partition("Microseconds per step.")[2]
-    head = re.search(r"^\| L = .*$", text, re.MULTILINE)
-    row = re.search(rf"^\| `{re.escape(name)}` .*$", text.partition("\n\nTimes ")[0], re.MULTILINE)
-    if head is None or row is None:
-        return [
-            "Not in the benchmarks' tables. `python -m benchmarks.bench --help` measures it; the time of a step "
-            "is also the last column of `firstclick simulate`.",
-            "",
-        ]
-    rule = "| --- |" + " ---: |" * (head[0].count("|") - 2)
+    """The time of a step, as `python -m benchmarks.policies` measured it."""
+    with COSTS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    sizes = sorted({int(row["items"]) for row in rows})
+    own = {int(row["items"]): row for row in rows if row["policy"] == name}
+    cells = [
+        f"{microseconds(float(own[size]['microseconds']) / 1e6)} ({own[size]['times_cascade_lin_ts']})"
+        if size in own
+        else "cannot be played"
+        for size in sizes
+    ]
     return [
-        "Microseconds of a step (recommend, click, learn), 20 features, 4 places, L items:",
+        "Microseconds of a step (recommend, click, learn) with 20 features and 4 places; in brackets, times "
+        "`cascade-lin-ts` in the same run (`python -m benchmarks.policies --core`):",
         "",
-        head[0],
-        rule,
-        row[0],
+        f"| {' | '.join(f'{size:,} items' for size in sizes)} |",
+        "| ---: " * len(sizes) + "|",
+        f"| {' | '.join(cells)} |",
         "",
-        "See [benchmarks](../../research/benchmarks.md) for how this was measured.",
+        "See [benchmarks](../../research/benchmarks.md) for more sizes and other libraries.",
         "",
     ]
 
