@@ -17,10 +17,15 @@ _ROUNDING = 1e-12
 
 
 class LinearWorld(BernoulliWorld):
-    """Item e attracts with probability x_e'theta; norms of features are at most 1, as in Theorem 1.
+    """Item e attracts with probability x_e'theta.
 
     >>> round(LinearWorld([[0.6, 0.0], [0.0, 0.5]], theta=[0.5, 0.4]).expected_reward([0, 1]), 3)
     0.44
+
+    Args:
+        features: One row per item, of norm at most 1 as in Theorem 1.
+        theta: One number per feature. All x_e'theta must lie in [0, 1].
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
     """
 
     def __init__(self, features: ArrayLike, theta: ArrayLike, clicks: ClickModel | str = "cascade") -> None:

@@ -16,6 +16,11 @@ class LogisticWorld(BernoulliWorld):
     >>> import numpy as np
     >>> LogisticWorld(np.array([[0.0], [1.0]]), np.array([0.0])).expected_reward([0])
     0.5
+
+    Args:
+        features: One row per item.
+        theta: One number per feature.
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
     """
 
     def __init__(

@@ -11,11 +11,16 @@ from firstclick.worlds.bernoulli import NEARLY_ONE, BernoulliWorld
 
 
 class LongTailWorld(BernoulliWorld):
-    """Item e attracts with probability x_e'theta, and with none where that is negative.
+    """Item e attracts with probability x_e'theta, or never if that is negative.
 
     >>> import numpy as np
     >>> LongTailWorld(np.array([[-1.0], [0.25]]), np.array([1.0])).expected_reward([0, 1])
     0.25
+
+    Args:
+        features: One row per item. The array is not copied.
+        theta: One number per feature.
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
     """
 
     features: NDArray[np.float64]

@@ -10,7 +10,7 @@ from serving import Exchange, Site, a_site
 
 from firstclick.serve.http.auth import ADMINS, OPEN, PAGES, READERS, WRITERS, Role
 from firstclick.serve.http.openapi import codes, document
-from firstclick.serve.http.routes import ROUTES, Matcher, Route
+from firstclick.serve.http.routes import HEALTH, ROUTES, Matcher, Route
 
 KEY_ROLES = {None: None, **{role.value: role for role in Role}, "owner": None}  # the last is no role
 WHO_MAY = {
@@ -72,7 +72,7 @@ def test_the_roles_are_these_and_no_route_goes_without() -> None:
     assert set(files.values()) == {OPEN}
     assert {name: role for name, role in table.items() if name not in files} == WHO_MAY
     with pytest.raises(TypeError, match="say which roles"):
-        Route("GET", "/v1/secret", None, print, "Forgotten")  # type: ignore[arg-type]
+        Route("GET", "/v1/secret", None, print, HEALTH, "Forgotten", "")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sent", KEY_ROLES, ids=str)

@@ -124,10 +124,12 @@ def trial_stopped(model: Model, trial: Trial, show: str, why: str = ASKED) -> Tr
 
 @dataclass(frozen=True)
 class TrialReport:
-    """A trial and what it says. `waiting` are pages that are reported and not counted before their time has
-    passed; `unreported` is the share of the recommended slates of which nobody said what became of them.
-    `decided` has for each arm the share of its pages that it decided itself: on the others the floor showed
-    the list."""
+    """A trial and its results.
+
+    `waiting` counts pages that are reported, but not counted before their time has passed. `unreported` is
+    the share of recommended slates without feedback. `decided` is the share of its pages that each arm
+    decided itself; on the others the floor showed the baseline.
+    """
 
     model: str
     running: bool
