@@ -103,7 +103,7 @@ def world_arrays(attraction: NDArray[np.float64], clicks: ClickModel, **others: 
 
 
 class Bernoulli(WorldSpec):
-    """Items with given attractions."""
+    """Items with fixed attractions."""
 
     name = "bernoulli"
     attractions: tuple[float, ...] = param(

@@ -65,10 +65,10 @@ class FeatureSpec(WorldSpec):
 
 
 class Linear(FeatureSpec):
-    """A random linear world.
+    """A random linear world: attraction is x'theta.
 
-    Features and theta have no negative coordinate and features have norm at most 1, so every
-    attraction lies between 0 and `best` without clipping.
+    Features and theta have no negative coordinate, and features have norm at most 1. Every attraction lies
+    between 0 and `best` without clipping.
     """
 
     name = "linear"
@@ -82,10 +82,10 @@ class Linear(FeatureSpec):
 
 
 class Partly(FeatureSpec):
-    """Attraction is in part linear in the features, and in part an item's own.
+    """Attraction is partly linear in the features, and partly the item's own.
 
-    The linear part is drawn as in `linear`. The own part of an item is the linear part of another one: it
-    is as large, and its features do not tell of it. With own = 0.5 features explain half of the variance.
+    The linear part is drawn as in `linear`. The own part of an item is the linear part of another item:
+    equally large, and unrelated to its features. With own = 0.5 features explain half of the variance.
     """
 
     name = "partly"

@@ -34,11 +34,11 @@ class LongTailWorld(BernoulliWorld):
 
 
 class LongTail(WorldSpec):
-    """A large catalog as real ones look.
+    """A large catalog with a long tail, as real ones have.
 
-    Directions are random, each feature `fading` times as large as the one before it and the first not
-    negative; the r-th most popular item has features of norm r^-tail. Items are in random order. Attraction
-    is x'theta, and 0 where that is negative.
+    Directions are random. Each feature is `fading` times as large as the one before it, and the first is not
+    negative. The r-th most popular item has features of norm r^-tail. Items are in random order. Attraction
+    is x'theta, or 0 if that is negative.
     """
 
     name = "long-tail"

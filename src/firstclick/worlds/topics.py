@@ -114,10 +114,10 @@ class TopicsWorld(World):
 
 
 class Topics(WorldSpec):
-    """Items that cover one topic well and others a little; users are interested in several topics.
+    """Items that cover one topic well and others a little. Users are interested in several topics.
 
-    With `relevance`, so many more features are linear in a part of the attraction that is an item's own, and
-    the topics make up the rest.
+    With `relevance`, items have that many more features. Part of an item's attraction is linear in them; the
+    topics make up the rest.
     """
 
     name = "topics"
