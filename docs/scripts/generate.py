@@ -148,8 +148,8 @@ def sources_page() -> str:
         "# Sources",
         "",
         "A source reads a data set. Write it as `name` or `name:param=value,...` in `firstclick data "
-        "describe`, in the TOML file of an experiment, and in Python (`firstclick.data.sources.make_source`). "
-        'In TOML it may also be a table, for names with commas: `{source = "table", user = "a,b"}`. All '
+        "describe`, in the TOML file of an experiment, and in Python (`firstclick.data.sources.make_source`)."
+        ' In TOML it may also be a table, for names with commas: `{source = "table", user = "a,b"}`. All '
         "sources give `Interactions`. An item attracts a user if any of the user's rows says so. `--data` "
         "names the folder of the files or its parent; for `table` it names the file.",
         "",

@@ -27,6 +27,7 @@ INTERNAL = {
         "numbered_groups", "regroup", "restored", "rows_of", "show_as", "values_with",
     ),
     "catalog.catalog.Subset": ("rows_in",),
+    "errors.FirstclickError": ("within",),
     "serve.service.Service": (
         "append", "count", "forget", "note_build", "send_feedback", "stop_if_worse", "write_with_copies",
     ),

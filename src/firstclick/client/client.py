@@ -89,9 +89,9 @@ class Client:
         url: The server, such as `http://127.0.0.1:8000`.
         model: The model that calls are about. Only `models` works without it.
         key: An API key, if the server needs one.
-        timeout: Seconds to wait for one attempt.
-        attempts: The largest number of attempts per call.
-        patience: Seconds for all attempts of a call together.
+        timeout: Seconds to wait for one attempt; 10 by default.
+        attempts: The largest number of attempts per call; 8 by default.
+        patience: Seconds for all attempts of a call together; 30 by default.
         transport: An httpx transport, for tests and proxies.
         sleep: Waits between attempts, for tests.
 
@@ -203,9 +203,9 @@ class AsyncClient:
         url: The server, such as `http://127.0.0.1:8000`.
         model: The model that calls are about. Only `models` works without it.
         key: An API key, if the server needs one.
-        timeout: Seconds to wait for one attempt.
-        attempts: The largest number of attempts per call.
-        patience: Seconds for all attempts of a call together.
+        timeout: Seconds to wait for one attempt; 10 by default.
+        attempts: The largest number of attempts per call; 8 by default.
+        patience: Seconds for all attempts of a call together; 30 by default.
         transport: An httpx transport, for tests and proxies.
         sleep: Waits between attempts, for tests.
 
