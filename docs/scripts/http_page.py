@@ -46,8 +46,8 @@ def http_page() -> str:
     bodies = names_in([one.get("requestBody") for one in operations], schemas)
     for name, schema in schemas.items():
         if name not in shown and "properties" in schema:
-            told_of = " ".join(schema.get("description", "").split())
-            lines += [f"### `{short(name)}`", "", told_of, "", *fields_table(schema, in_body=name in bodies)]
+            lines += [f"### `{short(name)}`", "", described(schema), ""]
+            lines += fields_table(schema, in_body=name in bodies)
     return "\n".join(lines)
 
 
@@ -66,6 +66,11 @@ def answer_of(operation: dict[str, Any]) -> str:
 def ref_in(content: dict[str, Any]) -> str:
     schema = content.get("application/json", {}).get("schema", {})
     return str(schema.get("$ref", "")).removeprefix(REFERENCE)
+
+
+def described(schema: dict[str, Any]) -> str:
+    """What the docstring of a struct says, in one paragraph."""
+    return " ".join(schema.get("description", "").split())
 
 
 def short(name: str) -> str:
@@ -108,9 +113,9 @@ def route_section(route: Route, operation: dict[str, Any], schemas: dict[str, An
         lines += [""]
     body, answer = body_of(operation), answer_of(operation)
     if schemas.get(body, {}).get("properties"):
-        lines += ["Body:", "", *fields_table(schemas[body], in_body=True)]
+        lines += [f"Body: {described(schemas[body])}", "", *fields_table(schemas[body], in_body=True)]
     if schemas.get(answer, {}).get("properties"):
-        lines += ["Answer:", "", *fields_table(schemas[answer], in_body=False)]
+        lines += [f"Answer: {described(schemas[answer])}", "", *fields_table(schemas[answer], in_body=False)]
     return lines
 
 

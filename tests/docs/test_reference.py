@@ -81,6 +81,14 @@ def test_programs_read_public_names_signatures_and_methods() -> None:
     assert "Client.export() -> bytes\n" in client
 
 
+def test_no_directive_is_left_in_the_pages_for_programs() -> None:
+    from site_hooks import DIRECTIVE
+
+    for package in PACKAGES:
+        assert ":::" not in DIRECTIVE.sub("", api_page(package)), package
+        assert "heading_level" not in DIRECTIVE.sub("", api_page(package)), package
+
+
 def test_programs_do_not_read_what_is_internal() -> None:
     from api_text import api_text
 

@@ -126,7 +126,7 @@ class Results:
         seed: The seed of everything random.
         n_items: The number of items.
         optimal_reward: Expected clicks per slate of the optimal slate.
-        optimal_items: The items of the optimal slates, with the share of slates that have them.
+        optimal_items: The items of the optimal slates, each with the share of those slates that have it.
         step: The recorded steps: the columns of every curve.
         results: One `PolicyResult` per policy. `results["NAME"]` finds one.
         settings: What `simulate` was given as `settings`.

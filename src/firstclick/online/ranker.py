@@ -310,8 +310,8 @@ class Ranker:
             The slate, best item first.
 
         Raises:
-            InvalidInput: The request breaks a rule, or this policy would learn wrongly from it.
-            UnknownName: A candidate or pinned item was never in the catalog.
+            InvalidInput: The request breaks a rule, or the policy would learn wrongly from it.
+            UnknownName: A candidate was never in the catalog.
         """
         with self._lock:
             asked = read_request(

@@ -419,8 +419,9 @@ class Service:
             The slate, best item first.
 
         Raises:
-            Unknown: The model, or a candidate, does not exist.
-            Malformed: The request breaks a rule, or the policy would learn wrongly from it.
+            Unknown: No model has this name.
+            Malformed: The request breaks a rule or names an unknown item or list, or the policy would learn
+                wrongly from it.
             Conflict: The request id was used for another request.
         """
         model = self.model(name)
@@ -890,6 +891,7 @@ class Service:
 
         Raises:
             Conflict: A trial is running already.
+            Malformed: The model has no baseline to compare with, or the arms are wrong.
         """
         model = self.model(name)
         for other in self.models.all():
