@@ -194,3 +194,18 @@ def test_the_examples_in_the_table_are_bodies_that_decode() -> None:
     for route in ROUTES:
         if route.decoder is not None:
             route.decoder.decode(json.dumps(route.example).encode())
+
+
+def test_a_route_has_a_title_a_section_and_a_text_in_openapi() -> None:
+    told = document()
+    sections = [tag["name"] for tag in told["tags"]]
+    operation = told["paths"]["/v1/models/{model}/recommend"]["post"]
+    assert operation["summary"] == "Recommend"
+    assert operation["tags"] == [sections[0]]
+    assert operation["description"].startswith("Get a slate of items, best first")
+    assert operation["description"].endswith("\n\nNeeds a key with the role 'page' or 'write' or 'admin'.")
+    for ways in told["paths"].values():
+        for one in ways.values():
+            assert set(one["tags"]) <= set(sections)
+            assert len(one["summary"]) <= 30
+            assert one["description"].endswith(".")

@@ -154,7 +154,8 @@ function copyButton(pre) {
 }
 
 function details(method, path, operation) {
-  const parts = [element("p", "", ...marked(operation.description ?? operation.summary))];
+  const [text, ...more] = (operation.description ?? operation.summary).split("\n\n");
+  const parts = [element("p", "", ...marked(text)), ...more.map((one) => element("p", "explain", ...marked(one)))];
   const pre = element("pre", "", curlOf(method, path, operation));
   pre.tabIndex = 0;
   parts.push(element("div", "call", pre, copyButton(pre)));

@@ -81,7 +81,7 @@ def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
         "responses": {str(code): _response(route, code, schema_of) for code in codes(route)},
     }
     if route.roles:
-        operation["description"] += f" Needs a key with the role {in_words(route.roles)}."
+        operation["description"] += f"\n\nNeeds a key with the role {in_words(route.roles)}."
         operation["security"] = [{"key": []}]
     parameters = [
         {"name": name, "in": "path", "required": True, "description": PARAMETERS[name],
