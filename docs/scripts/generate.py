@@ -148,11 +148,11 @@ def sources_page() -> str:
         NOTICE,
         "# Sources",
         "",
-        "Write a source as `name` or `name:param=value,...`, in `firstclick data describe`, in the TOML file "
-        'of an experiment (there also as a table, `{source = "table", user = "a,b"}`, for names with commas) '
-        "and in Python (`firstclick.data.sources.make_source`). All give the same `Interactions`; a user is "
-        "attracted by an item if any of their rows is. `--data` names the folder of the files, or the folder "
-        "above it; of `table` the file.",
+        "A source reads a data set. Write it as `name` or `name:param=value,...` in `firstclick data "
+        "describe`, in the TOML file of an experiment, and in Python (`firstclick.data.sources.make_source`)."
+        ' In TOML it may also be a table, for names with commas: `{source = "table", user = "a,b"}`. All '
+        "sources give `Interactions`. An item attracts a user if any of the user's rows says so. `--data` "
+        "names the folder of the files or its parent; for `table` it names the file.",
         "",
     ]
     for name, cls in source_classes().items():
@@ -166,8 +166,15 @@ def sources_page() -> str:
 def command_line_page() -> str:
     lines = [NOTICE, "# Command line", ""]
     lines += [
-        "Results go to stdout, talk and progress to stderr. A wrong call is one line on stderr and exit "
-        "code 2, failed work 1, Ctrl-C 130.",
+        "Results go to stdout, messages and progress to stderr.",
+        "",
+        "| exit code | meaning |",
+        "|---|---|",
+        "| 0 | success |",
+        "| 1 | the work failed, or `audit` found a difference |",
+        "| 2 | wrong arguments or input, explained in one line on stderr |",
+        "| 3 | `evaluate run`: the log cannot judge one of the policies |",
+        "| 130 | interrupted by Ctrl-C |",
         "",
     ]
     for command in ("", *COMMANDS):
@@ -194,9 +201,9 @@ def worlds_page() -> str:
         NOTICE,
         "# Worlds",
         "",
-        "A world is a simulated crowd: it answers slates with clicks. Write it as `name` or "
-        "`name:param=value,...`, on the command line (`--world`) and in Python (`make_world`, or the class "
-        "itself). Your own data is a world too: `--interactions ratings.csv`, or `firstclick.data`.",
+        "A world simulates users who answer slates with clicks. Write it as `name` or `name:param=value,...` "
+        "on the command line (`--world`) and in Python (`make_world`). Your own data is a world too: "
+        "`--interactions ratings.csv`, or `firstclick.data`.",
         "",
     ]
     for name, cls in world_classes().items():

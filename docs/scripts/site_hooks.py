@@ -1,16 +1,14 @@
 """What mkdocs does beside its own work: llms.txt and each page as Markdown, for programs that read."""
 
-import importlib
-import inspect
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-# As in doctest_blocks.py: a line with >>>, and whatever follows it up to an empty line.
-EXAMPLE = re.compile(r"^(>>> .*(?:\n.+)*)", re.MULTILINE)
-FENCES = r"```pycon\n\1\n```"
+from api_text import api_text
 
+# A directive of mkdocstrings, with the level of its heading if that is not 2.
+DIRECTIVE = re.compile(r"^::: (\S+)(?:\n +options:\n +heading_level: (\d))?$", re.MULTILINE)
 SUMMARY = (
     "A Python library, command line and service for cascading bandits: a page shows K of many items, the "
     "user clicks the first one that attracts, and firstclick learns from that click what to show next."
@@ -30,7 +28,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         page.meta["search"] = {"boost": BOOST}
     source = page.file.abs_src_path
     text = notebook_text(Path(source)) if source.endswith(".ipynb") else markdown
-    pages[page.url] = re.sub(r"^::: (\S+)$", lambda found: api_text(found[1]), text, flags=re.MULTILINE)
+    pages[page.url] = DIRECTIVE.sub(lambda found: api_text(found[1], int(found[2] or 2)), text)
     return markdown
 
 
@@ -86,16 +84,3 @@ def notebook_text(path: Path) -> str:
             if text:
                 parts.append(f"```\n{''.join(text).rstrip()}\n```")
     return "\n\n".join(parts) + "\n"
-
-
-def api_text(name: str) -> str:
-    """What a directive of mkdocstrings stands for: the signature and the docstring."""
-    home, _, last = name.rpartition(".")
-    found = getattr(importlib.import_module(home), last)
-    try:
-        signature = str(inspect.signature(found))
-    except (TypeError, ValueError):
-        signature = ""
-    return (
-        f"## `{last}`\n\n```py\n{name}{signature}\n```\n\n{EXAMPLE.sub(FENCES, inspect.getdoc(found) or '')}"
-    )

@@ -4,14 +4,16 @@ from typing import Self
 
 
 class FirstclickError(Exception):
-    """Any mistake that firstclick can name; the message is one sentence for people.
-
-    `argument` is the argument it is about and `problem` what is wrong with it. `owner` is whose argument it
-    is, if not the caller's own: a policy, a file. Backquotes in a problem mark other arguments, such as
-    `overwrite=True`: the command line puts its options in their place.
+    """The base of all errors that firstclick raises. The message is one sentence for people.
 
     >>> str(InvalidInput("must be at least 1, got 0", "k"))
     'k must be at least 1, got 0'
+
+    Args:
+        problem: What is wrong. Backquotes mark other arguments, such as `overwrite=True`; the command line
+            prints its options in their place.
+        argument: The argument it is about.
+        owner: What the argument belongs to, if not to the caller: a policy or a file.
     """
 
     def __init__(self, problem: str, argument: str = "", owner: str = "") -> None:
@@ -20,14 +22,18 @@ class FirstclickError(Exception):
         super().__init__(f"{owner}: {message}" if owner else message)
 
     def within(self, owner: str) -> Self:
-        """The same error, now about a part of `owner`, such as a file."""
+        """The same error, with the part it is about named first.
+
+        Args:
+            owner: What the error is about, such as a file.
+        """
         self.args = (f"{owner}: {self}",)
         self.owner = f"{owner}: {self.owner}" if self.owner else owner
         return self
 
 
 class InvalidInput(FirstclickError, ValueError):
-    """A value given by the caller breaks a rule.
+    """An argument breaks a rule.
 
     >>> from firstclick import Catalog, InvalidInput, Ranker
     >>> try:
@@ -39,7 +45,7 @@ class InvalidInput(FirstclickError, ValueError):
 
 
 class DuplicateFeedback(InvalidInput):
-    """The slate was learned already. Nothing was learned twice, and nothing is lost.
+    """The slate was learned already. It still counts once.
 
     >>> from firstclick import Catalog, DuplicateFeedback, Ranker
     >>> ranker = Ranker(Catalog(["tea", "milk"]), k=1, policy="random")
@@ -54,7 +60,7 @@ class DuplicateFeedback(InvalidInput):
 
 
 class ForgottenSlate(InvalidInput):
-    """The slate waited too long: more than `max_pending` others were shown, and its click is lost.
+    """The feedback came too late: more than `max_pending` newer slates were shown. It is not learned.
 
     >>> from firstclick import Catalog, ForgottenSlate, Ranker
     >>> ranker = Ranker(Catalog(["tea", "milk"]), k=1, policy="random", max_pending=1)
@@ -68,7 +74,7 @@ class ForgottenSlate(InvalidInput):
 
 
 class UnknownSlate(InvalidInput):
-    """The slate is not of this ranker, or was shown by a later one than the file it was loaded from.
+    """This ranker did not show the slate, or showed it after the file was saved that it was loaded from.
 
     >>> from firstclick import Catalog, Ranker, UnknownSlate
     >>> catalog = Catalog(["tea", "milk"])
@@ -82,7 +88,7 @@ class UnknownSlate(InvalidInput):
 
 
 class UnknownName(FirstclickError, LookupError):
-    """No policy, world or column has this name.
+    """No policy, world, item or column has this name.
 
     >>> from firstclick import UnknownName, make_policy
     >>> try:
@@ -94,4 +100,4 @@ class UnknownName(FirstclickError, LookupError):
 
 
 class WorkFailed(FirstclickError, RuntimeError):
-    """The request was right, but the work could not be finished."""
+    """The arguments were right, but the work could not be finished."""

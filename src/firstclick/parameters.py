@@ -131,13 +131,18 @@ def _number_in(text: str) -> float | str:
 
 
 def param(default: Any, help: str, *, kind: type | None = None, **rule: Any) -> Any:
-    """Declare one parameter with its default, its sentence in the docs and its rule.
-
-    `told` says that a paper assumes it known: a comparison then fills in that one of FACTS.
+    """Declare a parameter of a policy or world: its default, its description and its rule.
 
     >>> from firstclick import make_policy
     >>> make_policy("cascade-lin-ts:sigma=0.5").sigma
     0.5
+
+    Args:
+        default: The default; None makes the parameter optional.
+        help: One line for the docs.
+        kind: The type; by default that of `default`.
+        **rule: Bounds (`above`, `at_least`, `below`, `at_most`), the allowed `words`, or `told` for a value
+            that a paper assumes known and `firstclick compare` fills in.
     """
     optional = default is None
     kind = kind or type(default)

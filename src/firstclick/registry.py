@@ -58,7 +58,7 @@ def named(base: type[T]) -> dict[str, type[T]]:
 
 
 def policy_classes() -> dict[str, type[Policy]]:
-    """Every known policy class by its name.
+    """All known policy classes by name, including those of plug-ins and your own.
 
     >>> policy_classes()["cascade-ucb1"].defaults()
     {'start': 'sample', 'radius': 1.5}
@@ -72,7 +72,7 @@ def is_research(policy: type[Policy]) -> bool:
 
 
 def world_classes() -> dict[str, type[WorldSpec]]:
-    """Every kind of world that can be asked for by name.
+    """All kinds of worlds that have a name, including those of plug-ins and your own.
 
     >>> from firstclick import world_classes
     >>> sorted(world_classes())[:3]
@@ -87,10 +87,17 @@ def policy_class(name: str) -> type[Policy]:
 
 
 def make_policy(spec: str | Policy) -> Policy:
-    """The policy that `name:param=value,...` describes.
+    """Make a policy from its description.
 
     >>> make_policy("cascade-ucb1:radius=0.5")
     CascadeUCB1(start='sample', radius=0.5)
+
+    Args:
+        spec: `name` or `name:param=value,...`. A policy object is returned as it is.
+
+    Raises:
+        UnknownName: No policy, or no parameter, has this name.
+        InvalidInput: A value breaks its parameter's rule.
     """
     if isinstance(spec, Policy):
         return spec
@@ -102,10 +109,17 @@ def make_policy(spec: str | Policy) -> Policy:
 
 
 def make_world(spec: str) -> WorldSpec:
-    """The kind of world that `name:param=value,...` describes, ready to be built.
+    """Make a world from its description. `build(seed)` draws it.
 
     >>> make_world("blb:n_items=9,k=3").build(seed=1).n_items
     9
+
+    Args:
+        spec: `name` or `name:param=value,...`; see the list of worlds.
+
+    Raises:
+        UnknownName: No world, or no parameter, has this name.
+        InvalidInput: A value breaks its parameter's rule.
     """
     kind = world_classes().get(spec.partition(":")[0].strip())
     if kind is not None and kind.bare:

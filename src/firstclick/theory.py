@@ -61,14 +61,22 @@ def confidence_width(
     *, n_features: int, k: int, steps: int, sigma: float = 1.0, theta_norm: float = 1.0,
     delta: float | None = None,
 ) -> float:  # fmt: skip
-    """A c for which all intervals hold for all steps with probability at least 1 - delta.
-
-    Theorem 1 takes delta = 1 / (steps * k). It needs features of norm at most 1 and
-    |theta| <= theta_norm.
+    """The width `c` that CascadeLinUCB needs for Theorem 1 of Zong et al. (2016).
 
     >>> from firstclick import confidence_width
     >>> round(confidence_width(n_features=2, k=1, steps=1_000_000), 2)
     8.34
+
+    With this `c`, all confidence intervals hold at all steps with probability at least 1 - `delta`. The
+    theorem assumes features of norm at most 1.
+
+    Args:
+        n_features: The number of features, d.
+        k: The length of a slate.
+        steps: The number of steps, n.
+        sigma: The learning rate of CascadeLinUCB.
+        theta_norm: An upper bound on the norm of the true theta.
+        delta: The probability of failure; 1 / (steps * k) by default, as in Theorem 1.
     """
     d, k, n, sigma = _sizes(n_features, k, steps, sigma, theta_norm)
     if delta is not None:
@@ -86,11 +94,22 @@ def regret_bound(
     *, n_features: int, k: int, steps: int, sigma: float = 1.0, theta_norm: float = 1.0,
     c: float | None = None,
 ) -> float:  # fmt: skip
-    """What the expected regret of CascadeLinUCB cannot exceed, with Theorem 1's c or a larger one.
+    """The largest expected regret that CascadeLinUCB can have by Theorem 1 of Zong et al. (2016).
 
     >>> from firstclick import regret_bound
     >>> f"{regret_bound(n_features=2, k=1, steps=1_000_000):,.0f}"
     '102,638'
+
+    Args:
+        n_features: The number of features, d.
+        k: The length of a slate.
+        steps: The number of steps, n.
+        sigma: The learning rate of CascadeLinUCB.
+        theta_norm: An upper bound on the norm of the true theta.
+        c: The width; `confidence_width` of the same arguments by default.
+
+    Raises:
+        InvalidInput: `c` is too small for the theorem to hold.
     """
     least = confidence_width(n_features=n_features, k=k, steps=steps, sigma=sigma, theta_norm=theta_norm)
     d, k, n, sigma = _sizes(n_features, k, steps, sigma, theta_norm)

@@ -388,7 +388,7 @@ def test_the_examples_of_the_help_work_when_pasted(run, folder, monkeypatch, com
 def test_the_help_lists_every_world_with_its_parameters_and_defaults(run):
     shown = run("simulate", "--help").out
     listed = re.search(
-        r"Worlds and their defaults:\n((?:    .*\n)+)  Each takes clicks= too: cascade,", shown
+        r"Worlds and their defaults:\n((?:    .*\n)+)  Each also takes clicks=: cascade,", shown
     )[1].split()
     # One of a file has no defaults, and stands below.
     ours = {

@@ -195,11 +195,11 @@ def test_the_printed_file_says_where_each_value_came_from(tmp_path):
     lines = [" ".join(line.split()) for line in as_toml(settings, origins).splitlines()]
     assert len(lines) == 1 + len(fields(Settings))
     assert {
-        "k = 4 # (flag) items in a slate of that model",
-        'log_level = "debug" # (FIRSTCLICK_LOG_LEVEL) how much is told on stderr',
+        "k = 4 # (flag) length of a slate of that model",
+        'log_level = "debug" # (FIRSTCLICK_LOG_LEVEL) how much to log to stderr',
         'name = "shop" # (serve.toml) name of that model',
-        "port = 8000 # (default) port to listen at; 0 for a free one",
-        "# seed is not set # (default) seed of that model; drawn if absent",
+        "port = 8000 # (default) port to listen on; 0 for a free one",
+        "# seed is not set # (default) random seed of that model; drawn by default",
     } <= set(lines)
 
 

@@ -27,33 +27,40 @@ def _is_number(text: str) -> bool:
 
 
 class Catalog:
-    """Items in rows. A row belongs to its item for ever, so that what was shown can still be learned from.
-
-    An id is a text, or a whole number of at most 2^128 - 1 in size. Features are plain numbers: masked
-    values, dates and times are refused. `change` gives items other features, in the rows they have.
-
-    A withdrawn item leaves its row behind, hidden: `show_again` shows it as it was, `add` gives it a new row.
-    An item can also be out of stock: `set_available` hides and shows it, whatever else happens to it.
-
-    An item without features in a catalog that has some is *cold*: its row is None, or NaN throughout. It gets
-    the mean of all rows that have features when it is added, those added with it included: to a policy with
-    features it is a typical item, and one cold item like another. Policies without features do not care. When
-    its features become known, `change` it.
-
-    `groups`, a name for each item or None for no group, are what `recommend(at_most=)` limits.
-
-    Features are kept as they are given. `kernel_rows` has them in the scale that a policy works in. `scale`
-    says that the features given here, and those added later, are in that scale already.
-
-    A catalog of a table (`read`, `from_frame`) has an `encoder`, which made features of its columns, and
-    `values`: what the table said of each item, in the order of the encoder's inputs.
+    """The items that can be recommended, with their features, groups and stock.
 
     >>> from firstclick import Catalog
     >>> catalog = Catalog(["tea", "milk", "jam"], [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
-    >>> catalog.row_of("milk")
-    1
-    >>> catalog.subset(["tea", "jam"])
-    Subset(2 items)
+    >>> catalog
+    Catalog(3 items, 2 features)
+    >>> catalog.withdraw(["jam"])
+    >>> len(catalog), catalog.has("jam")
+    (2, False)
+
+    `read` and `from_frame` build a catalog from a table and turn its columns into features.
+
+    Each item has a row, and keeps it. A withdrawn item stays in its row, hidden, so that a late click on it
+    can still be learned. `show_again` brings it back in the same row; `add` gives it a new one.
+    `set_available` hides an item that is out of stock, and shows it again.
+
+    An item without features in a catalog that has features is *cold*. It gets the mean of all known rows, so
+    that a policy with features treats it as a typical item. Give it features with `Ranker.change_items` once
+    they are known.
+
+    Args:
+        items: Ids, each a string or an integer of at most 2^128 - 1 in size. No id may occur twice.
+        features: One row of numbers per item. `None`, or NaN throughout, as a row: the item is cold. Leave it
+            out for a catalog without features.
+        groups: The group of each item, `None` for no group. `recommend(at_most=...)` limits groups.
+        scale: The scale that the features are already in. By default they are in their own units, and
+            policies scale them.
+        encoder: Turns values of table columns into features. `read` and `from_frame` set it.
+        values: The values of the table columns by item, in the order of the encoder's inputs. `read` and
+            `from_frame` set it.
+
+    Raises:
+        InvalidInput: An id occurs twice, or the features are not a table of finite numbers with one row per
+            item.
     """
 
     def __init__(
@@ -109,11 +116,31 @@ class Catalog:
         encoding: str | None = None,
         unscaled: bool = False,
     ) -> "Catalog":
-        """The catalog in a CSV, TSV, Parquet or JSON lines file; its columns become features.
+        """Read a catalog from a CSV, TSV, Parquet or JSON lines file.
 
-        What is decided of each column is in `catalog.encoder.decisions`, and printed by `firstclick catalog
-        describe`. `ignore`, `category`, `number` and `embedding` overrule it, and `id` names the column of
-        ids. `unscaled` leaves numbers as they are, for policies with topics.
+        >>> from pathlib import Path
+        >>> _ = Path("drinks.csv").write_text("id,price,kind\\ne1,2.2,coffee\\nt1,1.9,tea\\nt2,3.1,tea\\n")
+        >>> Catalog.read("drinks.csv")
+        Catalog(3 items, 3 features)
+
+        The columns `name`, `group` and `available` mean what they say. Every other column becomes one or more
+        features, or is left out. `catalog.encoder.decisions` and `firstclick catalog describe` list what each
+        column became.
+
+        Args:
+            path: The file.
+            id: The column of ids. By default `id`, or else a column such as `sku` that is complete and
+                unique.
+            ignore: Columns to leave out.
+            category: Columns to read as categories, such as a year.
+            number: Columns to read as numbers. Other cells in them count as missing.
+            embedding: Prefixes. Columns `PREFIX0`, `PREFIX1`, ... become one embedding, scaled as a whole.
+            encoding: The encoding of a text file; UTF-8 by default.
+            unscaled: Keep numbers as they are, for policies with topics.
+
+        Raises:
+            InvalidInput: The file cannot be read, has no usable column of ids, or has a row of the wrong
+                width.
         """
         file = read_catalog(
             path, id=id, ignore=ignore, category=category, number=number, embedding=embedding,
@@ -133,11 +160,22 @@ class Catalog:
         embedding: Sequence[str] = (),
         unscaled: bool = False,
     ) -> "Catalog":
-        """The catalog in a frame of pandas or polars, or in a dict of columns: see `read`.
+        """Build a catalog from a pandas or polars frame, or from a dict of columns, as `read` does from a
+        file.
 
         >>> drinks = {"id": ["e1", "t1", "t2"], "price": [2.2, 1.9, 3.1], "kind": ["coffee", "tea", "tea"]}
         >>> Catalog.from_frame(drinks)
         Catalog(3 items, 3 features)
+
+        Args:
+            frame: The table. A named pandas index counts as a column.
+            id: The column of ids. By default `id`, or else a column such as `sku` that is complete and
+                unique.
+            ignore: Columns to leave out.
+            category: Columns to read as categories, such as a year.
+            number: Columns to read as numbers. Other cells in them count as missing.
+            embedding: Prefixes. Columns `PREFIX0`, `PREFIX1`, ... become one embedding, scaled as a whole.
+            unscaled: Keep numbers as they are, for policies with topics.
         """
         file = catalog_from_frame(
             frame, id=id, ignore=ignore, category=category, number=number, embedding=embedding
@@ -208,22 +246,22 @@ class Catalog:
 
     @property
     def n_features(self) -> int | None:
-        """The number of features of each item, or None for a catalog without features."""
+        """The number of features per item; None without features."""
         return self.table.shape[1] if self._has_features else None
 
     @property
     def features(self) -> NDArray[np.float64] | None:
-        """The features of every row, withdrawn ones included."""
+        """The features of every row, including withdrawn items; None without features."""
         return self.table if self._has_features else None
 
     @property
     def groups(self) -> list[Group | None]:
-        """The group of the item of every row, withdrawn ones included; None for no group."""
+        """The group of every row, including withdrawn items; None for no group."""
         return [self.group_of[item] for item in self.items]
 
     @property
     def cold(self) -> list[ItemId]:
-        """The items that are shown and have no features of their own."""
+        """The items that can be shown and have no features of their own."""
         return [self.items[row] for row in self.cold_rows if not self.hidden[row]]
 
     def regroup(self, items: Sequence[ItemId], groups: Iterable[Group | None] | None) -> None:
@@ -265,9 +303,17 @@ class Catalog:
         groups: Iterable[Group | None] | None = None,
         encoded: bool = False,
     ) -> None:
-        """Add items that are not there now, in new rows; all of them, or none and an error.
+        """Add new items: all of them, or none if one is wrong.
 
-        Where there is an encoder, `features` are what the table would say of them, unless they are `encoded`.
+        Args:
+            items: Ids that are not in the catalog now. A withdrawn item gets a new row.
+            features: One row per item, required if the catalog has features. `None` as a row: the item is
+                cold. In a catalog read from a table, a row is a dict by column name, or a list of all values.
+            groups: The group of each item; none by default.
+            encoded: The features are numbers already, although the catalog was read from a table.
+
+        Raises:
+            InvalidInput: An item is in the catalog already, or its features do not fit.
         """
         if (features is not None) != self._has_features:
             if self._has_features:
@@ -323,7 +369,14 @@ class Catalog:
                 kept.change(self.table, rows)
 
     def withdraw(self, items: Iterable[ItemId]) -> None:
-        """Take these items out of the catalog; all of them, or none and an error."""
+        """Take items out of the catalog: all of them, or none if one is unknown.
+
+        Args:
+            items: Ids of items that are in the catalog.
+
+        Raises:
+            UnknownName: An item is not in the catalog.
+        """
         ids = list(dict.fromkeys(item_ids(items)))
         for item in ids:
             if not self.has(item):
@@ -335,18 +388,31 @@ class Catalog:
             self._moves = object()
 
     def show_again(self, items: Iterable[ItemId]) -> None:
-        """Put withdrawn items back, in the row they had; all of them, or none and an error.
+        """Put withdrawn items back, in the rows they had: all of them, or none if one is unknown.
 
-        An item that is there already stays as it is. One that is not available stays hidden.
+        Items that were not withdrawn stay as they are. Items that are not available stay hidden.
+
+        Args:
+            items: Ids that the catalog has had.
+
+        Raises:
+            UnknownName: The catalog never had an item.
         """
         ids = item_ids(items)
         self.withdrawn[self.rows_of(ids)] = 0
         self._hide_or_show(ids)
 
     def set_available(self, items: Iterable[ItemId], available: bool) -> None:
-        """Whether these items may be shown; all of them, or none and an error.
+        """Mark items as in stock or sold out: all of them, or none if one is unknown.
 
-        It stays so until it is set again: items that are withdrawn and put back, or changed, keep it.
+        The mark stays until it is set again, even if the item is withdrawn, put back or changed.
+
+        Args:
+            items: Ids that the catalog has had.
+            available: Whether these items may be shown.
+
+        Raises:
+            UnknownName: The catalog never had an item.
         """
         if not isinstance(available, bool):
             raise InvalidInput(f"must be True or False, got {quoted(available)}", "available")
@@ -371,11 +437,21 @@ class Catalog:
             self._replace(differ, features[differ])
 
     def row_of(self, item: ItemId) -> int | None:
-        """The row that stands for the item, its shown one or else its newest; None if it never had one."""
+        """The row of an item; None if the catalog never had it.
+
+        If an item had several rows, this is the row that can be shown, or else the newest.
+
+        Args:
+            item: An id.
+        """
         return self._row_of.get(item_id(item))
 
     def has(self, item: ItemId) -> bool:
-        """Whether the item is in the catalog and not withdrawn; it may be out of stock."""
+        """Whether the item is in the catalog and not withdrawn. It may be out of stock.
+
+        Args:
+            item: An id.
+        """
         row = self._row_of.get(item)
         return row is not None and not self.withdrawn[row]
 
@@ -384,7 +460,7 @@ class Catalog:
         return 0 <= row < len(self.items) and not self.hidden[row]
 
     def subset(self, items: Iterable[ItemId]) -> "Subset":
-        """These items, looked up once, for requests that name them again and again; unknown ones are refused.
+        """Look up items once, for requests that name the same items again and again.
 
         >>> catalog = Catalog(["tea", "coffee", "cocoa"])
         >>> hot = catalog.subset(["tea", "cocoa"])
@@ -392,14 +468,26 @@ class Catalog:
         >>> hot, catalog.rows(hot)
         (Subset(2 items), array([0]))
 
-        `recommend` takes it as `candidates` and as `exclude`.
+        Args:
+            items: Ids that the catalog has had.
+
+        Returns:
+            A subset that `recommend` takes as `candidates` or `exclude`.
+
+        Raises:
+            UnknownName: The catalog never had an item.
         """
         return Subset(self, items)
 
     def rows(self, items: "Iterable[ItemId] | Subset", name: str = "items") -> NDArray[np.int64]:
-        """The rows of the given items, each once; withdrawn ones are left out, unknown ones refused.
+        """The rows of these items, each once, without items that are hidden now.
 
-        `name` is what an error calls the items.
+        Args:
+            items: Ids, or a subset of this catalog.
+            name: What an error message calls the items.
+
+        Raises:
+            UnknownName: The catalog never had an item.
         """
         if isinstance(items, Subset):
             rows = items.rows_in(self, name)
@@ -510,9 +598,7 @@ class Catalog:
 
 
 class Subset:
-    """Some items of a catalog that remember their rows: `Catalog.subset`.
-
-    It follows the catalog. A withdrawn item is not shown until it comes back, in its old row or a new one.
+    """Some items of a catalog that remember their rows. Made by `Catalog.subset`.
 
     >>> from firstclick import Catalog, Ranker
     >>> catalog = Catalog(["tea", "milk", "jam"])
@@ -520,6 +606,12 @@ class Subset:
     >>> slate = Ranker(catalog, k=2, policy="random").recommend(candidates=drinks)
     >>> sorted(slate.items)
     ['milk', 'tea']
+
+    A subset follows its catalog: a withdrawn item is skipped until it comes back.
+
+    Args:
+        catalog: The catalog of the items.
+        items: Ids that the catalog has had; repeated ids count once.
     """
 
     def __init__(self, catalog: Catalog, items: Iterable[ItemId]) -> None:

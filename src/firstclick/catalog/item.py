@@ -14,10 +14,17 @@ Features = Mapping[str, Any] | Sequence[Any] | NDArray[np.float64]
 
 
 class Item(NamedTuple):
-    """An item as it is put into a catalog. What is not given stays as it is; None clears it.
+    """An item to add or change. Fields that are not given stay as they are; None clears a field.
 
     >>> Item("tea", name="Green tea", group="drinks", features=[0.2, 0.9]).group
     'drinks'
+
+    Attributes:
+        id: A string or an integer.
+        name: What people call it.
+        group: Its group. `recommend(at_most=...)` limits groups.
+        features: A list of numbers, or values by column name.
+        available: Whether it may be shown: in stock or sold out.
     """
 
     id: ItemId

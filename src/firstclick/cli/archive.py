@@ -16,19 +16,19 @@ from firstclick.validation.quoting import quoted
 def archive(
     model: ModelArgument,
     before: Annotated[int, count("First event that stays in the store.", "--before")],
-    out: Annotated[Path, Option("--out", metavar="FILE", help="File to write; keep it.")],
+    out: Annotated[Path, Option("--out", metavar="FILE", help="File to write. Keep it.")],
     store: StoreOption = OWN_STORE,
     token_days: Annotated[
-        float, number("As the servers have it: younger slates stay, they can still be answered.")
+        float, number("As set for the servers: younger slates stay, feedback for them may still come.")
     ] = 7.0,
 ) -> None:
-    """Move a model's events before one of them to a file; only the first event, the creation, stays as well.
+    """Move a model's old events to a file. The first event, its creation, stays in the store.
 
-    What the model knew then is kept in the store, and folding begins there. Before anything is removed the
-    file is written, read back and folded, and the two are compared bit for bit. Later it is needed for an
-    audit from the first event, for export, fork and relearn: name it by --archive there.
+    The store keeps the state of the model at that point and continues from there. Before anything is removed,
+    the file is written, read back and replayed, and the two states are compared bit for bit. Keep the file:
+    a full audit, export, fork and relearn need it (--archive).
 
-    PostgreSQL: beside running servers. SQLite: stop the server first.
+    PostgreSQL: works while servers are running. SQLite: stop the server first.
 
     \b
     Example:

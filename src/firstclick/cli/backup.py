@@ -14,13 +14,13 @@ from firstclick.errors import InvalidInput
 def backup(
     out: Annotated[Path, Option("--out", metavar="FILE", help="File to write.")],
     store: StoreOption = OWN_STORE,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace a file that is there.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
-    """Copy an SQLite store to one file, with all models and keys, as it is at one moment.
+    """Copy an SQLite store to one file, with all models and keys, as of one moment.
 
-    Works beside a running server. The copy is checked before it gets its name: every log is folded, and
-    compared with the snapshots. It holds the secrets that tokens are signed with, and only you can read it.
-    Back up PostgreSQL with pg_dump, or as you do your other databases.
+    Works while a server is running. Before the copy gets its name, every log in it is replayed and compared
+    with the snapshots. The copy contains the secrets that sign tokens; only you can read the file. Back up
+    PostgreSQL with pg_dump or your usual tools.
 
     \b
     Example:

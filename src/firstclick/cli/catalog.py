@@ -15,35 +15,37 @@ from firstclick.cli.command_line import command_group
 from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.progress_bar import progress_bar
 
-catalog_app = command_group("See what becomes of a catalog file.")
+catalog_app = command_group("Check how a catalog file is read.")
 
 # Wide enough for a table, and narrow enough for a page of documentation.
 WIDEST = 100
 COLUMN, EXAMPLES = 22, 20
 
 Ignore = Annotated[
-    list[str] | None, Option("--ignore", metavar="COLUMN", help="Leave it out; again for more.")
+    list[str] | None, Option("--ignore", metavar="COLUMN", help="Column to leave out; repeatable.")
 ]
 Category = Annotated[
-    list[str] | None, Option("--category", metavar="COLUMN", help="Take it as a category, such as a year.")
+    list[str] | None,
+    Option("--category", metavar="COLUMN", help="Column to read as a category, such as a year."),
 ]
 Number = Annotated[
     list[str] | None,
-    Option("--number", metavar="COLUMN", help="Take it as a number; cells that are none are missing."),
+    Option("--number", metavar="COLUMN", help="Column to read as a number; other cells count as missing."),
 ]
 Embedding = Annotated[
     list[str] | None,
-    Option("--embedding", metavar="PREFIX", help="PREFIX0, PREFIX1, ... are one, scaled by one number."),
+    Option("--embedding", metavar="PREFIX", help="Columns PREFIX0, PREFIX1, ... are one embedding."),
 ]
 IdColumn = Annotated[
-    str | None, Option("--id", metavar="COLUMN", help="The column of ids, if none is called id.")
+    str | None, Option("--id", metavar="COLUMN", help="Column of ids, if none is called id.")
 ]
 Encoding = Annotated[
-    str | None, Option("--encoding", metavar="NAME", help="Of a text file, such as latin-1; else UTF-8.")
+    str | None,
+    Option("--encoding", metavar="NAME", help="Encoding of a text file, such as latin-1; UTF-8 by default."),
 ]
 
 
-@catalog_app.command(short_help="Print what each column of a catalog file becomes.")
+@catalog_app.command(short_help="Print how each column of a catalog file is read.")
 def describe(
     catalog: Annotated[
         Path, Argument(metavar="FILE", help="CSV, TSV, Parquet (.parquet) or JSON lines (.jsonl).")
@@ -56,9 +58,9 @@ def describe(
     encoding: Encoding = None,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """Print what each column of a catalog is taken as, what it becomes, and what is wrong with it.
+    """Print how each column of a catalog is read, which features it becomes, and what is wrong with it.
 
-    `firstclick serve` takes the same options, and decides the same.
+    `firstclick serve` reads catalogs the same way and takes the same options.
 
     \b
     Examples:

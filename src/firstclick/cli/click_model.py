@@ -37,16 +37,17 @@ ALL = "all"
 
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 OutOption = Annotated[
-    Path | None, Option("--out", metavar="FILE", help="Write the fit to all slates to this file (.npz).")
+    Path | None,
+    Option("--out", metavar="FILE", help="Write the model, fitted to all slates, to this file (.npz)."),
 ]
 
 
-@click_model_app.command(short_help="Fit click models to a log, and say which one fits.")
+@click_model_app.command(short_help="Fit click models to a log and find the one that fits.")
 def fit(
     log: LogArgument,
     click_model: Annotated[str, choice("The click model to fit, or all of them.", *FITTED_MODELS, ALL)] = ALL,
     by_segment: Annotated[
-        bool, Option("--by-segment", help="Give items an attraction in each segment (or query) of the log.")
+        bool, Option("--by-segment", help="Fit an attraction per item and segment (or query) of the log.")
     ] = False,
     counts: Annotated[
         bool,
@@ -54,7 +55,7 @@ def fit(
     ] = False,
     out: OutOption = None,
     html: Annotated[
-        Path | None, Option("--page", metavar="FILE", help="Write all of it to one HTML page.")
+        Path | None, Option("--page", metavar="FILE", help="Also write everything to an HTML page.")
     ] = None,
     json: JsonOption = False,
     model: LogModelOption = None,
@@ -62,10 +63,10 @@ def fit(
     column: ColumnOption = None,
     log_option: LogOptionOption = None,
 ) -> None:
-    """Fit click models to a log: which one fits, whether a cascade is good enough, and what follows.
+    """Fit click models to a log, find the one that fits, and say whether a cascade is good enough.
 
-    Models are fitted to four fifths of the slates and judged by the clicks of the others; a hash of the
-    slate's number decides which. With --out the model to take is fitted again, to all slates.
+    Models are fitted to four fifths of the slates and compared on the rest, chosen by a hash of the slate's
+    number. With --out the best model is fitted again to all slates.
 
     \b
     Examples:
@@ -111,12 +112,14 @@ def fit(
         talk.print(f"{best} fitted to {sessions.n:,} slates: {out}")
 
 
-@click_model_app.command(short_help="Print the numbers of a fit.")
+@click_model_app.command(short_help="Print a fitted click model.")
 def describe(
-    file: Annotated[Path, Argument(metavar="FILE", help="What `firstclick click-model fit --out` wrote.")],
+    file: Annotated[
+        Path, Argument(metavar="FILE", help="File that `firstclick click-model fit --out` wrote.")
+    ],
     json: JsonOption = False,
 ) -> None:
-    """Print what a fit says: its chances by position, and its most attractive items.
+    """Print a fitted click model: its probabilities by position and its most attractive items.
 
     \b
     Example:

@@ -43,13 +43,13 @@ def compare(
         list[str] | None,
         Option(
             metavar="NAME",
-            help="Stock world, or one of MovieLens; again for more; all by default. Or fitted:FILE alone: "
-            "the page of a fitted click model.",
+            help="Stock world, or one of MovieLens; repeatable; all by default. Or fitted:FILE alone: the "
+            "page of a fitted click model.",
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        Option(metavar="FOLDER", help="Folder with MovieLens 1M, for the worlds that are made of it."),
+        Option(metavar="FOLDER", help="Folder with MovieLens 1M, for its worlds."),
     ] = None,
     interactions: interaction_file.File = None,
     user_column: interaction_file.UserColumn = None,
@@ -65,47 +65,50 @@ def compare(
     k: Annotated[
         int | None,
         count(
-            f"Items shown at a time, with --interactions ({K_ON_FILE} by default) or fitted:FILE (by default "
-            "as in its log)."
+            f"Length of a slate with --interactions ({K_ON_FILE} by default) or fitted:FILE (default: as in "
+            "its log)."
         ),
     ] = None,
     sweep_k: Annotated[
         bool,
-        Option("--sweep-k", help="In worlds of data: the default policy with 1, 2, 4, 8 and 16 items too."),
+        Option(
+            "--sweep-k",
+            help="In worlds made of data: also play the default policy with k = 1, 2, 4, 8 and 16.",
+        ),
     ] = False,
     policy: Annotated[
         list[str] | None,
         Option(
             metavar="SPEC",
-            help="Policy NAME[:param=value,...]; again for more; all by default, the references with "
+            help="Policy: NAME[:param=value,...]; repeatable; all by default, the references with "
             "--interactions and fitted:FILE.",
         ),
     ] = None,
-    steps: Annotated[int, count("Steps of each run.")] = STEPS,
+    steps: Annotated[int, count("Slates per run.")] = STEPS,
     runs: Annotated[
         int | None,
         count(
-            f"Runs, each in another world of its kind; {RUNS} by default, {RUNS_ON_FILE} with --interactions "
-            "and fitted:FILE."
+            f"Number of runs, each in a new world of its kind; {RUNS} by default, {RUNS_ON_FILE} with "
+            "--interactions and fitted:FILE."
         ),
     ] = None,
-    seed: Annotated[int, count("Seed of all that is random.")] = SEED,
+    seed: Annotated[int, count("Random seed.")] = SEED,
     out: Annotated[
-        Path, Option(metavar="FOLDER", help="Folder for the table, the picture and finished cells.")
+        Path, Option(metavar="FOLDER", help="Folder for the table, the figure and finished cells.")
     ] = Path("firstclick-compare"),
     overwrite: Overwrite = False,
     jobs: Jobs = 0,
     engine: EngineName = "local",
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:
-    """Play every policy in every stock world, or find out which policy to take for your own data.
+    """Compare all policies in all stock worlds, or find the policy for your own data.
 
-    The stock worlds are fixed, and policies have their defaults, but are told what their papers assume
-    known. Interrupted or killed, the same command goes on: finished cells in --out are not played again.
-    --out gets guide.md, guide.png, guide.svg, results.csv, and speed.csv with the time of a step.
+    Policies have their default parameters, but are told what their papers assume known. To continue an
+    interrupted run, repeat the command: finished cells in --out are not played again. --out gets
+    guide.md, guide.png, guide.svg, results.csv, and speed.csv with the time per step.
 
     \b
-    All of it, some minutes; with --data the worlds of MovieLens 1M too:
+    Everything, in a few minutes; with --data also the worlds of MovieLens 1M:
       firstclick compare --out guide --data data
 
     \b
@@ -114,7 +117,7 @@ def compare(
           --items 256 --rank 20 --k 4
 
     \b
-    Which policy for my page? With what `firstclick click-model fit` wrote:
+    Which policy for my page? With a file that `firstclick click-model fit` wrote:
       firstclick compare --world fitted:fit.npz
 
     \b

@@ -21,12 +21,12 @@ from firstclick.data.sources.download import download as fetch
 from firstclick.data.sources.download import find_archive
 from firstclick.errors import InvalidInput
 
-data_app = command_group("Get data, and see what is in it.")
+data_app = command_group("Download and describe data sets.")
 
 
-@data_app.command(short_help="List the sources of data and their parameters.")
+@data_app.command(short_help="List data sources and their parameters.")
 def sources(json: Annotated[bool, Option("--json", help="Print JSON.")] = False) -> None:
-    """List the sources of data, their parameters with defaults, and the files they read.
+    """List data sources, their parameters and defaults, and the files they read.
 
     \b
     Example:
@@ -48,17 +48,18 @@ def sources(json: Annotated[bool, Option("--json", help="Print JSON.")] = False)
         print_entry(entry, "made up, needs no files" if entry["synthetic"] else f"reads {entry['files']}")
 
 
-@data_app.command(short_help="Fetch a public data set, once you agree to its terms.")
+@data_app.command(short_help="Download a public data set, after you agree to its terms.")
 def download(
-    name: Annotated[str, Argument(metavar="NAME", help="What to fetch: movielens-1m.")],
+    name: Annotated[str, Argument(metavar="NAME", help="Data set: movielens-1m.")],
     folder: Annotated[
-        Path, Option("--data", metavar="FOLDER", help="Folder to put the data set's own folder in.")
+        Path,
+        Option("--data", metavar="FOLDER", help="Folder in which the data set gets a folder of its own."),
     ] = Path("data"),
     yes: Annotated[bool, Option("--yes", help="I agree to the terms.")] = False,
 ) -> None:
-    """Fetch a public data set from its owner's address, after showing its terms.
+    """Download a public data set from its owner's site, after showing its terms.
 
-    A download that was cut goes on where it was. Yelp and Million Song have to be fetched by hand:
+    An interrupted download continues where it stopped. Yelp and Million Song must be downloaded by hand:
     `firstclick data download yelp` says how.
 
     \b
@@ -101,14 +102,15 @@ def describe(
         str, Argument(metavar="SOURCE", help="NAME[:param=value,...], see `firstclick data sources`.")
     ],
     data: Annotated[
-        Path | None, Option("--data", metavar="PATH", help="Folder or file of the data; none if made up.")
+        Path | None,
+        Option("--data", metavar="PATH", help="Folder or file of the data; none for made-up data."),
     ] = None,
     group: Annotated[
         str | None, Option("--group", metavar="NAME", help="Only the items of this group.")
     ] = None,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
 ) -> None:
-    """Print how large and dense the data is, its most attractive items, best slate and groups.
+    """Print the size and density of the data, its most attractive items, best slate and groups.
 
     \b
     Examples:

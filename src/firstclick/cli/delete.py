@@ -19,15 +19,15 @@ def delete(
     store: StoreOption = OWN_STORE,
     yes_delete: Annotated[
         str | None,
-        Option("--yes-delete", metavar="MODEL", help="The name once more; without it you are asked."),
+        Option("--yes-delete", metavar="MODEL", help="The name once more; otherwise you are asked."),
     ] = None,
 ) -> None:
-    """Delete a model for good: its log, its snapshots, all that it has learned.
+    """Delete a model for good: its log, its snapshots and everything it has learned.
 
-    An SQLite file is written anew, so that nothing of the model is left in it: no server may have it open,
-    and the disk needs room for a second copy. A running server deletes by DELETE /v1/models/MODEL. With
-    PostgreSQL it works beside servers, which stop serving the model within a second. Backups, exports and
-    archives that you made keep what they have.
+    An SQLite file is rewritten so that nothing of the model is left in it. It must not be open in a server,
+    and the disk needs room for a second copy. To delete from a running server: DELETE /v1/models/MODEL.
+    PostgreSQL: works while servers are running; they stop serving the model within a second. Backups,
+    exports and archives are not touched.
 
     \b
     Example:

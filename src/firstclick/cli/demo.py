@@ -21,13 +21,17 @@ OWN_FOLDER = Path("firstclick-demo")
 
 
 def demo(
-    steps: Annotated[int, count("Steps of each run.")] = 20_000,
+    steps: Annotated[int, count("Slates per run.")] = 20_000,
     runs: Annotated[int, count("Runs, each with its own split of the users.")] = 6,
     jobs: Annotated[int, count("Processes; 0 for all processors.")] = 0,
-    seed: Annotated[int, count("Seed of everything that is random.")] = 1,
+    seed: Annotated[int, count("Random seed.")] = 1,
     folder: Annotated[Path, Option("--out", metavar="FOLDER", help="Folder for the report.")] = OWN_FOLDER,
     overwrite: Annotated[
-        bool, Option("--overwrite", help="Replace results in --out; those of an older demo always are.")
+        bool,
+        Option(
+            "--overwrite",
+            help="Replace other results in --out. Results of an older demo are always replaced.",
+        ),
     ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of the table.")] = False,
 ) -> None:

@@ -6,8 +6,8 @@ from firstclick.cli.evaluate_propensities import propensities
 from firstclick.cli.evaluate_run import evaluate_run
 
 evaluate_app = command_group("Logs: describe one, and estimate what other policies would have earned.")
-evaluate_app.command("describe", short_help="Tell what a log holds, and what can be asked of it.")(
+evaluate_app.command("describe", short_help="Describe a log and what can be evaluated from it.")(
     evaluate_describe
 )
-evaluate_app.command(short_help="How likely each slate of a model's log was.")(propensities)
-evaluate_app.command("run", short_help="Estimate what policies would have earned, from a log.")(evaluate_run)
+evaluate_app.command(short_help="Compute the probability of each slate of a model's log.")(propensities)
+evaluate_app.command("run", short_help="Estimate from a log what policies would have earned.")(evaluate_run)

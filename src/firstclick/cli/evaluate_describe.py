@@ -31,12 +31,12 @@ def evaluate_describe(
     column: ColumnOption = None,
     log_option: LogOptionOption = None,
     page_file: Annotated[
-        Path | None, Option("--page", metavar="FILE.html", help="Write a page with all of it.")
+        Path | None, Option("--page", metavar="FILE.html", help="Also write everything to an HTML page.")
     ] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Tell what a ranked log holds: slates, clicks by position, how often the order varied, odd rows, and
-    what can be evaluated from it.
+    """Describe a log of slates: clicks by position, how often the order varied, odd rows, and what can be
+    evaluated from it.
 
     \b
     Examples:
@@ -45,9 +45,9 @@ def evaluate_describe(
       firstclick evaluate describe shop.db --model shop --page shop-log.html
 
     \b
-    One row a slate:
+    One row per slate:
       items,click                      tea|milk|jam,1
-    One row an impression:
+    One row per impression:
       view,position,item,clicked       v17,1,tea,0
     """
     from firstclick.logs.describe import describe_log

@@ -37,15 +37,14 @@ def propensities(
     last: Annotated[int, count("Only the last N slates.")] = 0,
     seed: Annotated[int, count("Seed of what is drawn for Monte Carlo and redraws.")] = 0,
     jobs: Annotated[int, count("Threads; 0 for all processors.")] = 0,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace a file that is there.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace an existing file.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compute how likely each slate of a model's log was, prefix by prefix, and write a Parquet file.
+    """Compute the probability of each slate of a model's log, prefix by prefix, and write a Parquet file.
 
-    The log is folded, and every slate is looked at where it was drawn: with what the policy knew then, for
-    the same request, with the same share of exploration, baseline and trial. The file is a ranked log for
-    `firstclick evaluate run`. Slates whose probability cannot be known are in it too, with the reason. Works
-    beside a running server.
+    The log is replayed, and each slate is judged by what the policy knew when it was drawn, with the same
+    request, exploration, baseline and trial. The file is a log for `firstclick evaluate run`. Slates whose
+    probability is unknown are in it too, with the reason. Works while a server is running.
 
     \b
     Examples:

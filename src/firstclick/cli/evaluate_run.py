@@ -37,7 +37,7 @@ def evaluate_run(
         list[str],
         Option(
             metavar="SPEC",
-            help="Policy to judge, see the list above; again for more.",
+            help="Policy to evaluate, see the list above; repeatable.",
         ),
     ],
     model: LogModelOption = None,
@@ -46,42 +46,38 @@ def evaluate_run(
     log_option: LogOptionOption = None,
     store: Annotated[
         str | None,
-        Option(
-            metavar="STORE", help="Store of the models in greedy:MODEL and sample:MODEL; LOG if it is one."
-        ),
+        Option(metavar="STORE", help="Store of the models in greedy:MODEL and sample:MODEL; LOG by default."),
     ] = None,
     logger: Annotated[
         str | None,
-        choice(
-            "Whether the policy that logged was learning; else its probabilities tell.", "fixed", "learning"
-        ),
+        choice("Whether the logging policy was learning; by default judged by the log.", "fixed", "learning"),
     ] = None,
-    level: Annotated[float, number("Level of the intervals.")] = 0.95,
+    level: Annotated[float, number("Confidence level of the intervals.")] = 0.95,
     explore: Annotated[
-        float, number("Share of uniform slates that the advice for a better log may ask for.")
+        float, number("Largest share of uniform slates that the advice for a better log may ask for.")
     ] = 0.1,
     relative_error: Annotated[
-        float, number("Relative standard error of the logged probabilities of a model's log.")
+        float, number("Relative standard error to aim for in the probabilities of a model's log.")
     ] = 0.05,
     refits: Annotated[
         int,
-        count("Bootstrap refits of the click model, with priors of the whole log; for learning policies."),
+        count("Bootstrap refits of the click model, for learning policies."),
     ] = 20,
     steps: Annotated[
-        int | None, count("Pages that each of them plays; as many as the log has slates if absent.")
+        int | None, count("Pages that each of them plays; by default as many as the log has.")
     ] = None,
-    seed: Annotated[int, count("Seed of all that is drawn.")] = 0,
+    seed: Annotated[int, count("Random seed.")] = 0,
     page_file: Annotated[
-        Path | None, Option("--page", metavar="FILE.html", help="Write a page with all of it.")
+        Path | None, Option("--page", metavar="FILE.html", help="Also write everything to an HTML page.")
     ] = None,
     figure: Annotated[
         Path | None, Option(metavar="FILE", help="Write the forest plot: .png, .svg or .pdf.")
     ] = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Estimate what policies would have earned, beside what was shown, in clicks per page.
+    """Estimate what policies would have earned instead of what was shown, in clicks per page.
 
-    Exit code 3 if the log cannot say it of every policy asked for. The others are printed all the same.
+    The exit code is 3 if the log cannot judge one of the policies. The others are printed all the same.
 
     \b
     Examples:

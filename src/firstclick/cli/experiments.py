@@ -24,15 +24,15 @@ SECONDS_BETWEEN_LINES = 30.0
 
 # Options of all of them.
 Overwrite = Annotated[
-    bool, Option("--overwrite", help="Replace the results of another call in --out; its cells are kept.")
+    bool, Option("--overwrite", help="Replace the results of another run in --out; finished cells are kept.")
 ]
 Out = Annotated[Path, Option(metavar="FOLDER", help="Folder for the report, figures, tables and cells.")]
-Jobs = Annotated[int, count("Processes; 0 for all processors. Results do not depend on it.")]
+Jobs = Annotated[int, count("Number of processes; 0: one per processor. Results do not depend on it.")]
 EngineName = Annotated[
     str,
     Option(
         metavar="ENGINE",
-        help="local processes, dask for a local dask cluster, or tcp://host:port of a running one.",
+        help="local (processes), dask (a local dask cluster), or tcp://host:port of a cluster.",
     ),
 ]
 

@@ -33,7 +33,7 @@ def features(
         Argument(metavar="[SOURCE]", help="NAME[:param=value,...], see `firstclick data sources`."),
     ] = None,
     data: Annotated[
-        Path | None, Option("--data", metavar="PATH", help="Folder or file of SOURCE; none if made up.")
+        Path | None, Option("--data", metavar="PATH", help="Folder or file of SOURCE; none for made-up data.")
     ] = None,
     interactions: Annotated[
         Path | None,
@@ -44,10 +44,10 @@ def features(
     value_column: interaction_file.ValueColumn = None,
     above: interaction_file.Above = None,
     name_column: Annotated[
-        str | None, Option(metavar="COLUMN", help="Column of what people call the item.")
+        str | None, Option(metavar="COLUMN", help="Column of item names, for people.")
     ] = None,
     group_column: Annotated[
-        str | None, Option(metavar="COLUMN", help="Column of the item's group; '|' separates several.")
+        str | None, Option(metavar="COLUMN", help="Column of item groups; '|' separates several.")
     ] = None,
     separator: interaction_file.Separator = None,
     header: interaction_file.Header = False,
@@ -56,19 +56,19 @@ def features(
     catalog_file: Annotated[
         Path | None,
         Option(
-            "--catalog", metavar="FILE", help="Catalog of all items: says how many the log does not know."
+            "--catalog", metavar="FILE", help="Catalog of all items; prints how many the log does not have."
         ),
     ] = None,
     rank: interaction_file.Rank = None,
     n_items: interaction_file.Items = None,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace the file --out.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace an existing file.")] = False,
     json: Annotated[bool, Option("--json", help="Print JSON instead of a sentence.")] = False,
 ) -> None:
-    """Learn item features from who liked what, and write a catalog that `firstclick serve` reads.
+    """Compute item features from who liked what, and write a catalog for `firstclick serve`.
 
-    Features are the rows of V Sigma of a truncated SVD of users x items: items that the same people
-    like get features that are alike. The catalog has the columns id, name, group, f1, f2, ..., the most
-    attractive item first.
+    Features are the rows of V Sigma of a truncated SVD of users x items: items that the same people like get
+    similar features. The catalog has the columns id, name, group, f1, f2, ..., the most attractive item
+    first.
 
     \b
     From a file of your own:
@@ -82,7 +82,7 @@ def features(
         --out films.parquet
 
     \b
-    How many items of your catalog are not in the log, and so get no features?
+    Count the items of your catalog that the log does not have:
       firstclick features --interactions clicks.csv --catalog items.csv \\
         --out features.csv
     """

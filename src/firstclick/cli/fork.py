@@ -29,22 +29,24 @@ def fork(
     store: StoreOption = OWN_STORE,
     archive: ArchiveOption = None,
 ) -> None:
-    """Start a new model from the log of another: the same items and slates, learned by another policy.
+    """Create a model from another one's log: the same items and slates, learned by another policy.
 
-    It comes to what a new model of that policy would, had it been given the same items and clicks. The old
-    model stays as it is, and slates that it has shown are its own: their clicks go to it. `firstclick log`
-    and `firstclick audit --slates` tell whose slates are whose.
+    The new model knows what a model of that policy would know after the same items and clicks. The old model
+    stays as it is; feedback for slates that it has shown still goes to it. `firstclick log` and `firstclick
+    audit --slates` show which model a slate comes from.
 
     \b
     A policy can learn from a log unless
     - it learns from slates that it has shuffled itself:
       batch-rank, bubble-rank, recur-rank, top-rank;
-    - it needs features, and the items have none, or none that it can work with;
-    - it wants numbers of context, and the slates have none, or not as many.
+    - it needs features, and the items have none that it can use;
+    - it needs a context, and the slates have none of the right length.
 
-    What it does not take, such as a context, it does not look at. The error names the policies that can.
+    Parts of the log that the policy does not use, such as a context, are ignored. If the policy cannot learn
+    from the log, the error names those that can.
 
-    PostgreSQL: beside running servers. SQLite: stop the server first, or ask it: POST /v1/models/MODEL/fork.
+    PostgreSQL: works while servers are running. SQLite: stop the server first, or ask the server: POST
+    /v1/models/MODEL/fork.
 
     \b
     Example:
@@ -59,11 +61,11 @@ def relearn(
     store: StoreOption = OWN_STORE,
     archive: ArchiveOption = None,
 ) -> None:
-    """Start a new model from the log of another: the same items, slates and policy, learned by this version.
+    """Create a model from another one's log: the same items, slates and policy, learned by this version.
 
-    For a model that another version of its policy has learned, which this firstclick does not serve. The old
-    model stays as it is; clicks for slates that it has shown and not heard of yet are lost. No server may
-    have the store open if it is an SQLite file.
+    For a model that this version does not serve because another version of its policy has learned it. The old
+    model stays as it is. Feedback that comes later for its slates is lost. An SQLite file must not be open
+    in a server.
 
     \b
     Example:

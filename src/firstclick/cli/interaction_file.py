@@ -23,33 +23,33 @@ File = Annotated[
     Option(metavar="FILE", help="File of user, item[, value]: CSV, TSV or '::'-separated."),
 ]
 UserColumn = Annotated[
-    str | None, Option(metavar="COLUMN", help="Column of the user: a name, or a number; 0 by default.")
+    str | None, Option(metavar="COLUMN", help="Column of users: a name, or a number from 0; 0 by default.")
 ]
 ItemColumn = Annotated[
-    str | None, Option(metavar="COLUMN", help="Column of the item: a name, or a number; 1 by default.")
+    str | None, Option(metavar="COLUMN", help="Column of items: a name, or a number from 0; 1 by default.")
 ]
 ValueColumn = Annotated[
     str | None,
-    Option(metavar="COLUMN", help="Column of a value, such as a rating; without it every row attracts."),
+    Option(
+        metavar="COLUMN", help="Column of values, such as ratings; by default every row counts as attracted."
+    ),
 ]
-Above = Annotated[float | None, number("A row attracts if its value is above this; 0 if not given.")]
-Separator = Annotated[
-    str | None, Option(metavar="TEXT", help="Separator of columns, if not found by itself.")
-]
+Above = Annotated[float | None, number("A row counts as attracted if its value is above this; 0 by default.")]
+Separator = Annotated[str | None, Option(metavar="TEXT", help="Column separator; detected by default.")]
 Header = Annotated[
-    bool, Option("--header", help="Line 1 names columns, though columns are given as numbers.")
+    bool, Option("--header", help="Line 1 is a header, although columns are given as numbers.")
 ]
 Encoding = Annotated[
-    str | None, Option(metavar="NAME", help="Encoding of a text file, such as latin-1; UTF-8 if not given.")
+    str | None, Option(metavar="NAME", help="Encoding of a text file, such as latin-1; UTF-8 by default.")
 ]
 Strict = Annotated[
     bool,
-    Option("--strict", help="Refuse blank lines and rows that cannot be used; by default they are skipped."),
+    Option("--strict", help="Stop at blank lines and unusable rows; by default they are skipped."),
 ]
-Items = Annotated[int | None, count("Keep so many items; all by default.", "--items")]
+Items = Annotated[int | None, count("Number of items to keep; all by default.", "--items")]
 Rank = Annotated[
     int | None,
-    count(f"Features by truncated SVD of this rank; {DEFAULT_RANK} by default, or what the data allows."),
+    count(f"Number of features, by truncated SVD; {DEFAULT_RANK} by default, or what the data allows."),
 ]
 
 

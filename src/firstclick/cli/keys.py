@@ -12,10 +12,10 @@ from firstclick.cli.options import choice, count
 from firstclick.cli.stores import OWN_STORE, StoreOption, opened
 from firstclick.errors import InvalidInput, UnknownName
 
-keys_app = command_group("API keys: make, list and revoke them.")
+keys_app = command_group("Create, list and revoke API keys.")
 
 
-@keys_app.command(short_help="Make a key, and print it once.")
+@keys_app.command(short_help="Create a key and print it.")
 def create(
     name: Annotated[str, Argument(metavar="NAME", help="Who or what will use it.")],
     role: Annotated[
@@ -30,9 +30,9 @@ def create(
     ] = "write",
     store: StoreOption = OWN_STORE,
 ) -> None:
-    """Make a key and print it. Only its SHA-256 is kept: nobody can show it again.
+    """Create a key and print it. Only its SHA-256 is stored, so it cannot be shown again.
 
-    A server that has the SQLite file open makes keys itself: POST /v1/keys.
+    If a server has the SQLite file open, ask the server: POST /v1/keys.
 
     \b
     Example:
@@ -51,7 +51,7 @@ def create(
     talk.print(f"key {made.id} ({role}) for {name}; send it as `Authorization: Bearer {key[:6]}...`")
 
 
-@keys_app.command("list", short_help="List the keys, without the keys.")
+@keys_app.command("list", short_help="List all keys, without their secrets.")
 def list_keys(
     store: StoreOption = OWN_STORE,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
@@ -77,15 +77,15 @@ def list_keys(
     page().print(table if keys else "no keys: the server is open to this machine, and to no other")
 
 
-@keys_app.command(short_help="Make a key worthless.")
+@keys_app.command(short_help="Revoke a key.")
 def revoke(
     key: Annotated[int, count("Number of the key, as `firstclick keys list` shows it.", "--id")],
     store: StoreOption = OWN_STORE,
     force: Annotated[
-        bool, Option("--force", help="Even the last one: the server is open to this machine then.")
+        bool, Option("--force", help="Revoke even the last key; the server is then open to this machine.")
     ] = False,
 ) -> None:
-    """Revoke a key. Servers that share a PostgreSQL store learn of it within seconds.
+    """Revoke a key. Servers that share a PostgreSQL store follow within seconds.
 
     \b
     Example:

@@ -20,18 +20,20 @@ LogArgument = Annotated[
     ),
 ]
 LogModelOption = Annotated[
-    str | None, Option("--model", metavar="MODEL", help="LOG is a store, and this the model in it.")
+    str | None, Option("--model", metavar="MODEL", help="The model, if LOG is a store.")
 ]
 LogArchiveOption = Annotated[
     list[Path] | None,
-    Option("--archive", metavar="FILE", help="What `firstclick archive` wrote of the model; again for more."),
+    Option(
+        "--archive", metavar="FILE", help="File that `firstclick archive` wrote for this model; repeatable."
+    ),
 ]
 ColumnOption = Annotated[
     list[str] | None,
     Option(
         "--column",
         metavar="WHAT=NAME",
-        help="Column of the file, such as items=ranking or click=pos; again for more.",
+        help="Column of the file, such as items=ranking or click=pos; repeatable.",
     ),
 ]
 LogOptionOption = Annotated[

@@ -42,48 +42,48 @@ def reproduce(
     out: Out,
     data: Annotated[
         Path | None,
-        Option(metavar="FOLDER", help="Folder with the data sets, each in its usual folder or right there."),
+        Option(metavar="FOLDER", help="Folder with the data sets, each in its own folder or directly in it."),
     ] = None,
     dataset: Annotated[
         list[str] | None,
         Option(
             metavar="NAME",
-            help="yelp, million-song or movielens, synthetic-NAME for its stand-in, synthetic for all three "
-            "stand-ins; again for more. By default what --data holds.",
+            help="yelp, million-song or movielens; synthetic-NAME for a stand-in, synthetic for all three "
+            "stand-ins; repeatable. By default what --data holds.",
         ),
     ] = None,
     experiment: Annotated[
         list[str] | None,
-        Option(metavar="NAME", help="1, 2, 3, 4, sigma or c; again for more; all by default."),
+        Option(metavar="NAME", help="1, 2, 3, 4, sigma or c; repeatable; all by default."),
     ] = None,
     mode: Annotated[
         str, choice("Follow the paper's text, or the authors' code where it differs.", "paper", "authors")
     ] = "paper",
     extras: Annotated[
         bool,
-        Option("--extras", help="Play CascadeKL-UCB, CascadeTS and CascadeLinUCB in experiment 1 too."),
+        Option("--extras", help="Also play CascadeKL-UCB, CascadeTS and CascadeLinUCB in experiment 1."),
     ] = False,
     policy: Annotated[
         list[str] | None,
-        Option(
-            metavar="SPEC", help="Your own policy, played in experiment 1 beside the others; again for more."
-        ),
+        Option(metavar="SPEC", help="Your own policy, played in experiment 1; repeatable."),
     ] = None,
     group: Annotated[
         list[str] | None,
-        Option(metavar="DATASET=GROUP", help="Another group for experiment 3, as million-song=Pop_Rock."),
+        Option(
+            metavar="DATASET=GROUP", help="Another group for experiment 3, such as million-song=Pop_Rock."
+        ),
     ] = None,
-    steps: Annotated[int, count("Steps of each run.")] = 100_000,
-    runs: Annotated[int, count("Runs; errors are over them.")] = 10,
+    steps: Annotated[int, count("Slates per run.")] = 100_000,
+    runs: Annotated[int, count("Number of runs; standard errors are over runs.")] = 10,
     overwrite: Overwrite = False,
     jobs: Jobs = 0,
     engine: EngineName = "local",
-    seed: Annotated[int, count("Seed of everything that is random.")] = 1,
+    seed: Annotated[int, count("Random seed.")] = 1,
     json: Annotated[bool, Option("--json", help="Print the claims and their verdicts as JSON.")] = False,
 ) -> None:
     """Reproduce Zong et al. 2016: play its experiments, draw its figures, check each of its claims.
 
-    Interrupted or killed, the same command goes on: finished cells in --out are not played again.
+    To continue an interrupted run, repeat the command: finished cells in --out are not played again.
 
     \b
     On MovieLens 1M (firstclick data download movielens-1m --data data):

@@ -28,20 +28,20 @@ def run(
     file: Annotated[Path, Argument(metavar="EXPERIMENT.TOML", help="The declaration.")],
     out: Out,
     data: Annotated[
-        Path | None, Option(metavar="PATH", help="The data's file or folder, if not the declaration's path.")
+        Path | None, Option(metavar="PATH", help="File or folder of the data, instead of the file's path.")
     ] = None,
-    steps: Annotated[int | None, count("Steps of each run, if not the declaration's.")] = None,
-    runs: Annotated[int | None, count("Runs, if not the declaration's.")] = None,
-    seed: Annotated[int | None, count("Seed, if not the declaration's.")] = None,
-    extras: Annotated[bool, Option("--extras", help="Play the policies under extras too.")] = False,
+    steps: Annotated[int | None, count("Slates per run, instead of the file's.")] = None,
+    runs: Annotated[int | None, count("Number of runs, instead of the file's.")] = None,
+    seed: Annotated[int | None, count("Random seed, instead of the file's.")] = None,
+    extras: Annotated[bool, Option("--extras", help="Also play the policies under extras.")] = False,
     overwrite: Overwrite = False,
     jobs: Jobs = 0,
     engine: EngineName = "local",
     json: Annotated[bool, Option("--json", help="Print JSON instead of the tables.")] = False,
 ) -> None:
-    """Play an experiment that a TOML file declares, and write a report.
+    """Run an experiment from a TOML file, and write a report.
 
-    Interrupted or killed, the same command goes on: finished cells in --out are not played again.
+    To continue an interrupted run, repeat the command: finished cells in --out are not played again.
 
     \b
     Example, films.toml:

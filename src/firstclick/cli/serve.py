@@ -39,8 +39,8 @@ OWN_METAVARS = {"allow_origin": "ORIGIN", "embedding": "PREFIX", "encoding": "NA
 def serve(**flags: Any) -> None:
     """Serve recommendations over HTTP, and learn from the clicks.
 
-    Recommendations write nothing; feedback is on the disk, and counted once, when it is answered. Every
-    option can be set by FIRSTCLICK_<NAME> or in a TOML file too.
+    Recommending writes nothing. When feedback is answered, it is on disk and counted once. Every option can
+    also be set by an environment variable FIRSTCLICK_<NAME> or in a TOML file.
 
     \b
     Examples:

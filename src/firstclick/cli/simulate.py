@@ -35,7 +35,7 @@ USUAL_K = 4
 def simulate(
     world: Annotated[
         str | None,
-        Option(metavar="SPEC", help="World to play in: NAME[:param=value,...], see the list above."),
+        Option(metavar="SPEC", help="World: NAME[:param=value,...], see the list above."),
     ] = None,
     interactions: interaction_file.File = None,
     user_column: interaction_file.UserColumn = None,
@@ -54,7 +54,10 @@ def simulate(
     unscaled: Annotated[bool, Option("--unscaled", help="Features are rows of V, not V Sigma.")] = False,
     intercept: Annotated[bool, Option("--intercept", help="Add a constant feature.")] = False,
     one_split: Annotated[
-        bool, Option("--one-split", help="One split of the users for all runs; by default each has its own.")
+        bool,
+        Option(
+            "--one-split", help="Use one split of the users for all runs; by default each run has its own."
+        ),
     ] = False,
     features: Annotated[
         Path | None,
@@ -64,30 +67,29 @@ def simulate(
         list[str] | None,
         Option(
             metavar="SPEC",
-            help="Policy NAME[:param=value,...], see `firstclick policies`; again for more; else the usual.",
+            help="Policy: NAME[:param=value,...], see `firstclick policies`; repeatable; default: a standard "
+            "set.",
         ),
     ] = None,
     baseline: Annotated[
         str | None,
         Option(
             metavar="FILE|SHARE",
-            help="Compare with a list: a file with an id a line, or 0.5 for a made-up list that gets half of "
-            "the best slate's clicks.",
+            help="Compare with a list: a file with one id per line, or 0.5 for a made-up list that gets half "
+            "of the best slate's clicks.",
         ),
     ] = None,
     max_loss: Annotated[
         float | None,
-        number("With --baseline: show it too, so that at most this share of its clicks is lost, as 0.05."),
+        number("With --baseline: show it too, so that at most this share of its clicks is lost."),
     ] = None,
     k: Annotated[
-        int | None, count("Items shown at a time; 4, or as many as the page of a fitted world has.")
+        int | None, count("Length of a slate; 4 by default, or as long as the page of a fitted world.")
     ] = None,
-    steps: Annotated[int, count("Steps of each run.")] = 100_000,
-    runs: Annotated[int, count("Runs; errors are over them.")] = 10,
+    steps: Annotated[int, count("Slates per run.")] = 100_000,
+    runs: Annotated[int, count("Number of runs; standard errors are over runs.")] = 10,
     jobs: Jobs = 0,
-    seed: Annotated[
-        int | None, count("Seed of everything that is random; drawn and printed if absent.")
-    ] = None,
+    seed: Annotated[int | None, count("Random seed; drawn and printed by default.")] = None,
     folder: Annotated[
         Path | None,
         Option("--out", metavar="FOLDER", help="Folder for report.html, results.json, results.csv, figures."),
@@ -109,7 +111,7 @@ def simulate(
         --out results
 
     \b
-    Beside the list that is shown today, with a floor under the clicks:
+    Beside the list that is shown today, losing at most 5 % of its clicks:
       firstclick simulate --world linear:n_items=60 --policy cascade-ts \\
         --steps 20000 --baseline 0.6 --max-loss 0.05
 
@@ -127,10 +129,10 @@ def simulate(
       topics:n_items=100,topics=8,relevance=0,best=0.5
       types:n_items=100,n_features=5,types=4,best=0.5,told=places
       vectors:n_items=100,n_features=5,n_context=3,users=200,best=0.5
-    Each takes clicks= too: cascade, dcm/0.6/0.5, pbm/1/0.7/0.5 or scroll/0.8.
+    Each also takes clicks=: cascade, dcm/0.6/0.5, pbm/1/0.7/0.5 or scroll/0.8.
 
     \b
-    Your page, as `firstclick click-model fit` found it in a log:
+    Your page, from a click model that `firstclick click-model fit` wrote:
       --world fitted:fit.npz
       --world fitted:fit.npz,segment=mobile,catalog=items.csv
     """

@@ -34,12 +34,14 @@ StoreOption = Annotated[
         metavar="STORE",
         envvar="FIRSTCLICK_STORE",
         show_envvar=False,
-        help="File of an SQLite store, or postgresql://...; FIRSTCLICK_STORE is taken too.",
+        help="SQLite file, or postgresql://...; or set FIRSTCLICK_STORE.",
     ),
 ]
 ArchiveOption = Annotated[
     list[Path] | None,
-    Option("--archive", metavar="FILE", help="What `firstclick archive` wrote of the model; again for more."),
+    Option(
+        "--archive", metavar="FILE", help="File that `firstclick archive` wrote for this model; repeatable."
+    ),
 ]
 ModelArgument = Annotated[str, Argument(metavar="MODEL", help="Name of the model.")]
 OWN_STORE = "firstclick.db"
@@ -86,15 +88,15 @@ def audit(
     store: StoreOption = OWN_STORE,
     archive: ArchiveOption = None,
     slates: Annotated[
-        bool, Option("--slates", help="Draw every slate again too, from what the log says it was drawn from.")
+        bool, Option("--slates", help="Also draw every slate again from what the log says, and compare.")
     ] = False,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Fold every log from its first event, and compare what comes out with the snapshots, bit for bit.
+    """Replay every log from its first event and compare the result with the snapshots, bit for bit.
 
-    The storage itself is checked too: damage, gaps, feedback counted twice. Works beside a running server.
-    Exit code 1 if anything differs. `GET /v1/models/MODEL/audit` compares with what a server serves now.
-    An archived log is folded from the archive's end on; with its files by --archive, from its first event.
+    Also checks the store for damage, gaps and feedback counted twice. Works while a server is running. The
+    exit code is 1 if anything differs. `GET /v1/models/MODEL/audit` compares with what a server serves now.
+    An archived log is replayed from the end of the archive, or from its first event with --archive.
 
     \b
     Examples:
@@ -158,9 +160,9 @@ def export(
     out: Annotated[Path, Option("--out", metavar="FILE", help="File to write.")],
     store: StoreOption = OWN_STORE,
     archive: ArchiveOption = None,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace a file that is there.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
-    """Write a model, its whole log, to one file for `firstclick import`. Works beside a running server.
+    """Write a model's whole log to one file, for `firstclick import`. Works while a server is running.
 
     \b
     Example:
@@ -177,19 +179,20 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, Argument(metavar="FILE", help="What `firstclick export` wrote.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="File that `firstclick export` wrote.")],
     store: StoreOption = OWN_STORE,
     name: Annotated[
-        str | None, Option("--name", metavar="NAME", help="Name of the model; by default its own.")
+        str | None,
+        Option("--name", metavar="NAME", help="Name of the model; by default the one in the file."),
     ] = None,
     relearn: Annotated[
         bool,
-        Option("--relearn", help="Learn its slates again, if another version of its policy learned them."),
+        Option("--relearn", help="Learn its slates again if another version of its policy learned them."),
     ] = False,
 ) -> None:
-    """Put an exported model into a store, which no server has open if it is an SQLite file.
+    """Import a model into a store. An SQLite file must not be open in a server.
 
-    A running server takes it by `POST /v1/models/NAME/import`.
+    To import into a running server: `POST /v1/models/NAME/import`.
 
     \b
     Example:
@@ -221,25 +224,24 @@ def log(
         Path | None,
         Option("--out", metavar="FILE", help="File to write, .jsonl or .parquet, instead of stdout."),
     ] = None,
-    overwrite: Annotated[bool, Option("--overwrite", help="Replace a file that is there.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace an existing file.")] = False,
     explain: Annotated[
         bool,
         Option(
             "--explain",
-            help="Tell of each item shown, too, whether the policy would have shown it without exploring.",
+            help="Also say of each item whether the policy would have shown it without exploring.",
         ),
     ] = False,
 ) -> None:
     """Print a model's events as JSON lines, or write them as JSON lines or Parquet.
 
-    Clicks are positions from 0: `click` is the first, `clicks` are all where there are several. Features are
-    as they were sent, but for rounding. `origin` of an event in a fork is the model that it comes from, and
-    it is told as in its log. Works beside a running server. Of an archived log only what is in
-    the store is told, unless its files are given by --archive.
+    Clicks are positions from 0: `click` is the first; `clicks` lists all if there are several. Features are
+    printed as they were sent, up to rounding. In a fork, `origin` names the model that an event comes from.
+    Works while a server is running. Archived events are left out unless --archive names their files.
 
-    With --explain each slate is looked at where it was drawn: the log is folded for that, from a snapshot on
-    if there is one. `without_exploring` is null where nobody knows; a note says why. About 50 bytes a
-    slate are held meanwhile: say --last or --after for a part of a long log.
+    --explain replays the log, from a snapshot if there is one, and looks at each slate where it was drawn.
+    `without_exploring` is null if unknown; a note says why. This takes about 50 bytes of memory per slate:
+    use --last or --after for a part of a long log.
 
     \b
     Examples:

@@ -14,16 +14,19 @@ from firstclick.cli.stores import OWN_STORE, ModelArgument, StoreOption, find_mo
 from firstclick.errors import InvalidInput
 from firstclick.validation.quoting import quoted
 
-trial_app = command_group("Trials: compare the policy with the baseline, or with others, on live requests.")
+trial_app = command_group("Compare policies and the baseline on live requests.")
 
 ServerOption = Annotated[
     str | None,
-    Option("--server", metavar="URL", help="Address of a running server, in place of --store."),
+    Option("--server", metavar="URL", help="Address of a running server, instead of --store."),
 ]
 KeyOption = Annotated[
     str | None,
     Option(
-        "--key", envvar="FIRSTCLICK_KEY", show_envvar=False, help="API key of that server, or FIRSTCLICK_KEY."
+        "--key",
+        envvar="FIRSTCLICK_KEY",
+        show_envvar=False,
+        help="API key for that server; or set FIRSTCLICK_KEY.",
     ),
 ]
 ArmOption = Annotated[
@@ -31,7 +34,7 @@ ArmOption = Annotated[
     Option(
         "--arm",
         metavar="ARM=SHARE",
-        help="policy, baseline, policy:SPEC or model:NAME, and its share; again for each arm.",
+        help="policy, baseline, policy:SPEC or model:NAME, and its share; repeatable.",
     ),
 ]
 
@@ -41,20 +44,22 @@ def start(
     model: ModelArgument,
     arm: ArmOption = None,
     learn_from: Annotated[
-        str, choice("own: an arm learns from its own slates; all: from those of all.", "own", "all")
+        str, choice("own: an arm learns from its own slates; all: from all slates.", "own", "all")
     ] = "own",
     stop_if_worse: Annotated[
-        bool, Option("--stop-if-worse", help="Show the baseline once the policy is worse.")
+        bool, Option("--stop-if-worse", help="Show the baseline as soon as the policy is worse.")
     ] = False,
-    last_pages: Annotated[int, count("Pages that the second figure covers.", "--last-pages")] = 10_000,
+    last_pages: Annotated[
+        int, count("Pages that the second figure of the report covers.", "--last-pages")
+    ] = 10_000,
     store: StoreOption = OWN_STORE,
     server: ServerOption = None,
     key: KeyOption = None,
 ) -> None:
     """Start a trial. Without --arm 90 % of the users see the policy and 10 % the baseline.
 
-    Send the id of a user or visit as `unit` with each request: who comes again stays in one arm. An SQLite
-    file that a server has open is changed through that server: say --server.
+    Send the id of a user or visit as `unit` with each request, so that a user stays in one arm. If a server
+    has the SQLite file open, use --server.
 
     \b
     Examples:
@@ -84,7 +89,7 @@ def shares(
     server: ServerOption = None,
     key: KeyOption = None,
 ) -> None:
-    """Change the shares of all arms. A new period starts; as few users as possible change their arm.
+    """Change the shares of all arms. A new period starts. As few users as possible change their arm.
 
     \b
     Example:
@@ -125,7 +130,7 @@ def stop(
     talk.print(f"{model}: no trial is running; from event {place:,} on {told}")
 
 
-@trial_app.command(short_help="Print what the trial says so far.")
+@trial_app.command(short_help="Print the results so far.")
 def report(
     model: ModelArgument,
     store: StoreOption = OWN_STORE,
@@ -133,9 +138,9 @@ def report(
     key: KeyOption = None,
     json: Annotated[bool, Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the clicks of each arm, how they differ, and what follows. Works beside a running server.
+    """Print the clicks of each arm, their difference, and the verdict. Works while a server is running.
 
-    Look as often as you like: the intervals hold at all times at once.
+    Look as often as you like: the intervals stay valid.
 
     \b
     Example:

@@ -25,14 +25,14 @@ MOST_SLATES = 5000
 def warm_up(
     policy: Annotated[
         list[str] | None,
-        Option("--policy", metavar="NAME", help=f"Policy to compile; again for more [{DEFAULT_POLICY}]."),
+        Option("--policy", metavar="NAME", help=f"Policy to compile; repeatable [{DEFAULT_POLICY}]."),
     ] = None,
-    all_core: Annotated[bool, Option("--all-core", help="All policies but those for research.")] = False,
+    all_core: Annotated[bool, Option("--all-core", help="All policies except those for research.")] = False,
 ) -> None:
     """Compile the kernels that a server needs, so that it starts in seconds.
 
-    They are kept in FIRSTCLICK_CACHE_DIR, or in the user's cache folder. A second run compiles nothing. The
-    parameters of a policy do not matter: its kernels serve them all.
+    Kernels are stored in FIRSTCLICK_CACHE_DIR, or in the user's cache folder. A second run compiles nothing.
+    A policy's parameters do not matter: the same kernels serve all of them.
 
     \b
     Examples:

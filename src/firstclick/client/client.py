@@ -65,9 +65,7 @@ def _documented(method: T, said: Callable[..., Any]) -> T:
 
 
 class Client:
-    """Talks to a server, over connections that it keeps; safe for several threads. Close it, or use `with`.
-
-    `timeout` is for one attempt, in seconds; `attempts` and `patience`, again seconds, for all of a call.
+    """A client of the service. It retries, and never counts a click twice.
 
     >>> import httpx
     >>> def server(request):
@@ -77,8 +75,28 @@ class Client:
     ...     return httpx.Response(200, json=slate)
     >>> with Client("http://127.0.0.1:8000", "shop", transport=httpx.MockTransport(server)) as client:
     ...     slate = client.recommend()
-    ...     print(slate.items, client.feedback(slate, 0).status)
+    ...     print(slate.items, client.feedback(slate, click=0).status)
     ['tea'] accepted
+
+    The client retries if no answer came, or if the server is overloaded or cannot write. It retries only
+    calls that are safe to repeat; the others say "not retried". A client keeps its connections open and is
+    safe to use from several threads. Close it, or use it in a `with` block.
+
+    If the server refuses a request, the call raises an error of `firstclick.wire.errors` with the server's
+    message: `Malformed`, `Unknown`, `Conflict`, `Unavailable`, ...
+
+    Args:
+        url: The server, such as `http://127.0.0.1:8000`.
+        model: The model that calls are about. Only `models` works without it.
+        key: An API key, if the server needs one.
+        timeout: Seconds to wait for one attempt; 10 by default.
+        attempts: The largest number of attempts per call; 8 by default.
+        patience: Seconds for all attempts of a call together; 30 by default.
+        transport: An httpx transport, for tests and proxies.
+        sleep: Waits between attempts, for tests.
+
+    Raises:
+        InvalidInput: The url is not an address, or a number is out of range.
     """
 
     def __init__(
@@ -104,7 +122,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     recommend = _waiting(Flow.recommend)
@@ -169,7 +187,7 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` for asyncio: the same methods, to be awaited, and `async with`.
+    """`Client` for asyncio. It has the same methods: await them, and use `async with`.
 
     >>> import asyncio, httpx
     >>> def server(request):
@@ -180,6 +198,19 @@ class AsyncClient:
     ...         return (await client.recommend()).items
     >>> asyncio.run(main())
     ['tea']
+
+    Args:
+        url: The server, such as `http://127.0.0.1:8000`.
+        model: The model that calls are about. Only `models` works without it.
+        key: An API key, if the server needs one.
+        timeout: Seconds to wait for one attempt; 10 by default.
+        attempts: The largest number of attempts per call; 8 by default.
+        patience: Seconds for all attempts of a call together; 30 by default.
+        transport: An httpx transport, for tests and proxies.
+        sleep: Waits between attempts, for tests.
+
+    Raises:
+        InvalidInput: The url is not an address, or a number is out of range.
     """
 
     def __init__(
@@ -205,7 +236,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     recommend = _awaited(Flow.recommend)

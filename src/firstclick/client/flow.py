@@ -140,9 +140,24 @@ class Flow:
         unit: str | int | None = None,
         explain: bool = False,
     ) -> Steps[ServedSlate]:
-        """A slate, best first, and the token to send back. Feedback is counted once for a request id.
+        """Get a slate to show, and the token to send back with the click.
 
-        `candidates` and `exclude` are ids, or the name of a list. `Service.recommend` explains the rest.
+        Args:
+            k: The length of this slate; the model's by default.
+            candidates: Choose among these items only: ids, or the name of a list.
+            exclude: Never show these items: ids, or the name of a list.
+            pinned: Items with a fixed position, such as `{0: "tea"}`.
+            request_id: Repeat a request with the same id within an hour and get the same slate. Feedback
+                counts once per id.
+            context: Numbers that describe the user, for policies that use them.
+            at_most: How many items of a group the slate may have: one number for every group, or `{group:
+                number}`.
+            features: One row per candidate, in place of the catalog's features.
+            unit: The id of the user or visit. It decides the arm of a trial and is not stored.
+            explain: Also say of each item whether the policy would show it without exploring.
+
+        Returns:
+            The slate, best item first.
         """
         asked = {
             "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
@@ -166,10 +181,22 @@ class Flow:
         clicks: Sequence[int] | None = None,
         examined: int | None = None,
     ) -> Steps[Receipt]:
-        """Durable and counted once when this returns: the position clicked first, from 0, or None.
+        """Report what was clicked. When this returns, the feedback is on disk and counted once.
 
-        `slate` is what `recommend` gave, or its token. Instead of `click` there may be `clicks`, and beside
-        them `examined`: see `ClickReport`. A `duplicate` was in the log already.
+        Give either `click` or `clicks`.
+
+        Args:
+            slate: A slate from `recommend`, or its token.
+            click: The position that was clicked first, from 0; None if nothing was clicked.
+            clicks: All positions that were clicked, in any order.
+            examined: How many positions from the top the user looked at, if the page knows.
+
+        Returns:
+            A receipt. Its status is `duplicate` if the feedback was in the log already.
+
+        Raises:
+            Conflict: Other feedback was reported for this slate before; the first one stays.
+            Expired: The slate is older than the server's `--token-days`.
         """
         body = _body(ClickReport(slate, click, clicks, examined))
         told = yield from self._read(Outcome, Call("POST", self.path("/feedback"), body))
@@ -179,9 +206,15 @@ class Flow:
         return outcome
 
     def feedback_batch(self, entries: Iterable[Entry]) -> Steps[list[Receipt | Refused]]:
-        """What became of each entry, as many as you like; errors of single entries are not raised.
+        """Report feedback for many slates. Errors of single entries are returned, not raised.
 
-        Entries that the server could not take just then are sent again; those it refused are not.
+        Entries that the server could not take at that moment are retried.
+
+        Args:
+            entries: Any number of `(slate, click)` pairs or `ClickReport`s.
+
+        Returns:
+            A receipt or an error for each entry, in order.
         """
         bodies = [_body(entry) for entry in entries]
         outcomes: list[Receipt | Refused] = []
@@ -215,40 +248,99 @@ class Flow:
             yield pause
 
     def put_items(self, items: Iterable[Item]) -> Steps[int]:
-        """Add or change items; the place in the log. What is not given of an item stays as it is."""
+        """Add or change items. Fields that are not given stay as they are.
+
+        Args:
+            items: The items.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change("/items:bulk", {"put": [as_json(item) for item in items]})
 
     def withdraw_items(self, ids: Iterable[ItemId]) -> Steps[int]:
-        """Take these items out of the catalog; the place in the log."""
+        """Take items out of the catalog. Feedback for slates that show them still counts.
+
+        Args:
+            ids: Ids of items in the catalog.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change("/items:bulk", {"withdraw": list(ids)})
 
     def set_available(self, *, on: Iterable[ItemId] = (), off: Iterable[ItemId] = ()) -> Steps[int]:
-        """Which items may be shown and which may not, until this is said again; the place in the log."""
+        """Mark items as in stock or sold out, until it is set again.
+
+        Args:
+            on: Items that may be shown.
+            off: Items that may not.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change("/items:availability", {"on": list(on), "off": list(off)})
 
     def put_list(self, name: str, items: Iterable[ItemId]) -> Steps[int]:
-        """A list that `recommend` takes by name, as candidates or exclude; the place in the log."""
+        """Store a list of items that `recommend` takes by name, as `candidates` or `exclude`.
+
+        Args:
+            name: The name of the list. An older list of this name is replaced.
+            items: Ids of items in the catalog.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change(f"/lists/{quote(name, safe='')}", {"items": list(items)}, "PUT")
 
     def remove_list(self, name: str) -> Steps[int]:
-        """Remove a list; the place in the log."""
+        """Remove a list. Its items stay in the catalog.
+
+        Args:
+            name: The name of the list.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change(f"/lists/{quote(name, safe='')}", None, "DELETE")
 
     def set_explore(self, share: float) -> Steps[int]:
-        """From now on this share of slates is drawn uniformly; the place in the log."""
+        """Set the share of slates that are drawn uniformly.
+
+        Args:
+            share: From 0 to 1.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change("", {"explore": share}, "PATCH")
 
     def set_baseline(self, items: Iterable[ItemId], max_loss: float = 0.05) -> Steps[int]:
-        """The list that is shown today, best first, and the share of its clicks that may be lost; the place
-        in the log."""
+        """Set the list that is shown today. The policy starts beside it.
+
+        Args:
+            items: The list, best first.
+            max_loss: The largest share of the list's clicks that may be lost.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change("/baseline", {"items": list(items), "max_loss": max_loss}, "PUT")
 
     def remove_baseline(self) -> Steps[int]:
-        """From now on the policy decides alone; the place in the log. Sent once."""
+        """Remove the baseline: the policy decides every slate. Not retried.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change("/baseline", None, "DELETE", again=False)
 
     def baseline(self) -> Steps[dict[str, Any]]:
-        """The list that is shown today, how often it and the policy were clicked, and what is promised."""
+        """The baseline, how often it and the policy were shown and clicked, and its guarantee.
+
+        Returns:
+            The fields of `GET /v1/models/{model}/baseline`.
+        """
         return self._read(dict[str, Any], Call("GET", self.path("/baseline")))
 
     def warm_start(
@@ -258,9 +350,16 @@ class Flow:
         counts: Mapping[ItemId, tuple[float, float]] | None = None,
         weight: float | None = None,
     ) -> Steps[int]:
-        """Learn from slates that somebody else has shown, each a mapping with `items`, and `click` or
-        `clicks`; how many were of use. In their place `counts` may give looks and clicks of each item; then
-        how many items were of use. Sent once."""
+        """Learn from slates that another system has shown, as a head start. Not retried.
+
+        Args:
+            slates: Dicts with `items`, and `click` or `clicks`; see `Ranker.warm_start`.
+            counts: In place of slates: `{item: (looks, clicks)}`.
+            weight: How much an observation counts, above 0 and at most 1; see `Ranker.warm_start`.
+
+        Returns:
+            How many slates were used, or how many items with `counts`.
+        """
         body: dict[str, Any] = {"weight": weight}
         if counts is None:
             body["slates"] = list(map(dict, slates))
@@ -273,8 +372,14 @@ class Flow:
         return told.slates if counts is None else told.items
 
     def set_no_click_after(self, seconds: float) -> Steps[int]:
-        """From now on a slate that nobody reported after so many seconds had no click; the place in the
-        log."""
+        """Count a slate as not clicked if no feedback comes in time.
+
+        Args:
+            seconds: How long to wait. 0: slates without feedback teach nothing.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change("", {"no_click_after": seconds}, "PATCH")
 
     def start_trial(
@@ -285,8 +390,19 @@ class Flow:
         stop_if_worse: bool = False,
         last_pages: int = 10_000,
     ) -> Steps[int]:
-        """Compare arms on live requests, by default 90 % policy and 10 % baseline; the place in the log. Sent
-        once."""
+        """Start a trial: compare arms on live requests. Not retried.
+
+        Args:
+            arms: The share of each arm, such as `{"policy": 0.9, "baseline": 0.1}`, which is the default.
+                `Service.start_trial` lists the kinds of arms.
+            learn_from: `"own"`: an arm learns from its own slates and the baseline's. `"all"`: from all
+                slates.
+            stop_if_worse: Show the baseline as soon as the policy is worse.
+            last_pages: How many pages the second figure of the report covers.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         body: dict[str, Any] = {
             "learn_from": learn_from, "stop_if_worse": stop_if_worse, "last_pages": last_pages,
         }  # fmt: skip
@@ -295,16 +411,33 @@ class Flow:
         return self._change("/trial", body, again=False, timeout=FILE_TIMEOUT)
 
     def change_trial_shares(self, arms: Mapping[str, float]) -> Steps[int]:
-        """Other shares for all arms of the running trial; the place in the log."""
+        """Change the shares of all arms of the running trial.
+
+        Args:
+            arms: The share of each arm; together 1.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change("/trial", {"arms": dict(arms)}, "PATCH")
 
     def stop_trial(self, *, show: str = "policy") -> Steps[int]:
-        """End the trial, and show the policy's slates from now on, or the baseline; the place in the log.
-        Sent once."""
+        """End the trial. Not retried.
+
+        Args:
+            show: Who decides slates from now on: `"policy"` or `"baseline"`.
+
+        Returns:
+            The number of the event in the model's log.
+        """
         return self._change("/trial/stop", {"show": show}, again=False)
 
     def trial_report(self) -> Steps[dict[str, Any]]:
-        """What the trial says so far."""
+        """What the trial shows so far.
+
+        Returns:
+            The fields of `GET /v1/models/{model}/trial`.
+        """
         return self._read(dict[str, Any], Call("GET", self.path("/trial")))
 
     def _change(self, path: str, body: dict[str, Any] | None, method: str = "POST", **how: Any) -> Steps[int]:
@@ -312,18 +445,39 @@ class Flow:
         return told.seq
 
     def models(self) -> Steps[list[dict[str, Any]]]:
-        """All models of the server, each as `describe` tells it."""
+        """All models of the server.
+
+        Returns:
+            One dict per model, as `describe` returns it.
+        """
         told = yield from self._read(ModelList, Call("GET", "/v1/models"))
         return [msgspec.to_builtins(one) for one in told.models]
 
     def describe(self) -> Steps[dict[str, Any]]:
-        """The model in words and numbers: policy, k, items, seq, slates, clicks."""
+        """Describe the model: policy, k, items, slates, clicks, ...
+
+        Returns:
+            The fields of `GET /v1/models/{model}`.
+        """
         return self._read(dict[str, Any], Call("GET", self.path()))
 
     def create(
         self, *, policy: str, k: int, items: Iterable[Item], seed: int | None = None
     ) -> Steps[dict[str, Any]]:
-        """Make the model; Conflict if there is one of this name. Sent once."""
+        """Create the model. Not retried.
+
+        Args:
+            policy: A description such as `"cascade-mixed"`.
+            k: The length of a slate.
+            items: The items of its catalog.
+            seed: Decides what is explored; drawn at random by default.
+
+        Returns:
+            The new model, as `describe` returns it.
+
+        Raises:
+            Conflict: A model of this name exists.
+        """
         self.path()  # there must be a name
         body = {"name": self.model, "policy": policy, "k": k, "items": [as_json(item) for item in items]}
         body = body if seed is None else body | {"seed": seed}
@@ -332,28 +486,55 @@ class Flow:
         return self._read(dict[str, Any], call)
 
     def delete(self, name: str) -> Steps[int]:
-        """Delete the model for good, of which `name` is the name once more; how many events it had. Sent
-        once."""
+        """Delete the model and its log for good. Not retried.
+
+        Args:
+            name: The model's name once more, as a safeguard.
+
+        Returns:
+            How many events it had.
+        """
         told = yield from self._read(Deleted, Call("DELETE", self.path(), {"name": name}, again=False))
         return told.events
 
     def audit(self) -> Steps[dict[str, Any]]:
-        """Have the server fold the log anew and compare; `equal` says how it went."""
+        """Replay the whole log on the server and compare the result with what is served.
+
+        Returns:
+            The fields of `GET /v1/models/{model}/audit`. `equal` is true if nothing differs.
+        """
         return self._read(dict[str, Any], Call("GET", self.path("/audit")))
 
     def export(self) -> Steps[bytes]:
-        """The model as a file that `firstclick import` reads."""
+        """Download the model's whole log.
+
+        Returns:
+            The content of a file that `import_from` and `firstclick import` read.
+        """
         answer = yield from self._ask(Call("GET", self.path("/export"), timeout=FILE_TIMEOUT))
         return answer.content
 
     def export_to(self, path: str | os.PathLike[str]) -> Steps[None]:
-        """As `export`, into a file, which is there whole or not at all: no model is too large."""
+        """Download the model's whole log to a file, of any size. The file appears complete or not at all.
+
+        Args:
+            path: The file to write.
+        """
         out = as_path(path)
         yield from self._ask(Call("GET", self.path("/export"), timeout=FILE_TIMEOUT, download=out))
 
     def import_from(self, path: str | os.PathLike[str]) -> Steps[dict[str, Any]]:
-        """Make the model from a file of `export_to` or `firstclick export`; Conflict if there is one of this
-        name. Sent once."""
+        """Create the model from an exported file. Not retried.
+
+        Args:
+            path: A file that `export_to` or `firstclick export` wrote.
+
+        Returns:
+            The new model, as `describe` returns it.
+
+        Raises:
+            Conflict: A model of this name exists.
+        """
         file = as_path(path)
         with reading(file):
             file.open("rb").close()
@@ -361,14 +542,32 @@ class Flow:
         return (yield from self._read(dict[str, Any], call))
 
     def fork(self, policy: str, name: str) -> Steps[dict[str, Any]]:
-        """Make a new model called `name` with the items and slates of this one, learned by another policy;
-        Conflict if there is one of that name. Sent once."""
+        """Create a new model from this one's log: the same items and slates, learned by another policy. Not
+        retried.
+
+        Args:
+            policy: The new policy, such as `"cascade-lin-ucb"`.
+            name: The name of the new model.
+
+        Returns:
+            The new model, as `describe` returns it.
+
+        Raises:
+            Conflict: A model of that name exists.
+        """
         body = {"policy": policy, "name": name}
         call = Call("POST", self.path("/fork"), body, again=False, timeout=FILE_TIMEOUT)
         return self._read(dict[str, Any], call)
 
     def roll_back(self, seq: int) -> Steps[int]:
-        """Undo what was learned after event `seq`; the place in the log. Sent once."""
+        """Roll the model back to an event. The log keeps everything that came since. Not retried.
+
+        Args:
+            seq: The number of the event.
+
+        Returns:
+            The number of the rollback's own event in the log.
+        """
         call = Call("POST", self.path("/rollback"), {"seq": seq}, again=False)
         told = yield from self._read(Changed, call)
         return told.seq

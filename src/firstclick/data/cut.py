@@ -16,17 +16,21 @@ from firstclick.validation.whole_number import whole_number
 def cut(
     interactions: Interactions, *, top_users: int | None = None, top_items: int | None = None
 ) -> Interactions:
-    """What is between the `top_users` most active users and the `top_items` most met items; None keeps all.
-
-    Where there are fewer than asked for, all are taken. Users and items are counted in rows, independently
-    and over all rows given; among equals the lower code comes first. Those kept keep their order, also if
-    no row is left to them; names, groups, ranks and facts are carried over.
+    """Keep the most active users and the most frequent items.
 
     >>> from pathlib import Path
     >>> from firstclick.data import read_interactions
     >>> _ = Path("likes.csv").write_text("ann,tea\\nann,milk\\nbob,tea\\n")
     >>> cut(read_interactions("likes.csv"), top_items=1).item_ids
     ('tea',)
+
+    Users and items are counted in rows, independently, over all rows. Ties go to the lower code. What is kept
+    keeps its order, names, groups, ranks and facts, even if no row is left.
+
+    Args:
+        interactions: The data.
+        top_users: How many users to keep; all by default.
+        top_items: How many items to keep; all by default.
     """
     if top_users is None and top_items is None:
         return interactions
@@ -36,13 +40,17 @@ def cut(
 
 
 def keep_items(interactions: Interactions, items: ArrayLike) -> Interactions:
-    """Only the rows of these items, given by their codes; all users stay, and items keep their order.
+    """Keep the rows of some items. All users stay, and items keep their order.
 
     >>> from pathlib import Path
     >>> from firstclick.data import read_interactions
     >>> _ = Path("likes.csv").write_text("ann,tea\\nann,milk\\nbob,tea\\n")
     >>> keep_items(read_interactions("likes.csv"), [1]).item_ids
     ('tea',)
+
+    Args:
+        interactions: The data.
+        items: Item codes: positions in `interactions.item_ids`.
     """
     n_items = len(interactions.item_ids)
     codes = np.asarray(items)

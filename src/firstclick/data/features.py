@@ -26,18 +26,24 @@ SIGN_TIE = 1e-6
 
 
 def truncated_svd(train: Any, rank: int, *, scaled: bool = True, intercept: bool = False) -> Floats:
-    """Row e holds the features of item e: its row of V Sigma, or of V, from the SVD of `train`.
-
-    Shape (n_items, rank), one more column of ones at the end with `intercept`; float64, C order. Singular
-    values fall from left to right; of each column the entry of largest size is positive. The same matrix
-    gives the same bits, whatever the number of BLAS threads. Columns beyond the matrix's own rank and rows
-    of items without attraction are exactly zero. Equal singular values leave their columns a free rotation,
-    which is fixed here but means nothing.
+    """Compute item features from a feedback matrix by truncated SVD.
 
     >>> import numpy as np
     >>> likes = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 0, 1]])
     >>> truncated_svd(likes, rank=2).shape
     (4, 2)
+
+    Singular values fall from left to right, and the largest entry of each column is positive. The same matrix
+    gives the same bits, whatever the number of threads. Items that attract nobody get zeros.
+
+    Args:
+        train: A feedback matrix, users x items.
+        rank: The number of features.
+        scaled: Rows of V Sigma; `False`: rows of V.
+        intercept: Add a column of ones at the end.
+
+    Returns:
+        One row per item.
     """
     entries = check_matrix(train)
     n_users, n_items = entries.shape
@@ -105,14 +111,23 @@ def _signs(vectors: Floats) -> Floats:
 def read_features(
     path: str | os.PathLike[str], *, separator: str | None = None, encoding: str = "utf-8-sig"
 ) -> NDArray[np.float64]:
-    """The features of a .npy file, or of a CSV or TSV file of numbers without a header.
-
-    `separator` and `encoding` are those of a text file, as in `read_interactions`.
+    """Read item features from a `.npy` file, or from a CSV or TSV file of numbers without a header.
 
     >>> from pathlib import Path
     >>> _ = Path("features.csv").write_text("0.1,0.9\\n0.5,0.5\\n")
     >>> read_features("features.csv").tolist()
     [[0.1, 0.9], [0.5, 0.5]]
+
+    Args:
+        path: The file.
+        separator: The separator of a text file; found automatically by default.
+        encoding: The encoding of a text file.
+
+    Returns:
+        One row per item.
+
+    Raises:
+        InvalidInput: The file cannot be read, or holds something other than finite numbers.
     """
     path = as_path(path)
     if path.suffix == ".npy":

@@ -13,14 +13,7 @@ from firstclick.files.table import Skipped
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """One entry per row of a log: user code, item code, and whether the item attracted the user.
-
-    `users`, `items` and `attracted` have one length; a code is the position of its id in `user_ids`
-    or `item_ids`. An id may have no attracted entry at all, or many for the same pair. `item_names` is
-    what people call the items (their ids if empty), `item_groups` the groups each is in (empty if
-    unknown), `item_ranks` the rank of each by what the source ranked items by before it kept a part (0 is
-    the most met; empty if unknown), `facts` what it counted before that, by name, `skipped` the rows of its
-    file that could not be used, and `columns` what the file calls its columns (empty if it does not).
+    """Who met what, and whether it attracted them: one entry per row of a log.
 
     >>> from pathlib import Path
     >>> from firstclick.data import read_interactions
@@ -28,6 +21,20 @@ class Interactions:
     >>> likes = read_interactions("likes.csv", user_column="user", item_column="item")
     >>> likes.user_ids, likes.item_ids, likes.items.tolist()
     (('ann', 'bob'), ('milk', 'tea'), [1, 0, 1])
+
+    Attributes:
+        users: The user code of each row: a position in `user_ids`.
+        items: The item code of each row: a position in `item_ids`.
+        attracted: Whether the item attracted the user. A pair may have several rows.
+        user_ids: Users, each once.
+        item_ids: Items, each once.
+        item_names: Names of the items, for people; empty: their ids.
+        item_groups: The groups of each item; empty if unknown.
+        item_ranks: The rank of each item by the source's own order, 0 for the most frequent; empty if
+            unknown.
+        facts: Numbers that the source counted before it left anything out.
+        skipped: Rows of the file that could not be used, by reason.
+        columns: The column names of the file; empty without a header.
     """
 
     users: NDArray[np.integer[Any]]
@@ -77,11 +84,11 @@ class Interactions:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What to call each item: its name, or its id where there are no names."""
+        """The name of each item, or its id where there are no names."""
         return self.item_names or self.item_ids
 
     def groups(self) -> dict[str, NDArray[np.int64]]:
-        """The items of each group, by its name, largest group first."""
+        """The item codes of each group by name, largest group first."""
         members: dict[str, list[int]] = {}
         for item, groups in enumerate(self.item_groups):
             for group in groups:

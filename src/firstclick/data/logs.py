@@ -60,18 +60,7 @@ def read_interactions(
     strict: bool = False,
     progress: Progress = silent,
 ) -> Interactions:
-    """Every row of a CSV, TSV, `::` or Parquet file is one interaction.
-
-    Columns are names, or numbers from 0 (a text of digits is a number). With a name, line 1 is a header;
-    with numbers alone there is none unless `header=True`. A row attracts when its value is above `above`
-    (0 if not given); without a value column every row attracts. Values may have a decimal comma. Ids lose
-    the blanks around them and are sorted, as numbers if all are integers, so the order of lines does not
-    matter. Names and groups of an item ('|' separates several) are those of the first row that has any. Text
-    ending in .gz is unpacked.
-
-    Blank lines, rows with too few or too many fields (empty ones at the end of a row do not count), and rows
-    without a user, an item or a number are skipped; `skipped` of the result counts them with their first
-    lines. With `strict` the first of them raises InvalidInput.
+    """Read a log of who met what from a CSV, TSV, `::`-separated or Parquet file.
 
     >>> from pathlib import Path
     >>> _ = Path("stars.csv").write_text("user,film,stars\\nann,Alien,5\\nbob,Alien,2\\n")
@@ -79,6 +68,30 @@ def read_interactions(
     >>> stars = read_interactions("stars.csv", **columns, above=3)
     >>> stars.attracted.tolist()
     [True, False]
+
+    Ids are stripped and sorted, as numbers if all are integers, so the order of lines does not matter. Values
+    may have a decimal comma. Files that end in `.gz` are unpacked. An item's name and groups are those of the
+    first row that has any.
+
+    Blank lines, rows with too few or too many fields, and rows without a user, an item or a number are
+    skipped. `skipped` of the result counts them.
+
+    Args:
+        path: The file.
+        user_column: The column of users: a name, or a number from 0.
+        item_column: The column of items.
+        value_column: A column of numbers, such as ratings. By default every row counts as attracted.
+        above: A row counts as attracted if its value is above this; 0 by default.
+        name_column: The column of item names, for people.
+        group_column: The column of item groups; `|` separates several.
+        separator: The separator of a text file; found automatically by default.
+        header: Whether line 1 names the columns. By default it does if a column is given by name.
+        encoding: The encoding of a text file.
+        strict: Raise an error at the first row that cannot be used, instead of skipping it.
+        progress: Called as `progress(done, total)` with bytes.
+
+    Raises:
+        InvalidInput: The file cannot be read, or a column does not exist.
     """
     path = as_path(path)
     name = path.name
@@ -140,22 +153,25 @@ def interactions_from_frame(
     top_items: int | None = None,
     strict: bool = False,
 ) -> Interactions:
-    """Every row of a pandas or polars frame is one interaction, by the rules of `read_interactions`.
-
-    Of them those of the `top_users` most active users and of the `top_items` most met items are kept (see
-    `cut`). Rows count from 0. A group cell may also be a list.
-
-    Example, where more than three stars attract and the 500 most rated films are kept:
-
-        interactions_from_frame(
-            frame, user_column="customer", item_column="film", value_column="stars", above=3, top_items=500
-        )
+    """Read a log of who met what from a pandas or polars frame, as `read_interactions` does from a file.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": ["ann", "bob"], "film": ["Alien", "Alien"], "stars": [5, 2]})
     >>> columns = {"user_column": "user", "item_column": "film", "value_column": "stars"}
     >>> interactions_from_frame(frame, **columns, above=3).attracted.tolist()
     [True, False]
+
+    Args:
+        frame: One row per interaction.
+        user_column: The column of users: a name, or a number from 0.
+        item_column: The column of items.
+        value_column: A column of numbers, such as ratings. By default every row counts as attracted.
+        above: A row counts as attracted if its value is above this; 0 by default.
+        name_column: The column of item names, for people.
+        group_column: The column of item groups; `|` separates several, or a cell is a list.
+        top_users: Keep this many of the most active users; all by default. See `cut`.
+        top_items: Keep this many of the most frequent items; all by default.
+        strict: Raise an error at the first row that cannot be used, instead of skipping it.
     """
     wanted = wanted_columns(
         user=user_column, item=item_column, value=value_column, name=name_column, group=group_column

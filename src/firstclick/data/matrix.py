@@ -13,16 +13,22 @@ from firstclick.worlds.matrix import check_matrix
 
 
 def feedback_matrix(interactions: Interactions) -> sparse.csr_matrix:
-    """Entry (u, e) is 1 if any interaction of user u with item e attracted, else 0.
-
-    Shape (n_users, n_items), uint8, canonical CSR. Users and items without attraction keep empty rows and
-    columns: leaving them out would raise every attraction.
+    """Build the feedback matrix: 1 where an item attracted a user, else 0.
 
     >>> from pathlib import Path
     >>> from firstclick.data import read_interactions
     >>> _ = Path("likes.csv").write_text("ann,tea\\nann,milk\\nbob,tea\\n")
     >>> feedback_matrix(read_interactions("likes.csv")).toarray().tolist()
     [[1, 1], [0, 1]]
+
+    Users and items without attraction keep their empty rows and columns. Leaving them out would raise every
+    attraction.
+
+    Args:
+        interactions: The data.
+
+    Returns:
+        A sparse matrix, users x items, uint8, in canonical CSR form.
     """
     n_users, n_items = len(interactions.user_ids), len(interactions.item_ids)
     users = interactions.users[interactions.attracted].astype(np.int64)
@@ -36,11 +42,18 @@ def feedback_matrix(interactions: Interactions) -> sparse.csr_matrix:
 
 
 def most_attractive(matrix: Any, n: int) -> NDArray[np.int64]:
-    """The n columns with most attracted users, falling; among equals the lower column comes first.
+    """The items that attract the most users.
 
     >>> import numpy as np
     >>> most_attractive(np.array([[1, 0, 1], [1, 0, 0]]), 2).tolist()
     [0, 2]
+
+    Args:
+        matrix: A feedback matrix, users x items.
+        n: How many items.
+
+    Returns:
+        Column numbers, most attractive first. Ties go to the lower column.
     """
     entries = check_matrix(matrix)
     n_items = entries.shape[1]

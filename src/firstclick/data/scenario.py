@@ -23,13 +23,8 @@ PICKS = ("popular", "random", "source")
 
 
 class FeedbackScenario:
-    """Each run splits the users anew: one half teaches the features, the other answers with clicks.
-
-    `rank` features by truncated SVD of all items, of which `n_items` are then kept: the most
-    attractive, random ones of each run, or the first by the source's own `item_ranks`; with `cut_first`
-    the SVD sees the kept items alone. Without a rank there are no features. With `one_split` all runs
-    share the split, features and items of run 0, and differ in users and draws only.
-    `with_replacement` is the split of that name.
+    """The paper's experiment: half of the users give the features, the other half click. Each run splits
+    anew.
 
     >>> from firstclick import simulate
     >>> from firstclick.data import synthetic_matrix
@@ -38,6 +33,20 @@ class FeedbackScenario:
     >>> results = simulate(["random"], scenario, k=4, steps=50, runs=1, seed=1)
     >>> results.n_items
     16
+
+    Args:
+        matrix: A feedback matrix, users x items.
+        rank: Number of features, by truncated SVD; no features by default.
+        n_items: How many items to keep; all by default.
+        pick: Which items to keep: `"popular"`, `"random"` (new ones in each run) or `"source"` (the first by
+            `item_ranks`).
+        scaled: Features are rows of V Sigma; `False`: of V.
+        intercept: Add a constant feature.
+        one_split: All runs share the split, features and items of run 0.
+        with_replacement: Draw training users with replacement; see `split`.
+        cut_first: Compute the SVD from the kept items only.
+        item_names: Names of the items; by default their numbers.
+        item_ranks: The rank of each item, for `pick="source"`.
     """
 
     def __init__(
@@ -76,7 +85,12 @@ class FeedbackScenario:
         self._latest: tuple[tuple[int, int], Stage] | None = None
 
     def resized(self, n_items: int, rank: int | None) -> "FeedbackScenario":
-        """The same scenario with another number of items and features; both share splits and SVDs."""
+        """The same scenario with another number of items and features. Both share splits and SVDs.
+
+        Args:
+            n_items: How many items to keep.
+            rank: Number of features; None for no features.
+        """
         other = copy(self)
         other.n_items = whole_number(
             "n_items", n_items, at_least=1, at_most=self.matrix.shape[1], because=", the items there are"

@@ -14,16 +14,25 @@ from firstclick.worlds.matrix import check_matrix
 def split(
     matrix: Any, seed: int, *, run: int = 0, with_replacement: bool = False
 ) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """The users in two parts, (train, test), drawn by seed and run alone, in their old order.
-
-    Each user is in exactly one of two halves; with an odd number the test half has one more. With
-    replacement, as many users as half are drawn for training, some of them twice, and those never
-    drawn, about 61 %, are for testing.
+    """Split the users into a training and a test part.
 
     >>> import numpy as np
     >>> train, test = split(np.eye(6), seed=1)
     >>> train.shape, test.shape
     ((3, 6), (3, 6))
+
+    Each user is in one of the halves. With an odd number of users the test half has one more. Users keep
+    their order.
+
+    Args:
+        matrix: A feedback matrix, users x items.
+        seed: With `run`, decides the split.
+        run: The run, from 0.
+        with_replacement: Draw half as many training users as there are, some of them twice. Those never
+            drawn, about 61 %, are for testing.
+
+    Returns:
+        The two matrices, training first.
     """
     entries = check_matrix(matrix)
     run = whole_number("run", run, at_least=0)

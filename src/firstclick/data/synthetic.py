@@ -27,7 +27,13 @@ _BLOCK = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class SyntheticFeedback:
-    """A feedback matrix together with what generated it: each item's taste group, and a name to show."""
+    """A made-up feedback matrix, with the taste group and name of each item.
+
+    Attributes:
+        matrix: Users x items, 0 or 1.
+        item_groups: The number of each item's taste group.
+        item_names: A name for each item.
+    """
 
     matrix: sparse.csr_matrix
     item_groups: NDArray[np.int64]
@@ -37,16 +43,21 @@ class SyntheticFeedback:
 def synthetic_matrix(
     seed: int, n_users: int = 4000, n_items: int = 2000, n_groups: int = 8
 ) -> SyntheticFeedback:
-    """A users x items matrix of attraction, long-tailed, with active and idle users and taste groups.
-
-    An item attracts when activity + taste for its group + chance, a standard normal in sum, exceeds the
-    item's own bar; so attractions have their intended means however strong the tastes are. Columns and
-    group letters are shuffled and tell nothing about popularity. With few items (below a few hundred) each
-    group's best item stands alone and the most popular list is already the best one.
+    """Make up a feedback matrix that looks like real ones: long tail, active and idle users, taste groups.
 
     >>> made = synthetic_matrix(seed=1, n_users=50, n_items=20, n_groups=4)
     >>> made.matrix.shape, len(made.item_names)
     ((50, 20), 20)
+
+    An item attracts a user if activity + taste for its group + chance exceeds the item's own threshold.
+    Columns are shuffled. With fewer than a few hundred items, the most popular items are already the best
+    slate.
+
+    Args:
+        seed: Decides everything.
+        n_users: The number of users.
+        n_items: The number of items.
+        n_groups: The number of taste groups, at most 26.
     """
     n_users = whole_number("n_users", n_users, at_least=1)
     n_groups = whole_number("n_groups", n_groups, at_least=1, at_most=26, because=" (they are named A to Z)")

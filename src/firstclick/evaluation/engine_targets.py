@@ -99,11 +99,19 @@ class EngineTarget(Target):
 
 
 class GreedySlate(EngineTarget, DeterministicTarget):
-    """The slate that a policy thinks best, without exploring: the items of the highest estimates.
+    """The slate that a saved policy thinks best, without exploring: the items with the highest estimates.
 
     >>> from firstclick import Catalog
     >>> GreedySlate(Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, policy="cascade-ts", seed=1))
     GreedySlate(cascade-ts)
+
+    Judge it on slates that it has not learned from. On its own slates it looks too good.
+
+    Args:
+        policy_at_work: The ranker. It is frozen at its present state.
+
+    Raises:
+        InvalidInput: The policy does not rank by estimates, or needs a context.
     """
 
     def __init__(self, policy_at_work: PolicyEngine | Ranker) -> None:
@@ -146,7 +154,18 @@ class GreedySlate(EngineTarget, DeterministicTarget):
 
 
 class SamplingPolicy(EngineTarget):
-    """A policy that draws its slates, frozen at its state: judged by the probability of what was logged."""
+    """A policy that draws its slates, frozen at its present state.
+
+    Judge it on slates that it has not learned from. On its own slates it looks too good.
+
+    Args:
+        policy_at_work: The ranker. It is frozen at its present state.
+        seed: The seed of simulated probabilities.
+        relative_error: The relative standard error to aim for where a probability is not exact.
+
+    Raises:
+        InvalidInput: The policy needs a context.
+    """
 
     def __init__(
         self, policy_at_work: PolicyEngine | Ranker, *, seed: int = 0, relative_error: float = 0.05
@@ -195,8 +214,15 @@ class SamplingPolicy(EngineTarget):
         return chances
 
     def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions:
-        """The mean over slates that the policy draws for the request, whatever stands above: the same for the
-        logged item and for the target's, so that no expectation over the next item has to be computed."""
+        """What a click model expects of the policy: the mean over slates that it draws for the request.
+
+        The mean is the same for the logged item and the target's, so that no expectation over the next item
+        has to be computed.
+
+        Args:
+            slates: A batch of logged slates.
+            fit: The click model, fitted to the log.
+        """
         n, k = slates.items.shape
         expected = np.empty((n, k))
         segments = segments_of(slates, fit)

@@ -24,10 +24,7 @@ Answer = PolicyAnswer | PlayedAnswer
 
 
 def forest_plot(evaluation: Evaluation) -> Figure:
-    """One row a policy: a dot and its interval, on the scale of clicks per page.
-
-    A policy of which the log cannot say anything has a hatched row and no number. Model-based answers have
-    open squares and dashed lines, below a line.
+    """Draw one row per policy: a dot and its interval, in clicks per page.
 
     >>> from pathlib import Path
     >>> from firstclick.evaluation import Uniform, evaluate
@@ -37,6 +34,12 @@ def forest_plot(evaluation: Evaluation) -> Figure:
     >>> figure = forest_plot(evaluate(open_ranked_log("log.csv"), {"random": Uniform()}))
     >>> len(figure.axes)
     1
+
+    A policy that the log cannot judge has a hatched row without a number. Model-based answers have open
+    squares and dashed lines, below a line.
+
+    Args:
+        evaluation: From `evaluate`.
     """
     answers: list[Answer] = list(evaluation.answers)
     played = [] if evaluation.played is None else list(evaluation.played.answers)

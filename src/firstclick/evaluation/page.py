@@ -78,7 +78,7 @@ def evaluation_page(evaluation: Evaluation, *, command: str = "") -> str:
 
 
 def write_page(evaluation: Evaluation, path: str | os.PathLike[str], *, command: str = "") -> None:
-    """Write `evaluation_page` to a file; an older file is replaced whole.
+    """Write an evaluation as one HTML page: table, figure, reasons and assumptions.
 
     >>> from pathlib import Path
     >>> from firstclick.evaluation import Uniform, evaluate
@@ -88,6 +88,13 @@ def write_page(evaluation: Evaluation, path: str | os.PathLike[str], *, command:
     >>> write_page(evaluate(open_ranked_log("log.csv"), {"random": Uniform()}), "page.html")
     >>> Path("page.html").exists()
     True
+
+    The page loads nothing and runs no script. An older file is replaced as a whole.
+
+    Args:
+        evaluation: From `evaluate`.
+        path: The file to write.
+        command: The command that repeats it, to print on the page.
     """
     write_whole(path, evaluation_page(evaluation, command=command).encode())
 

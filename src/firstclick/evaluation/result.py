@@ -17,10 +17,15 @@ MODEL_BASED = "model-based, not an estimate from the log"
 
 
 class Estimate(NamedTuple):
-    """A number in clicks per page, and its interval.
+    """A number of clicks per page and its interval.
 
     >>> Estimate(0.31, 0.27, 0.36).low
     0.27
+
+    Attributes:
+        value: The estimate.
+        low: The lower end of the interval.
+        high: The upper end.
     """
 
     value: float
@@ -28,7 +33,7 @@ class Estimate(NamedTuple):
     high: float
 
     def as_json(self) -> dict[str, float] | None:
-        """Null where there is no number."""
+        """The estimate as a dict; None if it is not finite."""
         if not all(map(math.isfinite, self)):
             return None
         return self._asdict()
@@ -57,10 +62,20 @@ class EstimatorRow(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyAnswer:
-    """What the log says of one policy.
+    """What the log says about one policy.
 
-    `difference` is that from what was shown, `value` the policy's own clicks per page. Both are None where
-    the verdict is "cannot say"; `reasons` then say why, and `needed` which logging would answer.
+    Attributes:
+        policy: Its name.
+        verdict: `"ok"`, `"caution"` or `"cannot say"`.
+        reasons: Why, in sentences.
+        needed: The logging that would answer, if this log cannot.
+        difference: The policy's clicks per page minus those of what was shown; None for "cannot say".
+        value: The policy's clicks per page; None for "cannot say".
+        estimator: The title of the chosen estimator.
+        why: Why that estimator was chosen.
+        estimators: What every estimator says.
+        support: Numbers that the verdict rests on.
+        notes: What else to know.
     """
 
     policy: str
@@ -76,6 +91,7 @@ class PolicyAnswer:
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
+        """The answer as plain values for JSON."""
         return {
             "policy": self.policy,
             "verdict": self.verdict,
@@ -132,7 +148,21 @@ class Played:
 class Evaluation:
     """The answers for several policies from one log. `print(evaluation.text())` shows them.
 
-    `answers` are estimates from the log; `played` is model-based, and kept apart everywhere.
+    Attributes:
+        log: The log's name.
+        slates: How many slates were used.
+        left_out: How many were not, by reason.
+        items: The number of items.
+        k: The longest slate.
+        shown: Clicks per page of what was shown; None if no slate could be used.
+        answers: Estimates from the log, one per policy.
+        played: Model-based answers for policies that keep learning; None if none were asked for.
+        click_model: Which click model fits, in a sentence.
+        level: The confidence level of the intervals.
+        seed: The seed of everything random.
+        notes: Sentences for people.
+        description: The log in short, as names and values.
+        versions: Versions of firstclick, Python and libraries.
     """
 
     log: str
@@ -152,24 +182,28 @@ class Evaluation:
 
     @property
     def exit_code(self) -> int:
-        """0, or 3 if any policy that was asked for cannot be judged."""
+        """0, or 3 if the log cannot judge one of the policies."""
         unknown = any(answer.verdict == CANNOT_SAY for answer in self.answers)
         if self.played is not None:
             unknown = unknown or any(answer.difference is None for answer in self.played.answers)
         return CANNOT_SAY_CODE if unknown else 0
 
     def answer(self, policy: str) -> PolicyAnswer:
-        """What the log says of this policy."""
+        """The answer for one policy.
+
+        Args:
+            policy: Its name, as given to `evaluate`.
+        """
         return next(answer for answer in self.answers if answer.policy == policy)
 
     def text(self) -> str:
-        """Headline, tables and reasons for the terminal."""
+        """The headline, tables and reasons, for a terminal."""
         from firstclick.evaluation.text import in_words
 
         return in_words(self)
 
     def as_json(self) -> dict[str, Any]:
-        """The same for programs. A number that cannot be said is null; see docs/reference/json.md."""
+        """Everything as plain values for JSON. Numbers that are unknown are None."""
         return {
             "log": {
                 "name": self.log,

@@ -61,16 +61,7 @@ def evaluate(
     seed: int = 0,
     doing: Doing = lambda what: silent,
 ) -> Evaluation:
-    """What each target would have earned in place of what was shown, in clicks per page.
-
-    `learning` are policies that start from nothing and go on learning. No log can tell what they would have
-    shown: they are played for `steps` pages (as many as the log has) in worlds fitted to the log, on `refits`
-    bootstrap refits with priors of the whole log. Their answers are model-based, and stand apart in `played`.
-
-    `logger` says whether the policy that wrote the log was "fixed" or "learning". Without it, it is taken for
-    fixed if the same first items came again, and always had the same probability. `explore` is the share of
-    uniform slates that the advice for a log which cannot answer may ask for. `doing(what)` gives the
-    `progress(done, total)` of a piece of work.
+    """Estimate from a log what other policies would have earned, in clicks per page.
 
     >>> from pathlib import Path
     >>> from firstclick.evaluation.targets import FixedList
@@ -80,6 +71,28 @@ def evaluate(
     >>> found = evaluate(open_ranked_log("clicks.csv"), {"tea first": FixedList(["tea", "milk"])})
     >>> found.answer("tea first").verdict, round(found.answer("tea first").difference.value, 2)
     ('ok', 0.5)
+
+    A log cannot tell what a policy would have shown that keeps learning. Such policies are played in worlds
+    fitted to the log instead. Their answers are model-based and kept apart, in `played`.
+
+    Args:
+        log: The log, from `firstclick.logs.open_log.open_ranked_log`.
+        targets: The policies to judge, by name. They do not learn.
+        learning: Policies that start from nothing and keep learning: policies, or their descriptions.
+        refits: Bootstrap refits of the click model, for `learning`; 20 by default.
+        steps: Pages that each `learning` policy plays; by default as many as the log has.
+        logger: Whether the policy that wrote the log was `"fixed"` or `"learning"`. By default it counts as
+            fixed if repeated first items always had the same probability.
+        level: The confidence level of the intervals.
+        explore: The largest share of uniform slates that the advice for a better log may ask for.
+        seed: The seed of everything random.
+        doing: Called with the name of each piece of work; returns its `progress(done, total)`.
+
+    Returns:
+        An answer for each policy: an estimate with its interval, or "cannot say" and why.
+
+    Raises:
+        InvalidInput: An argument is out of range.
     """
     if not 0 < level < 1:
         raise InvalidInput(f"must lie between 0 and 1, such as 0.95, got {level}", "level")

@@ -23,11 +23,14 @@ UNIFORM_SLATES = 64
 
 
 class Predictions(NamedTuple):
-    """What a click model expects, for Cascade-DR: n x K, clicks from each position on.
+    """What a click model expects for each slate and position, n x K. Cascade-DR uses it.
 
-    `logged` is what it expects of the logged item at the position and of what the target shows below it;
-    `target` is the mean of that over the item that the target shows there, after the logged items above it.
-    Whatever the model, the estimate stays unbiased if `target` is exactly that mean.
+    The estimate stays unbiased with any model, as long as `target` is exactly the mean described here.
+
+    Attributes:
+        logged: Expected clicks from each position on, with the logged item there and the target's items
+            below.
+        target: The mean of that over the items that the target may show there, after the logged items above.
     """
 
     logged: Table
@@ -35,7 +38,7 @@ class Predictions(NamedTuple):
 
 
 class Target(ABC):
-    """A policy that is judged from a log. It does not learn: it stays what it is now.
+    """A policy to judge from a log. It does not learn. Subclass it for a policy of your own.
 
     A subclass says how likely it is to show the first 1, 2, ... items of logged slates:
 
@@ -45,6 +48,11 @@ class Target(ABC):
     ...     def prefix_chances(self, slates):
     ...         shown = slates.items == self.order[: slates.items.shape[1]]
     ...         return np.cumprod(shown | (slates.items == NO_ITEM), axis=1).astype(float)
+
+    Attributes:
+        judged_from: The event at which the target was made. It is judged only on slates drawn later.
+        has_learned: How the target has learned from the slates it is judged on. Its verdict is then "caution"
+            at best.
     """
 
     # An event of the log that the target was made at: it is judged on slates alone that were drawn after it.
@@ -53,42 +61,76 @@ class Target(ABC):
     has_learned: str = ""
 
     def start(self, log: RankedLog) -> None:
-        """Called once, before the first batch: items of slates are places in `log.items`."""
+        """Called once, before the first batch.
+
+        Args:
+            log: The log. Items of slates are positions in `log.items`.
+        """
         self.log = log
 
     @abstractmethod
     def prefix_chances(self, slates: SlateBatch) -> Table:
-        """The probability of the first 1, 2, ... items of each slate, n x K. After the end of a slate it
-        stays as it was."""
+        """The probability that the target shows the first 1, 2, ... items of each slate.
+
+        Args:
+            slates: A batch of n logged slates.
+
+        Returns:
+            An n x K array. After the end of a slate the probability stays the same.
+        """
 
     def place_chances(self, slates: SlateBatch) -> Table | None:
-        """The probability of each item at its position, whatever is above it; None if it is not known."""
+        """The probability of each item at its position, whatever is above it.
+
+        Args:
+            slates: A batch of n logged slates.
+
+        Returns:
+            An n x K array, or None if unknown.
+        """
         return None
 
     def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions | None:
-        """What a click model expects of the target; None: it is judged without a click model."""
+        """What a click model expects of the target. None: judge it without a click model.
+
+        Args:
+            slates: A batch of logged slates.
+            fit: The click model, fitted to the log.
+        """
         return None
 
     def examples(self, n: int) -> Places | None:
-        """Some slates that the target shows where all items are allowed, at most n; None: it does not say."""
+        """Some slates that the target shows if all items are allowed; None if it cannot say.
+
+        Args:
+            n: The largest number of slates.
+        """
         return None
 
     def refusal(self) -> str:
-        """Why the log can say nothing of this target, and the way out; asked for after `start`."""
+        """Why the log cannot judge this target, and what to do. Empty if it can. Called after `start`."""
         return ""
 
     def notes(self) -> list[str]:
-        """What a reader must know of this target and this log; asked for after the last batch."""
+        """Sentences about this target and log, for people. Called after the last batch."""
         return []
 
 
 class DeterministicTarget(Target):
-    """A target that shows one slate for a request. A subclass says which."""
+    """A target that always shows the same slate for the same request. Subclass it."""
 
     @abstractmethod
     def best_slates(self, slates: SlateBatch) -> Places:
-        """What the target shows in place of each slate, n x K: places in `log.items`, UNKNOWN_ITEM for an
-        item that is not there, NO_ITEM after the end."""
+        """The slate that the target shows in place of each logged slate.
+
+        Args:
+            slates: A batch of n logged slates.
+
+        Returns:
+            An n x K array of positions in `log.items`. -2 (`UNKNOWN_ITEM`) stands for an item that the log
+            does
+            not have, `NO_ITEM` follows the end of a slate.
+        """
 
     def prefix_chances(self, slates: SlateBatch) -> Table:
         return np.cumprod(self._same(slates), axis=1).astype(np.float64)
@@ -113,10 +155,13 @@ class DeterministicTarget(Target):
 
 
 class FixedList(DeterministicTarget):
-    """The same list for everybody; where a request allows some items only, the first of those.
+    """The same list for everybody. If a request allows only some items, the first of those on the list.
 
     >>> FixedList(["tea", "coffee", "cocoa"])
     FixedList(['tea', 'coffee', 'cocoa'])
+
+    Args:
+        items: The list, best first; each item once.
     """
 
     def __init__(self, items: Iterable[ItemId]) -> None:
@@ -176,10 +221,10 @@ class FixedList(DeterministicTarget):
 
 
 class Uniform(Target):
-    """Every order of the items that a request allows is as likely as any other.
+    """Random order: every order of the allowed items is equally likely.
 
     >>> from pathlib import Path
-    >>> from firstclick.evaluation import evaluate
+    >>> from firstclick.evaluation import Uniform, evaluate
     >>> from firstclick.logs.open_log import open_ranked_log
     >>> slates = "tea|milk,0,0.5\\nmilk|tea,,0.5\\n" * 200
     >>> _ = Path("log.csv").write_text("items,click,propensity\\n" + slates)
@@ -206,8 +251,15 @@ class Uniform(Target):
         return slates.allowed_counts(len(self.log.items))
 
     def predictions(self, slates: SlateBatch, fit: ClickFit) -> Predictions:
-        """Exact for the item at each position. What is expected below it is a mean over uniform slates,
-        whatever stands above: any number will do there that does not depend on the item."""
+        """What a click model expects of random order.
+
+        It is exact for the item at each position. Below it is a mean over uniform slates, whatever stands
+        above: any number will do there that does not depend on the item.
+
+        Args:
+            slates: A batch of logged slates.
+            fit: The click model, fitted to the log.
+        """
         segments = segments_of(slates, fit)
         n, k = slates.items.shape
         shown = slates.items != NO_ITEM

@@ -26,7 +26,18 @@ LONGEST_NAME = 160
 
 @dataclass(frozen=True)
 class Setting:
-    """All that is the same for the policies of one comparison."""
+    """What all policies of one comparison share.
+
+    Attributes:
+        dataset: The source of the data.
+        group: The group of items that was kept; empty for all.
+        n_items: The number of items.
+        rank: The number of features; None without features.
+        k: The length of a slate.
+        steps: Slates per run.
+        seed: The seed of everything random.
+        training: How users are split and features learned.
+    """
 
     dataset: str
     group: str
@@ -40,7 +51,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of one policy in one setting."""
+    """One run of one policy in one setting: the unit of work that is stored.
+
+    Attributes:
+        setting: What it shares with other policies.
+        policy: The policy.
+        run: The run, from 0.
+        data: A hash of the data.
+    """
 
     setting: Setting
     policy: Policy
@@ -48,7 +66,7 @@ class Cell:
     data: str = ""  # a hash of what its world is made of, or its description
 
     def describe(self) -> dict[str, Any]:
-        """All that the result's bits depend on: what a kept result must agree with to be used."""
+        """Everything that the result depends on. A stored result is used only if this matches."""
         return {
             "format": FORMAT,
             "data": self.data,
@@ -60,7 +78,7 @@ class Cell:
         }
 
     def file_name(self) -> str:
-        """A name that people can read and that no two cells share."""
+        """A readable file name that no other cell has."""
         description = json.dumps(self.describe(), sort_keys=True)
         place = self.setting
         words = (
@@ -114,7 +132,15 @@ def settings_of(experiment: Experiment, dataset: Dataset) -> list[Setting]:
 
 
 def plan(experiments: Sequence[Experiment], datasets: Sequence[Dataset]) -> list[Cell]:
-    """Every cell of the experiments, each once, in an order in which neighbours share splits and features."""
+    """All cells of the experiments, each once. Neighbours in the list share splits and features.
+
+    Args:
+        experiments: What to play.
+        datasets: The data, loaded.
+
+    Raises:
+        InvalidInput: The data is too small for an experiment.
+    """
     order = {dataset.source.label: number for number, dataset in enumerate(datasets)}
     cells = dict.fromkeys(
         Cell(setting, policy, run, dataset.digest)

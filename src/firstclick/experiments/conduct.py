@@ -29,7 +29,16 @@ from firstclick.worlds.base import Stage
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Every policy in one setting of one experiment, over all runs."""
+    """The results of all policies in one setting of one experiment.
+
+    Attributes:
+        experiment: The experiment.
+        dataset: The data.
+        setting: What the policies share.
+        results: Their results.
+        optimal_rewards: The reward of the optimal slate in each run.
+        speeds: The speed of each policy; only for cells that were played into this folder.
+    """
 
     experiment: Experiment
     dataset: Dataset
@@ -50,13 +59,24 @@ def conduct(
     watch: Watch = UNWATCHED,
     beside_numpy: Beside | None = None,
 ) -> list[Comparison]:
-    """Every comparison of the experiments; cells finished in the folder already are not played again.
+    """Run experiments in a folder. Call it again to continue an interrupted run.
 
-    `engine` is one of `engine_named`, or its name for one process. What the data is too small for is said
-    before anything is played. A folder with the results of another call is refused without `overwrite`;
-    cells are kept in any case. The folder gets manifest.json (`about` in it as it is), results.csv and
-    runs.csv, the same bytes however often it was interrupted; and speed.csv, the one file that tells how
-    fast it went, with a column for `beside_numpy` if that is given.
+    Finished cells in the folder are not played again. If the data is too small for an experiment, the error
+    comes before anything is played. The folder gets `manifest.json`, `results.csv` and `runs.csv`, the same
+    bytes however often the run was interrupted, and `speed.csv`.
+
+    Args:
+        experiments: What to play.
+        datasets: The data, loaded.
+        folder: Where results go.
+        engine: An engine of `engine_named`, or its name: `"local"`, `"dask"` or `"tcp://host:port"`.
+        overwrite: Replace the results of another call in the folder. Its cells are kept.
+        about: Plain values to write to `manifest.json` as they are.
+        watch: Receives progress.
+        beside_numpy: Also time plain NumPy, for the column in `speed.csv`.
+
+    Returns:
+        One comparison per setting.
     """
     folder = as_path(folder)
     engine = engine_named(engine, 1) if isinstance(engine, str) else engine

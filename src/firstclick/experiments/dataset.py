@@ -20,7 +20,14 @@ from firstclick.errors import FirstclickError, InvalidInput
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """What was loaded from one source, as experiments need it."""
+    """Data from one source, loaded for experiments.
+
+    Attributes:
+        source: Where it comes from.
+        matrix: The feedback matrix, users x items.
+        interactions: Who met what.
+        title: Its name in figures.
+    """
 
     source: Source
     matrix: sparse.csr_matrix
@@ -29,14 +36,29 @@ class Dataset:
 
     @classmethod
     def load(cls, source: Source, path: Path | None, progress: Progress = silent) -> "Dataset":
-        """Read the source's files at `path`; a data set in which nothing attracts is refused."""
+        """Load a source from its files.
+
+        Args:
+            source: The source.
+            path: The folder or file; None if the data is made up.
+            progress: Called as `progress(done, total)`.
+
+        Raises:
+            InvalidInput: A file is missing or wrong, or no item attracts anybody.
+        """
         return cls.of(source.load(path, progress), source)
 
     @classmethod
     def of(
         cls, interactions: Interactions, source: Source | str = "table", title: str | None = None
     ) -> "Dataset":
-        """Interactions that are here already, such as those of a data frame, as the data of `source`."""
+        """Use interactions that are in memory already, such as those of a data frame.
+
+        Args:
+            interactions: Who met what.
+            source: The source to name them by.
+            title: The name in figures; by default the source's.
+        """
         source = make_source(source)
         title = source.title if title is None else title
         matrix = feedback_matrix(interactions)
@@ -46,14 +68,14 @@ class Dataset:
 
     @cached_property
     def called(self) -> dict[str, str]:
-        """What to call the item of each id: its name, and its id too where several have that name."""
+        """The name of each item by id. Items that share a name have their id added."""
         named = Counter(self.interactions.names)
         pairs = zip(self.interactions.item_ids, self.interactions.names, strict=True)
         return {id_: name if named[name] == 1 else f"{name} ({id_})" for id_, name in pairs}
 
     @cached_property
     def digest(self) -> str:
-        """A hash of everything a result can depend on: who was attracted by what, names and groups."""
+        """A hash of everything that results depend on."""
         content = hashlib.sha256()
         items = self.interactions
         for array in (np.array(self.matrix.shape), self.matrix.indptr, self.matrix.indices, items.item_ranks):
@@ -62,7 +84,11 @@ class Dataset:
         return content.hexdigest()
 
     def items_of(self, group: str) -> NDArray[np.int64]:
-        """The items of a group, in order; all of them for no group."""
+        """The item codes of a group, in order.
+
+        Args:
+            group: The name of the group; empty for all items.
+        """
         if not group:
             return np.arange(self.matrix.shape[1])
         try:

@@ -24,9 +24,16 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Training:
-    """How users are split and features learned: the words of `FeedbackScenario`.
+    """How users are split and features learned: options of `FeedbackScenario`.
 
-    `pick` "source" keeps the most attractive items where the source has no ranking of its own.
+    Attributes:
+        pick: Which items to keep: `"popular"`, `"random"` or `"source"`. `"source"` keeps the most attractive
+            items if the source has no ranking.
+        scaled: Features are rows of V Sigma; `False`: of V.
+        intercept: Add a constant feature.
+        one_split: All runs share one split.
+        with_replacement: Draw training users with replacement.
+        cut_first: Compute the SVD from the kept items only.
     """
 
     pick: str = "popular"
@@ -39,11 +46,25 @@ class Training:
 
 @dataclass(frozen=True)
 class Experiment:
-    """Every policy in every combination of `items`, `rank` and `k`, on every data set.
+    """An experiment: every policy in every combination of `items`, `rank` and `k`, on every data set.
 
-    Policies and sources may be given as text. `extras` are policies that are played only if asked for.
-    `items` holds numbers or "all". `group` names, by source, the group of items that is kept; nothing for
-    all of them.
+    Policies and sources may be given as text.
+
+    Attributes:
+        name: A short name.
+        title: A title for the report.
+        data: The sources.
+        policies: The policies to play.
+        extras: Policies that are played only on request.
+        items: How many items to keep: numbers, or `"all"`.
+        rank: How many features to compute.
+        k: Lengths of a slate.
+        group: The group of items to keep, by source.
+        steps: Slates per run.
+        runs: The number of runs.
+        seed: The seed of everything random.
+        training: How users are split and features learned.
+        path: The data's file or folder.
     """
 
     name: str
@@ -76,7 +97,11 @@ class Experiment:
         return replace(self, policies=(*self.policies, *self.extras), extras=())
 
     def changed(self, **given: Any) -> "Experiment":
-        """The experiment with other steps, runs or seed, where one is given."""
+        """The experiment with other steps, runs or seed.
+
+        Args:
+            **given: New values; None leaves a value as it is.
+        """
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
 
@@ -86,13 +111,20 @@ KEYS = tuple(word.name for word in fields(Experiment) if word.name not in ("name
 
 
 def read_experiment(path: str | os.PathLike[str]) -> Experiment:
-    """The experiment in a TOML file; what is wrong with it is InvalidInput with the file's name.
+    """Read an experiment from a TOML file. `firstclick run --help` has an example.
 
     >>> from pathlib import Path
     >>> lines = ['title = "Yelp"', 'data = ["synthetic-yelp"]', 'policies = ["random"]', 'runs = 2']
     >>> _ = Path("yelp.toml").write_text("\\n".join(lines))
     >>> read_experiment("yelp.toml").runs
     2
+
+    Args:
+        path: The file.
+
+    Raises:
+        InvalidInput: The file cannot be read, or a value is wrong.
+        UnknownName: A key, policy or source does not exist.
     """
     path = as_path(path)
     content = read_toml(path)

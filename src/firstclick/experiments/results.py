@@ -28,11 +28,15 @@ PLAIN = ("k", "steps", "runs", "seed", "n_items")
 
 @dataclass(frozen=True)
 class Shown:
-    """An item and the share of slates it was in, over the last tenth of the steps of all runs.
+    """An item, and the share of slates that showed it in the last tenth of the steps of all runs.
 
     >>> from firstclick.experiments import Shown
     >>> Shown("tea", 0.25).share
     0.25
+
+    Attributes:
+        item: The item's name.
+        share: From 0 to 1.
     """
 
     item: str
@@ -41,16 +45,23 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class PolicyResult:
-    """One policy's curves, one row per run and one column per recorded step.
-
-    `regret` is realised (the same users for the optimal slate), `expected_regret` has the same
-    mean and far less noise. Both can be negative where the optimum is only a greedy cover.
+    """The curves of one policy: one row per run, one column per recorded step.
 
     >>> from firstclick import make_world, simulate
     >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
     >>> (random,) = results.results
     >>> round(float(random.mean("expected_regret")[-1]), 1)
     19.5
+
+    Attributes:
+        policy: The policy's name, with parameters that differ from the defaults.
+        regret: Clicks lost so far to the optimal slate, on the same users. May be negative where the optimum
+            is only a greedy cover.
+        expected_regret: The same in expectation: the same mean, much less noise.
+        reward: Clicks so far.
+        seconds_per_step: Time per step.
+        shown: The items that were shown most.
+        against: The comparison with the baseline; None without one.
     """
 
     policy: str
@@ -62,11 +73,19 @@ class PolicyResult:
     against: Against | None = None  # where there was a baseline, rows and columns as above
 
     def mean(self, measure: str = "regret") -> NDArray[np.float64]:
-        """The mean over runs of 'regret', 'expected_regret' or 'reward' at each recorded step."""
+        """The mean over runs at each recorded step.
+
+        Args:
+            measure: `"regret"`, `"expected_regret"` or `"reward"`.
+        """
         return np.asarray(self._runs_of(measure).mean(axis=0))
 
     def stderr(self, measure: str = "regret") -> NDArray[np.float64]:
-        """The standard error of that mean; not a number for a single run."""
+        """The standard error of the mean at each recorded step; NaN for a single run.
+
+        Args:
+            measure: `"regret"`, `"expected_regret"` or `"reward"`.
+        """
         runs = self._runs_of(measure)
         if len(runs) < 2:
             return np.full(runs.shape[1], np.nan)
@@ -78,7 +97,11 @@ class PolicyResult:
         return np.asarray(getattr(self, measure))
 
     def final(self, measure: str) -> dict[str, float | None]:
-        """Mean and standard error after the last step, ready for JSON."""
+        """The mean and standard error after the last step, as a dict for JSON.
+
+        Args:
+            measure: `"regret"`, `"expected_regret"` or `"reward"`.
+        """
         return {
             "mean": float(self.mean(measure)[-1]),
             "stderr": _number(self.stderr(measure)[-1]),
@@ -87,14 +110,28 @@ class PolicyResult:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Every policy's result on the same users, and what is needed to repeat it.
+    """The results of all policies on the same users, with everything needed to repeat them.
 
     >>> from firstclick import make_world, simulate
     >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
     >>> results.steps, results.runs, [one.policy for one in results.results]
     (100, 2, ['random'])
-    >>> sorted(results.summary())[:4]
-    ['k', 'n_items', 'notes', 'optimal_items']
+    >>> results["random"].reward.shape == (2, len(results.step))
+    True
+
+    Attributes:
+        k: The length of a slate.
+        steps: Slates per run.
+        runs: The number of runs.
+        seed: The seed of everything random.
+        n_items: The number of items.
+        optimal_reward: Expected clicks per slate of the optimal slate.
+        optimal_items: The items of the optimal slates, each with the share of those slates that have it.
+        step: The recorded steps: the columns of every curve.
+        results: One `PolicyResult` per policy. `results["NAME"]` finds one.
+        settings: What `simulate` was given as `settings`.
+        notes: Sentences for people.
+        versions: Versions of firstclick, Python and libraries.
     """
 
     k: int
@@ -117,7 +154,7 @@ class Results:
         raise KeyError(f"no policy {policy!r}; there are {[result.policy for result in self.results]}")
 
     def rows(self) -> list[dict[str, Any]]:
-        """One plain row per policy and recorded step."""
+        """One plain dict per policy and recorded step."""
         return [
             {"policy": result.policy, "step": int(step)}
             | {
@@ -134,13 +171,13 @@ class Results:
         ]
 
     def frame(self) -> Any:
-        """The rows as a pandas DataFrame; rows() needs no pandas."""
+        """The rows as a pandas DataFrame. `rows()` works without pandas."""
         with needed_by("frame()"):
             import pandas
         return pandas.DataFrame(self.rows())
 
     def summary(self) -> dict[str, Any]:
-        """What `firstclick simulate --json` prints: means and standard errors, no single runs."""
+        """What `firstclick simulate --json` prints: means and standard errors, without single runs."""
         return {
             **{name: getattr(self, name) for name in (*PLAIN, "optimal_reward")},
             "optimal_items": [asdict(item) for item in self.optimal_items],
@@ -172,7 +209,11 @@ class Results:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything, every run included, as one JSON file; an older file is replaced whole."""
+        """Write everything to one JSON file, including every run. An older file is replaced as a whole.
+
+        Args:
+            path: The file to write.
+        """
         content = self.summary() | {"format": FORMAT}
         for entry, result in zip(content["results"], self.results, strict=True):
             entry["by_run"] = {measure: getattr(result, measure).tolist() for measure in MEASURES}
@@ -184,7 +225,14 @@ class Results:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote."""
+        """Read results that `save` wrote.
+
+        Args:
+            path: The file.
+
+        Raises:
+            InvalidInput: The file was not written by `save`.
+        """
         try:
             with reading(path):
                 content = json.loads(as_path(path).read_text(encoding="utf-8"))

@@ -20,9 +20,13 @@ NUMPY = "numpy_microseconds_per_step"
 
 
 class CellStore:
-    """A folder with one file per finished cell, and a log of when each was played and how fast.
+    """A folder with one file per finished cell, and a log of when and how fast each was played.
 
-    A file holds its cell's description and a checksum; what does not agree with both is not used.
+    Each file holds its cell's description and a checksum. A file that does not match is ignored.
+
+    Args:
+        folder: The folder.
+        beside_numpy: The log of speeds has a column for plain NumPy.
     """
 
     def __init__(self, folder: Path, *, beside_numpy: bool = False) -> None:
@@ -30,7 +34,11 @@ class CellStore:
         self.log = folder.parent / "speed.csv"
 
     def load(self, cell: Cell) -> Record | None:
-        """The record of a finished cell; None if there is none that can be trusted."""
+        """The record of a finished cell; None if there is none, or it does not match.
+
+        Args:
+            cell: The cell.
+        """
         try:
             content = json.loads((self.folder / cell.file_name()).read_text(encoding="utf-8"))
             told = content.pop("checksum")
@@ -46,9 +54,14 @@ class CellStore:
             return None
 
     def save(self, cell: Cell, record: Record) -> Record:
-        """Put the record on the disk: when this returns, whatever happens next, `load` gives what this gives.
+        """Write the record of a finished cell to disk. Only the items that were shown most are kept.
 
-        Of the items shown only those that were shown most often are kept.
+        Args:
+            cell: The cell.
+            record: Its result.
+
+        Returns:
+            What `load` will return.
         """
         most = sorted(record.shown.items(), key=lambda entry: -entry[1])[: 2 * cell.setting.k]
         kept = replace(record, shown=dict(most), speed=None)
@@ -68,7 +81,7 @@ class CellStore:
         return kept
 
     def speeds(self) -> dict[str, Speed]:
-        """How fast each cell was played when it was, by the name of its file."""
+        """How fast each cell was played, by file name."""
         found = {}
         with suppress(OSError), self.log.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):

@@ -48,7 +48,7 @@ from firstclick.validation.whole_number import seed_number, whole_number
 
 @dataclass(frozen=True)
 class Slate:
-    """What to show, best first, and the handle to give back with the click.
+    """The items to show, best first, and the id to give back with the click.
 
     >>> from firstclick import Catalog, Ranker
     >>> slate = Ranker(Catalog(["tea", "milk"]), k=2, policy="random").recommend(pinned={0: "milk"})
@@ -56,15 +56,26 @@ class Slate:
     ('milk', 'tea')
     >>> slate.reasons
     ('pinned', 'policy')
+
+    `len(slate)` and `for item in slate` work too.
+
+    Attributes:
+        id: Identifies the slate, and is never given twice. `Ranker.learn` takes it in place of the slate.
+        items: The items, best first.
+        skipped_pins: Pinned items that are not shown because they are excluded or hidden.
+        explored: Whether this slate was drawn uniformly, and its probability in such a draw. None unless the
+            ranker explores.
+        reasons: Why each item is shown: `policy`, `explored`, `pinned`, or `floor` for the baseline.
+        chosen: Whether the policy or the baseline decided, and the probability that it was the policy. None
+            without a baseline.
     """
 
     id: str
     items: tuple[ItemId, ...]
-    skipped_pins: tuple[ItemId, ...] = ()  # pinned, but excluded or withdrawn: others are in their places
-    explored: Explored | None = None  # of a ranker that explores: whether this slate was drawn uniformly
-    # Why each item is shown: policy, explored, pinned, or floor, which is the baseline in the policy's place.
+    skipped_pins: tuple[ItemId, ...] = ()
+    explored: Explored | None = None
     reasons: tuple[str, ...] = ()
-    chosen: Chosen | None = None  # of a ranker with a baseline: who decided, and with which probability
+    chosen: Chosen | None = None
 
     def __len__(self) -> int:
         return len(self.items)
@@ -74,7 +85,7 @@ class Slate:
 
 
 class Ranker:
-    """A policy at work on a catalog: `recommend` slates, `learn` from clicks, `save` and `load`.
+    """Recommends items from a catalog and learns from clicks.
 
     >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, seed=1)
     >>> slate = ranker.recommend()
@@ -82,31 +93,36 @@ class Ranker:
     2
     >>> ranker.learn(slate, click=0)
 
-    Without a policy it is cascade-mixed, with features or without. The seed decides what is explored; without
-    one it is drawn. Rankers that will be merged need different seeds.
-
-    cascade-mixed takes features in any units. For other policies they are scaled as in the service: divided
-    by the longest norm of a row, with a constant beside them.
-
-    Slates wait for their feedback in any order and for any time, up to `max_pending` of them; then the oldest
-    is forgotten. No id of a slate is ever given twice, not even by a ranker that was loaded from an older
-    file.
-
-    With `explore=0.05` that share of slates is drawn uniformly among all items that may be shown. `explored`
-    of each slate tells whether it was, and the probability of each of its prefixes in such a draw: write both
-    to your log, and it can be evaluated for any other policy later.
-
-    With `baseline=[...]`, the list that is shown today, the policy starts beside it. The expected clicks of
-    all slates so far stay at least 1 - `max_loss` of what the list would have got: a share of slates shows
-    the list until clicks tell that the policy is better. `floor` says how it stands.
+    With a baseline, the policy starts beside the list that is shown today. A share of slates shows the list
+    until clicks prove the policy better. With 95 % confidence, at all times, the expected clicks of all
+    slates so far are at least 1 - `max_loss` of what the list would have got.
 
     >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, seed=1, baseline=["cocoa", "tea"])
     >>> slate = ranker.recommend()
     >>> slate.items, slate.reasons
     (('cocoa', 'tea'), ('floor', 'floor'))
 
-    Several threads may use a ranker. Several rankers may share a catalog, and see what is added to it or
-    withdrawn; then only one thread at a time may change it.
+    `cascade-mixed` takes features in any units. For other policies the ranker scales features as the service
+    does: it divides them by the longest row norm and adds a constant.
+
+    A ranker is safe to use from several threads. Several rankers may share a catalog and all see its changes;
+    then only one thread at a time may change it.
+
+    Args:
+        catalog: The items to recommend from.
+        k: The length of a slate.
+        policy: A policy, or its description such as `"cascade-ts"`; `cascade-mixed` by default.
+        seed: Decides what is explored; drawn at random by default. Rankers to be merged need different seeds.
+        max_pending: How many slates may wait for feedback. Beyond that the oldest is forgotten.
+        explore: Share of slates drawn uniformly among all items that may be shown, from 0 to 1. Log
+            `slate.explored`, and the log can be used to evaluate any other policy.
+        baseline: The list that is shown today, best first.
+        max_loss: The largest share of the baseline's clicks that may be lost; 0.05 by default. Needs a
+            baseline.
+
+    Raises:
+        InvalidInput: `k` is larger than the catalog, or the policy needs features and the catalog has none.
+        UnknownName: No policy has this name.
     """
 
     def __init__(
@@ -165,10 +181,12 @@ class Ranker:
 
     @property
     def policy(self) -> Policy:
+        """The policy, with its parameters."""
         return self._engine.policy
 
     @property
     def catalog(self) -> Catalog:
+        """The catalog that items come from."""
         return self._engine.catalog
 
     @property
@@ -183,16 +201,23 @@ class Ranker:
 
     @property
     def baseline(self) -> tuple[ItemId, ...]:
-        """The list that is shown today; empty if there is none."""
+        """The list that is shown today; empty without a baseline."""
         return () if self._baseline is None else self._baseline.items
 
     @property
     def floor(self) -> Floor | None:
-        """What is promised beside the baseline, and how it stands; None without a baseline."""
+        """The guarantee for the baseline's clicks and where it stands; None without a baseline."""
         return None if self._baseline is None else self._baseline.floor
 
     def set_baseline(self, items: Iterable[ItemId] | None, max_loss: float = MAX_LOSS) -> None:
-        """Another list, or none. The floor starts anew, unless only `max_loss` is another."""
+        """Change or remove the baseline.
+
+        A new list starts the guarantee over. A new `max_loss` for the same list keeps the history.
+
+        Args:
+            items: The list that is shown today, best first; None to remove the baseline.
+            max_loss: The largest share of the baseline's clicks that may be lost; 0.05 by default.
+        """
         with self._lock:
             if items is None:
                 self._baseline = None
@@ -215,7 +240,7 @@ class Ranker:
 
     @property
     def state(self) -> State:
-        """What was learned: a NamedTuple of arrays, which the policy defines."""
+        """What the policy has learned: a NamedTuple of arrays. Each policy has its own type."""
         return self._engine.state
 
     def _begin_run(self) -> None:
@@ -259,17 +284,34 @@ class Ranker:
         features: ArrayLike | None = None,
         at_most: AtMost | None = None,
     ) -> Slate:
-        """The slate to show now: the best k of the catalog, or of `candidates`, and none of `exclude`.
+        """Choose the slate to show now.
 
-        It is shorter than k when fewer items are left, and may be empty. Excluding an item that the catalog
-        does not have is no error; a candidate that it never had is. `catalog.subset(ids)` saves looking up
-        the same ids with every request.
+        >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, seed=1)
+        >>> ranker.recommend(exclude=["tea"], pinned={0: "cocoa"}).items
+        ('cocoa', 'coffee')
 
-        `k` may be less than that of the ranker. `pinned` gives the item at a position: {0: "tea"}. An item
-        that is excluded or withdrawn is not shown, pinned or not: `slate.skipped_pins` names it. `context`
-        describes the user, for policies that want it. `features`, one row for each candidate, replace those
-        of the catalog, now and when the slate is learned. `at_most` is how many items of a group the slate
-        may have: one number for every group, or {group: number}.
+        The slate waits for its feedback: call `learn` with it. It is shorter than `k` if too few items are
+        left, and may be empty.
+
+        Args:
+            k: The length of this slate, at most that of the ranker.
+            candidates: Choose among these items only; by default among all. `catalog.subset(ids)` saves the
+                lookup.
+            exclude: Never show these items. Items that the catalog does not have are ignored.
+            pinned: Items with a fixed position, such as `{0: "tea"}`. A pinned item that is excluded or
+                hidden is not shown; `slate.skipped_pins` names it.
+            context: Numbers that describe the user, for policies that use them.
+            features: One row per candidate, used in place of the catalog's features now and when the slate is
+                learned.
+            at_most: How many items of a group the slate may have: one number for every group, or `{group:
+                number}`.
+
+        Returns:
+            The slate, best item first.
+
+        Raises:
+            InvalidInput: The request breaks a rule, or the policy would learn wrongly from it.
+            UnknownName: A candidate was never in the catalog.
         """
         with self._lock:
             asked = read_request(
@@ -312,17 +354,27 @@ class Ranker:
         clicks: Iterable[SupportsIndex] | None = None,
         examined: SupportsIndex | None = None,
     ) -> None:
-        """Learn which position of the slate was clicked first, from 0, or None for no click at all: `click`.
-        Or all that were, in any order: `clicks`.
+        """Learn from the feedback for a slate. Give either `click` or `clicks`.
 
-        `examined` is how many positions from the top the user looked at, if the page knows. If not, the
-        policy's click model decides: one of a cascade takes nothing but the first click, a dependent-click
-        one all up to the last, one of clicks by position all, or of the first click alone all up to that.
+        >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, seed=1)
+        >>> ranker.learn(ranker.recommend(), click=1)  # the second item was clicked first
+        >>> ranker.learn(ranker.recommend(), click=None)  # nothing was clicked
 
-        A slate is learned once: a second time is a `DuplicateFeedback`. A slate that had to make room for
-        others is a `ForgottenSlate`, one that this ranker has not shown an `UnknownSlate`. What is refused
-        changes nothing. A click on a slate that was learned as no click by `expire` takes its place, if the
-        policy can take back what it has learned (`policy.corrects`).
+        A slate is learned once. There is one exception: a click may replace the "no click" that `expire`
+        learned, if `policy.corrects`.
+
+        Args:
+            slate: A slate from `recommend`, or its id.
+            click: The position that was clicked first, from 0; None if nothing was clicked.
+            clicks: All positions that were clicked, in any order.
+            examined: How many positions from the top the user looked at, if the page knows. If not, the
+                policy's click model decides. A cascade uses everything up to the first click.
+
+        Raises:
+            DuplicateFeedback: The slate was learned already.
+            ForgottenSlate: The slate had to make room for newer ones; see `max_pending`.
+            UnknownSlate: This ranker did not show the slate.
+            InvalidInput: The feedback does not fit the slate. Nothing is learned.
         """
         slate_id = slate.id if isinstance(slate, Slate) else slate
         if not isinstance(slate_id, str):
@@ -350,11 +402,10 @@ class Ranker:
                 self._baseline.floor.observe(chosen.share, by_policy=chosen.by_policy, clicked=any_click)
 
     def expire(self, older_than: float | timedelta | str) -> int:
-        """Learn that slates had no click which have waited for longer than this: seconds, a timedelta, or a
-        text such as 30m. How many there were.
+        """Learn "no click" for slates that have waited too long.
 
-        Call it now and then if your pages report clicks alone: learning from these alone makes every item
-        look attractive. Slates of a file of an older version have no age, and wait on.
+        Call this now and then if your pages report clicks only. A policy that learns from clicks alone takes
+        every item for attractive.
 
         >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, seed=1)
         >>> slate = ranker.recommend()
@@ -362,7 +413,15 @@ class Ranker:
         0
         >>> ranker.expire(older_than=0)
         1
-        >>> ranker.learn(slate, click=1)  # a late click takes the place of none
+        >>> ranker.learn(slate, click=1)  # a late click replaces the "no click"
+
+        Slates from files of older versions have no age. They keep waiting.
+
+        Args:
+            older_than: The age from which a slate expires: seconds, a timedelta, or a text such as `"30m"`.
+
+        Returns:
+            How many slates expired.
         """
         seconds = seconds_in(older_than, "older_than")
         if seconds < 0:
@@ -438,27 +497,35 @@ class Ranker:
         )
 
     def warm_start(self, log: Iterable[Mapping[str, Any]] | ClickFit, *, weight: float | None = None) -> int:
-        """Learn from slates that somebody else has shown, as a head start; how many were used.
+        """Learn from slates that another system has shown, as a head start.
 
-        A slate is a mapping with `items`, and `click` or `clicks`; it may have `examined`, and what the
-        request brought: `context`, and `features` of its items, which are those of now if there are none.
-        `map(json.loads, open("log.jsonl"))` will do for a whole log that `firstclick log` wrote: what was
-        rolled back does not count (so that lines with a `seq` are held until it ends), and other kinds of
-        lines are passed over. Only what was examined counts. A slate ends before its first item that the
-        catalog never had, and after k items: what lies below is not used.
+        >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, seed=1)
+        >>> log = [{"items": ["cocoa", "tea"], "click": 0}, {"items": ["tea", "cocoa"], "click": None}]
+        >>> ranker.warm_start(log)
+        2
 
-        The default policy counts the log beside live clicks. It begins with what the log says, and finds from
-        live clicks how much that is worth. `weight`, above 0 and at most 1, is the most that an observation
-        counts; leave it out.
+        The default policy keeps the log apart from live clicks, and finds out from live clicks how much the
+        log is worth. Other policies count each observation `weight` times. A policy that cannot merge
+        (`policy.mergeable`) takes a log only before it has learned anything.
 
-        For other policies each observation counts `weight`, 1 unless given: less for other users, or for long
-        ago. Linear policies that can merge take any weight. Policies that count do too, and keep whole
-        counts, which are drawn so that they are right on the average. Others take 1 alone.
-        What is known already stays known; a policy that cannot merge must not know anything yet. A line that
-        cannot be understood is named, and nothing is learned.
+        A slate is cut before its first item that the catalog never had, and after `k` items. If a line is
+        wrong, the error names it and nothing is learned.
 
-        A fitted click model in place of the log gives looks and clicks of its items, corrected for position;
-        the answer is then how many items were used. For the default policy and those that count.
+        Args:
+            log: Dicts with `items`, and `click` or `clicks` (positions from 0). Each may also have
+                `examined`, `context` and `features`. `map(json.loads, open("log.jsonl"))` reads what
+                `firstclick log` wrote; slates that were rolled back, and lines of other kinds, are skipped. A
+                fitted click model works too, for the default policy and policies that count: it gives looks
+                and clicks corrected for position.
+            weight: How much an observation counts, above 0 and at most 1; 1 by default. Lower it for other
+                users or an old log. For the default policy it is an upper limit: leave it out. Linear
+                policies that can merge and policies that count take any weight, others only 1.
+
+        Returns:
+            How many slates were used; with a click model, how many items.
+
+        Raises:
+            InvalidInput: A line of the log is wrong, or the policy takes no log.
         """
         share = checked_weight(weight, self.policy)
         with self._lock:
@@ -477,11 +544,19 @@ class Ranker:
     def estimates(
         self, items: Iterable[ItemId], *, context: ArrayLike | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The estimated attraction of each item and its standard deviation; NaN if the policy has none.
+        """The estimated attraction of items, and its standard deviation.
 
-        `items` are ids: a list, a slate, a subset.
+        >>> ranker = Ranker(Catalog(["tea", "coffee", "cocoa"]), k=2, policy="cascade-ts", seed=1)
+        >>> means, deviations = ranker.estimates(["tea", "cocoa"])
+        >>> means.tolist()
+        [0.5, 0.5]
 
-        Without the context that a policy wants, for a user of whom all numbers are 0.
+        Args:
+            items: Ids, a slate or a subset.
+            context: Numbers that describe the user; all 0 by default, for policies that use a context.
+
+        Returns:
+            Two arrays with one number per item; NaN if the policy has no estimates.
         """
         with self._lock:
             rows = np.array(self.catalog.rows_of(item_ids(items)), np.int64)
@@ -495,9 +570,17 @@ class Ranker:
         *,
         groups: Iterable[Group | None] | None = None,
     ) -> None:
-        """Add items to the catalog; policies without features rank unseen items by their own rule.
+        """Add items to the catalog. What was learned stays.
 
-        Items without features among others that have some are cold: see `Catalog`.
+        Args:
+            items: Ids that are not in the catalog now.
+            features: One row per item, required if the catalog has features. `None` as a row: the item is
+                cold, see `Catalog`.
+            groups: The group of each item; none by default.
+
+        Raises:
+            InvalidInput: An item is in the catalog already, its features do not fit, or the policy takes no
+                new items.
         """
         with self._lock:
             engine, catalog = self._engine, self.catalog
@@ -517,10 +600,17 @@ class Ranker:
         *,
         groups: Iterable[Group | None] | None = None,
     ) -> None:
-        """Give items of the catalog other features, other groups, or both; withdrawn ones come back.
+        """Change the features or groups of items. Withdrawn items come back, and what was learned stays.
 
-        `features` has a row for each item. In a catalog that was read from a table, a row may be an object of
-        some columns: {"price": 9.5}. What was learned of the items stays theirs.
+        Args:
+            items: Ids that the catalog has had.
+            features: One row per item. In a catalog read from a table, a row may be a dict of some columns:
+                `{"price": 9.5}`. By default features stay.
+            groups: The group of each item, `None` for no group. By default groups stay.
+
+        Raises:
+            UnknownName: The catalog never had an item.
+            InvalidInput: The features do not fit, or the policy cannot take new features for known items.
         """
         with self._lock:
             engine, catalog = self._engine, self.catalog
@@ -547,22 +637,43 @@ class Ranker:
             catalog.show_again(ids)
 
     def withdraw_items(self, items: Iterable[ItemId]) -> None:
-        """Take these items out of the catalog. Slates that show them can still be learned."""
+        """Take items out of the catalog. Slates that show them can still be learned.
+
+        Args:
+            items: Ids of items that are in the catalog.
+
+        Raises:
+            UnknownName: An item is not in the catalog.
+        """
         with self._lock:
             self.catalog.withdraw(items)
 
     def set_available(self, items: Iterable[ItemId], available: bool) -> None:
-        """Whether these items may be shown, until it is set again: in stock, or sold out."""
+        """Mark items as in stock or sold out, until it is set again.
+
+        Args:
+            items: Ids that the catalog has had.
+            available: Whether these items may be shown.
+
+        Raises:
+            UnknownName: The catalog never had an item.
+        """
         with self._lock:
             self.catalog.set_available(items, available)
 
     def merge(self, other: "Ranker", *, seed: int | None = None) -> "Ranker":
-        """A new ranker that knows what both have learned from their different logs.
+        """Build a new ranker that knows what both have learned from different slates.
 
-        Both must have the same policy, k and catalog, row by row, and seeds of their own: rankers that
-        grew from one saved file would count twice what they share. The slates that wait in either
-        wait in the new one. Its seed is derived from both unless given. Its baseline is that of this ranker,
-        and the floor starts anew.
+        Both need the same policy, `k` and catalog, row by row, and different seeds. Rankers loaded from the
+        same file cannot be merged: what they share would count twice. Slates that wait in either ranker wait
+        in the new one. It takes this ranker's baseline, and the baseline's guarantee starts over.
+
+        Args:
+            other: The other ranker.
+            seed: The seed of the new ranker; derived from both by default.
+
+        Raises:
+            InvalidInput: The rankers do not fit together, share a seed, or share what they learned.
         """
         if not isinstance(other, Ranker):
             raise InvalidInput(f"a ranker can be merged with a ranker, got {quoted(other)}")
@@ -608,9 +719,12 @@ class Ranker:
         return Ranker._restored(saved)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file, slates that wait included; an older file is replaced whole.
+        """Write everything to one file, including slates that wait for feedback.
 
-        It keeps its permissions, and a symbolic link stays one.
+        An older file is replaced as a whole and keeps its permissions. A symbolic link stays a link.
+
+        Args:
+            path: The file to write.
         """
         with self._lock:
             self._engine.follow_catalog()
@@ -624,7 +738,14 @@ class Ranker:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Ranker":
-        """A ranker that goes on exactly as the saved one would have."""
+        """Read a ranker that `save` wrote. It continues exactly as the saved one would have.
+
+        Args:
+            path: The file.
+
+        Raises:
+            InvalidInput: The file is damaged, or is not a ranker.
+        """
         page, arrays = read_arrays(path, *FORMATS)
         try:
             return cls._restored(from_file(page, arrays))

@@ -47,7 +47,7 @@ class CountPolicy(Policy):
         note_unlearned(catalog.groups, rows)
 
     def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
-        """Counts stay whole: each becomes one of its two neighbours, `weight` times itself on the average."""
+        """Scale the counts. Each is rounded up or down at random, `weight` times itself on average."""
         # A policy with more in its state than counts, or that cannot add them up, has to say itself.
         if weight == 1 or type(state) is not CountState or not self.mergeable:
             return super().tempered(state, weight, draw)
@@ -61,7 +61,7 @@ class CountPolicy(Policy):
     def with_counts(
         self, state: State, examined: NDArray[np.float64], hits: NDArray[np.float64], slates: int
     ) -> State:
-        """Counts stay whole: clicks, and looks without one, are rounded to the nearest whole number."""
+        """Add counts. Clicks, and looks without a click, are rounded to whole numbers."""
         if type(state) is not CountState or not self.mergeable:
             return super().with_counts(state, examined, hits, slates)
         clicked = np.rint(hits).astype(np.int64)
@@ -80,14 +80,14 @@ class CountPolicy(Policy):
 
 
 class ConfidencePolicy(CountPolicy):
-    """A policy that ranks by an upper confidence bound, which needs a rule for unseen items.
-
-    Only what was really observed is in the state, so that states can be merged: the pretended
-    observation of `pessimistic` is added when an index is computed.
+    """A count policy that ranks by an upper confidence bound, with a rule for items it has not seen.
 
     >>> from firstclick import make_policy
     >>> make_policy("cascade-ucb1:start=pessimistic").start
     'pessimistic'
+
+    The state holds real observations only, so that states can be merged. The pretended observation of
+    `pessimistic` is added when the bound is computed.
     """
 
     # Below so many items a scan takes no longer than looking at groups of them.

@@ -34,7 +34,7 @@ def root_of_evidence(factor: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class LinearPolicy(Policy):
-    """A policy that holds x'theta for an item's attraction, with a Gaussian posterior of theta.
+    """A policy that estimates attraction as x'theta, with a Gaussian posterior of theta.
 
     >>> from firstclick import policy_classes
     >>> from firstclick.policies import LinearPolicy

@@ -40,11 +40,11 @@ RESTRICTIONS = ("candidates", "exclude", "pinned", "at_most")
 
 
 class Policy(Declared, ABC):
-    """A policy's rule and its parameters; what it has learned is a separate `State`.
+    """The base class of all policies: parameters and kernels. What a policy has learned is a separate state.
 
-    A subclass declares its parameters with `param` and gives `initial_state` and two kernels,
-    `recommend` and `learn`, as static methods that Numba compiles; a third, `estimate`, if it can.
-    examples/skeleton_policy.py is one to copy.
+    A subclass declares its parameters with `param`. It defines `initial_state` and two kernels, `recommend`
+    and `learn`, as static methods that Numba compiles, and a third, `estimate`, if it can. Copy
+    examples/skeleton_policy.py to start.
     """
 
     paper: ClassVar[str] = ""
@@ -108,7 +108,7 @@ class Policy(Declared, ABC):
         POLICY_OF_NUMBERS[cls.numbers_type] = cls
 
     def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
-        """The parameters as plain numbers, for this k and these features."""
+        """The parameters as plain numbers, for this slate length and these features."""
         return self._pack()
 
     def _pack(self, **computed: float) -> PlainParameters:
@@ -120,52 +120,54 @@ class Policy(Declared, ABC):
         return self.numbers_type(**{**values, **computed})
 
     def notes(self, numbers: PlainParameters, steps: int) -> tuple[str, ...]:
-        """What the user should be told about playing this many steps with these numbers, if anything."""
+        """Sentences for the user about playing this many steps with these numbers, if any."""
         return ()
 
     @abstractmethod
     def initial_state(self, n_items: int, n_features: int, k: int) -> State:
-        """What is known before the first click."""
+        """The state before the first click."""
 
     def like(self, blank: State, arrays: Mapping[str, NDArray[Any]]) -> State:
-        """A state without knowledge, `blank`, in the shapes that one of these arrays may have."""
+        """A blank state in the shapes of these arrays, if shapes may vary."""
         return blank
 
     def ranges(self, n_items: int, k: int) -> dict[str, Range]:
-        """What each array of a state may hold; one that is not named holds counts, or finite numbers."""
+        """The allowed values of each array of a state. Arrays not named hold counts or finite numbers."""
         return {}
 
     def check_state(self, state: State, n_items: int, k: int) -> None:
-        """Refuse a state from outside (a file, a snapshot, a merge) that no log comes to, and that kernels
-        might follow beyond the end of an array. Its shapes are those of `initial_state`."""
+        """Refuse a state from a file, snapshot or merge that no log leads to, and that kernels might follow
+        beyond the end of an array. Its shapes are those of `initial_state`.
+        """
         ranges = self.ranges(n_items, k)
         for name, array in state._asdict().items():
             ranges.get(name, usual_range(array)).check(self.name, name, array)
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:
-        """The catalog with what `recommend` keeps between two calls, so as to find the same slates sooner.
+        """The catalog, with arrays that `recommend` keeps between calls to find the same slates faster.
 
-        It belongs to one state and to what is learned from there; a state from elsewhere needs new ones.
+        They belong to one state and its successors. Another state needs new ones.
         """
         return with_own_hints(catalog)
 
     @property
     def n_context(self) -> int:
-        """How many numbers it wants to know of the user with each request."""
+        """How many numbers describe the user in each request."""
         return 0
 
     @property
     def best_by_estimates(self) -> bool:
-        """Whether its best slate is the items of the highest estimates, whoever asks."""
+        """Whether its best slate is the items with the highest estimates, for every request."""
         return self.n_context == 0
 
     def with_context(self, n_context: int) -> "Policy":
-        """The policy for requests that come with so many numbers; itself, if it was told its own number or
-        takes none."""
+        """The policy for requests with this many numbers of context; itself, if it has a fixed number or uses
+        none.
+        """
         return self
 
     def check_context(self, context: NDArray[np.float64]) -> None:
-        """Refuse a context that has the right size, and means nothing to this policy."""
+        """Refuse a context of the right size that makes no sense to this policy."""
 
     def noise_size(self, k: int, n_features: int) -> int:
         """How many standard normal numbers `recommend` uses."""
@@ -173,7 +175,7 @@ class Policy(Declared, ABC):
 
     @property
     def learns_row(self) -> bool:
-        """Whether it starts from one free observation of every item, where there is a world to give it."""
+        """Whether it starts from one free observation of every item, if a world gives it."""
         return False
 
     def learn_row(self, state: State, row: NDArray[np.uint8]) -> None:
@@ -184,33 +186,34 @@ class Policy(Declared, ABC):
         return state._replace(**{name: lengthened(getattr(state, name), n_items) for name in self.by_item})
 
     def admit(self, numbers: PlainParameters, features: NDArray[np.float64]) -> None:
-        """Refuse items added later that `numbers`, computed without them, do not allow for."""
+        """Refuse added items that `numbers`, computed without them, do not allow for."""
 
     def merge(self, first: State, second: State) -> State:
-        """What is known from both logs together."""
+        """The state that knows what both states have learned."""
         raise InvalidInput(
             f"{self.name}: states cannot be merged; write merge() for it, or declare mergeable = False"
         )
 
     def refitted(self, state: State, catalog: CatalogArrays) -> State:
-        """The state with all that follows from its counts made anew: after `merge` and `tempered`."""
+        """The state with everything recomputed that follows from its counts, after `merge` and `tempered`."""
         return state
 
     def with_changed_features(
         self, state: State, catalog: CatalogArrays, rows: NDArray[np.int64], before: NDArray[np.float64]
     ) -> State:
-        """The state after these rows of the catalog got other features; those they had are `before`.
+        """The state after these rows of the catalog got new features; `before` are the old ones.
 
-        What was learned of features, with those of the time, stays true of them: most policies keep it as it
-        is. One that keeps counts of items can learn from them again.
+        Most policies keep what they have learned: it was true of the old features. A policy that keeps counts
+        per item can learn from them again.
         """
         return state
 
     def unlearn(self, state: State, catalog: CatalogArrays, slate: NDArray[np.int64], examined: int) -> None:
-        """Take back what `learn` made of the first `examined` positions of a slate without a click, in place.
+        """Take back, in place, what `learn` made of the first `examined` positions of a slate without a
+        click.
 
-        Other slates were learned since, and features may have changed: afterwards the counts are those of a
-        log without that slate. What a log from outside never taught stays as it is.
+        Other slates were learned since, and features may have changed. Afterwards the counts are those of a
+        log without that slate.
         """
         raise InvalidInput(
             f"{self.name} cannot take back what it has learned; write unlearn() for it, and declare "
@@ -218,9 +221,9 @@ class Policy(Declared, ABC):
         )
 
     def tempered(self, state: State, weight: float, draw: np.random.Generator) -> State:
-        """What is known if each observation in the state counts only `weight`, above 0 and at most 1.
+        """The state if each observation counted only `weight`, above 0 and at most 1.
 
-        What has to be rounded is drawn, so that it is right on the average.
+        Numbers that must be whole are rounded at random, so that they are right on average.
         """
         if weight == 1:
             return state
@@ -231,16 +234,21 @@ class Policy(Declared, ABC):
     def with_counts(
         self, state: State, examined: NDArray[np.float64], hits: NDArray[np.float64], slates: int
     ) -> State:
-        """The state after so many slates more in which each item was examined and clicked so often, which may
-        be real numbers. Then comes `refitted`. InvalidInput for a policy that wants to know more."""
+        """The state after this many more slates, given how often each item was examined and clicked in them.
+
+        Counts may be fractions. `refitted` is called next. A policy that needs more than counts raises
+        InvalidInput.
+        """
         raise InvalidInput(
             f"{self.name} learns more from slates than how often each item was looked at and clicked; give "
             "it the slates, or take a policy that counts, such as cascade-mixed or cascade-ts"
         )
 
     def with_log(self, state: State, past: State, *, nothing_known: bool) -> State:
-        """The state with a log of others' slates as a head start; `past` is what that alone has taught,
-        tempered. Then comes `refitted`."""
+        """The state with a log as a head start. `past` is what the log alone has taught, tempered.
+
+        `refitted` is called next.
+        """
         return past if nothing_known else self.merge(state, past)
 
     def score_law(
@@ -251,29 +259,28 @@ class Policy(Declared, ABC):
         request: Request,
         rows: NDArray[np.int64],
     ) -> ScoreLaw | None:
-        """By which law `recommend` draws the scores of these rows, which the request allows; None: the policy
-        does not say, or does not rank by one score.
+        """The law by which `recommend` draws the scores of these rows; None if unknown, or if it does not
+        rank by one score.
 
-        It belongs to the `recommend` of the same class: a class with another `recommend` says its own.
+        It describes the `recommend` of the same class. A class that overrides `recommend` overrides this too.
         """
         return None
 
     @staticmethod
     def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
-        """Kernel: fill `slate` with rows of the catalog, best first; return how many were found."""
+        """Kernel: fill `slate` with rows of the catalog, best first, and return how many were found."""
         raise NotImplementedError
 
     @staticmethod
     def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
-        """Kernel: update `state` with the first `examined` positions of `slate` and their `clicks`, which
-        answer this request."""
+        """Kernel: update `state` with the first `examined` positions of `slate` and their `clicks`."""
         raise NotImplementedError
 
     @staticmethod
     def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
-        """Kernel: fill `means` and `deviations` with what the policy holds for the attraction of each of the
-        `rows` to the user of this request, and how uncertain that is as a standard deviation. NaN, as here:
-        it holds no such thing.
+        """Kernel: fill `means` and `deviations` with the estimated attraction of each of the `rows` for the
+        user of this request, and its standard deviation. NaN, the default, means that the policy has no
+        estimate.
         """
         means[:] = np.nan
         deviations[:] = np.nan

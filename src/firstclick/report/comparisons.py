@@ -23,17 +23,18 @@ UNSETTLED = 0.02
 def regret_figure(
     results: Results, *, measure: str = "expected_regret", scale: str = "linear", default: str = ""
 ) -> Figure:
-    """A figure of one measure against the step: the mean over runs, and a band of one standard error.
-
-    `measure` is 'expected_regret', 'regret' or 'reward' (drawn as clicks per step, with the optimum).
-    `scale` 'log' is logarithmic on both axes; where a curve is zero or negative the vertical one is
-    linear near zero. Every curve has its name at its end; that of the policy `default` says so. One run has
-    no band.
+    """Draw the mean over runs against the step, with a band of one standard error.
 
     >>> from firstclick import make_world, simulate
     >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
     >>> len(regret_figure(results).axes)
     1
+
+    Args:
+        results: From `simulate`.
+        measure: `"expected_regret"`, `"regret"`, or `"reward"` for clicks per step.
+        scale: `"linear"`, or `"log"` for both axes.
+        default: The name of the policy to mark as the default.
     """
     return grid_figure([[_plot(results, measure, scale, default)]], row_titles=[""])
 

@@ -35,12 +35,16 @@ SETTINGS = {
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write the figure as .svg, .png or .pdf; an older file is replaced whole.
+    """Write a figure to a file. An older file is replaced as a whole.
 
     >>> from firstclick import make_world, simulate
     >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
     >>> from firstclick.report import regret_figure
     >>> save_figure(regret_figure(results), "regret.svg")
+
+    Args:
+        figure: A matplotlib figure.
+        path: A name that ends in `.svg`, `.png` or `.pdf`.
     """
     target = as_path(path)
     kind = target.suffix.lower().removeprefix(".")

@@ -25,15 +25,21 @@ def html_report(
     results: Results, *, title: str, command: str | None = None, subtitle: str | None = None,
     default: str = "",
 ) -> str:  # fmt: skip
-    """The report as one HTML page: who won, the table, the figures, the slates, how to repeat it.
-
-    It loads nothing from anywhere and runs no script. Same results on the same installation, same text.
-    The policy `default` is marked as the default.
+    """The results as one HTML page: who won, table, figures, slates, and how to repeat it.
 
     >>> from firstclick import make_world, simulate
     >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
     >>> "<title>Random order" in html_report(results, title="Random order")
     True
+
+    The page loads nothing and runs no script. The same results give the same text.
+
+    Args:
+        results: From `simulate`.
+        title: The title of the page.
+        command: The command that repeats it, to print on the page.
+        subtitle: A line below the title.
+        default: The name of the policy to mark as the default.
     """
     order = ranked(results)
     known = ("k", "steps", "runs", "seed", "n_items")
@@ -72,12 +78,23 @@ def write_report(
     results: Results, path: str | os.PathLike[str], *, title: str, command: str | None = None,
     subtitle: str | None = None, default: str = "",
 ) -> Path:  # fmt: skip
-    """Write `html_report` to a file; an older file is replaced whole. Returns the path.
+    """Write `html_report` to a file. An older file is replaced as a whole.
 
     >>> from firstclick import make_world, simulate
     >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
     >>> write_report(results, "report.html", title="Random order").name
     'report.html'
+
+    Args:
+        results: From `simulate`.
+        path: The file to write.
+        title: The title of the page.
+        command: The command that repeats it, to print on the page.
+        subtitle: A line below the title.
+        default: The name of the policy to mark as the default.
+
+    Returns:
+        The path.
     """
     page = html_report(results, title=title, command=command, subtitle=subtitle, default=default)
     write_whole(path, page.encode())

@@ -90,14 +90,18 @@ def _against(result: PolicyResult, steps: int) -> tuple[str, ...]:
 
 
 def results_table(results: Results, *, default: str = "") -> Table:
-    """One row per policy, least expected regret first, those that lead in bold; fits 80 columns.
-
-    The policy `default` is marked as the default.
+    """A rich table for the terminal: one row per policy, least expected regret first. It fits 80 columns.
 
     >>> from firstclick import make_world, simulate
     >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
     >>> results_table(results).row_count
     1
+
+    Policies that lead are bold.
+
+    Args:
+        results: From `simulate`.
+        default: The name of the policy to mark as the default.
     """
     return terminal_table(results_block(results), default=default)
 

@@ -41,12 +41,16 @@ def final_with_error(result: PolicyResult, measure: str = "expected_regret") -> 
 
 
 def headline(results: Results, *, default: str = "") -> str:
-    """A few plain sentences: the winner, if there is one, what it left behind, and the policy `default`.
+    """Say in a few sentences which policy won and how far behind the others are.
 
     >>> from firstclick import make_world, simulate
     >>> results = simulate(["random"], make_world("blb:n_items=8,k=2"), k=2, steps=100, runs=2, seed=1)
     >>> headline(results)
     'After 100 steps random has lost 19.477 ± 0.045 clicks to the best fixed slate.'
+
+    Args:
+        results: From `simulate`.
+        default: The name of the default policy, which the text mentions.
     """
     order, lead = ranked(results), leaders(results)
     ahead = {result.policy for result in lead}

@@ -105,76 +105,80 @@ class Settings:
     """What a server is started with."""
 
     catalog: Path | None = param(  # noqa: RUF009
-        None, "items of the model that is made at the first start: CSV, TSV, Parquet or JSON lines", kind=Path
+        None,
+        "items of the model that is created at the first start: CSV, TSV, Parquet or JSON lines",
+        kind=Path,
     )
     id: str | None = param(None, "column of ids in the catalog, if none is called id", kind=str)
-    ignore: tuple[str, ...] = columns("column of the catalog that is no feature; again for more")
-    category: tuple[str, ...] = columns("column to take as a category, such as a year")
-    number: tuple[str, ...] = columns("column to take as a number; cells that are none are missing")
-    embedding: tuple[str, ...] = columns("PREFIX0, PREFIX1, ... are one embedding, scaled by one number")
-    encoding: str | None = param(None, "of the catalog, such as latin-1; else UTF-8", kind=str)
+    ignore: tuple[str, ...] = columns("column of the catalog to leave out; repeatable")
+    category: tuple[str, ...] = columns("column to read as a category, such as a year")
+    number: tuple[str, ...] = columns("column to read as a number; other cells count as missing")
+    embedding: tuple[str, ...] = columns("columns PREFIX0, PREFIX1, ... are one embedding")
+    encoding: str | None = param(None, "encoding of the catalog, such as latin-1; UTF-8 by default", kind=str)
     policy: str = param(DEFAULT_POLICY, "policy of that model, NAME[:param=value,...]")
-    k: int = param(6, "items in a slate of that model", at_least=1, at_most=255)
-    seed: int | None = param(None, "seed of that model; drawn if absent", kind=int, at_least=0)
-    explore: float = param(
-        0.0, "share of slates drawn uniformly among all items, for evaluation", at_least=0, at_most=1
-    )
+    k: int = param(6, "length of a slate of that model", at_least=1, at_most=255)
+    seed: int | None = param(None, "random seed of that model; drawn by default", kind=int, at_least=0)
+    explore: float = param(0.0, "share of slates drawn uniformly among all items", at_least=0, at_most=1)
     baseline: Path | None = param(  # noqa: RUF009
-        None, "list shown today, an id a line, best first: the policy starts beside it", kind=Path
+        None, "list that is shown today, one id per line, best first: the policy starts beside it", kind=Path
     )
     max_loss: float = param(
-        0.05, "share of the baseline's clicks that may be lost; 1 for no limit", above=0, at_most=1
+        0.05, "largest share of the baseline's clicks that may be lost; 1: no limit", above=0, at_most=1
     )
     warm_start: Path | None = param(  # noqa: RUF009
         None,
-        "log of slates shown by others, JSON lines, or a fitted click model, .npz: a head start, once",
+        "learn once, at the first start, from a log (JSON lines) or a fitted click model (.npz)",
         kind=Path,
     )
     no_click_after: float = field(
         default=0.0,
         metadata={
-            "rule": Wait("a slate that nobody reported after this time, such as 30m, had no click", float)
+            "rule": Wait(
+                "a slate without feedback after this time, such as 30m, counts as not clicked", float
+            )
         },
     )
     name: str = param("default", "name of that model")
     # Not in a repr: it may hold a password.
     store: str = field(
         default="firstclick.db",
-        metadata={"rule": Rule("file of an SQLite store, or postgresql://...", str)},
+        metadata={"rule": Rule("SQLite file, or postgresql://...", str)},
         repr=False,
     )
-    host: str = param("127.0.0.1", "address to listen at; any but loopback needs API keys")
-    port: int = param(8000, "port to listen at; 0 for a free one", at_least=0, at_most=65535)
-    demo: bool = param(False, "a café's catalog and simulated users who click")
-    token_days: float = param(7.0, "days for which a slate can be answered", above=0, at_most=36500)
-    max_batch: int = param(512, "events in one commit at most", at_least=1)
+    host: str = param("127.0.0.1", "address to listen on; any but loopback needs API keys")
+    port: int = param(8000, "port to listen on; 0 for a free one", at_least=0, at_most=65535)
+    demo: bool = param(False, "serve a café's catalog to simulated users who click")
+    token_days: float = param(7.0, "days for which feedback for a slate is accepted", above=0, at_most=36500)
+    max_batch: int = param(512, "largest number of events per commit", at_least=1)
     max_queue: int = param(10_000, "events that may wait for a commit; more are refused", at_least=1)
-    max_body: int = param(1_000_000, "bytes in the body of a request at most", at_least=1000)
-    max_bulk_body: int = param(64_000_000, "the same for items in bulk", at_least=1000)
-    max_import: int = param(8_000_000_000, "bytes in a file to import at most", at_least=1000)
-    max_requests: int = param(1000, "requests answered at one time; more are refused", at_least=1)
+    max_body: int = param(1_000_000, "largest request body, in bytes", at_least=1000)
+    max_bulk_body: int = param(64_000_000, "largest body of bulk requests, in bytes", at_least=1000)
+    max_import: int = param(8_000_000_000, "largest file to import, in bytes", at_least=1000)
+    max_requests: int = param(1000, "requests handled at one time; more are refused", at_least=1)
     requests_per_second: float = param(
-        0.0, "requests a second of one API key, or of one address; 0 for no limit", at_least=0
+        0.0, "requests per second per API key, or per address; 0 for no limit", at_least=0
     )
     page_requests_per_second: float = param(
-        20.0, "requests a second of one address with a page's key; 0 for no limit", at_least=0
+        20.0, "requests per second per address with a page key; 0 for no limit", at_least=0
     )
     behind_proxy: bool = param(
-        False, "count callers by the last address in X-Forwarded-For, which your proxy sets"
+        False, "tell callers apart by the last address in X-Forwarded-For, which your proxy sets"
     )
-    snapshot_events: int = param(10_000, "events after which a snapshot is written", at_least=1)
-    snapshot_seconds: float = param(60.0, "seconds after which one is written, if events came", above=0)
-    max_lag: float = param(1.0, "seconds that a replica may be behind and still be ready", above=0)
-    poll_seconds: float = param(0.2, "seconds between two looks for the events of other replicas", above=0)
+    snapshot_events: int = param(10_000, "write a snapshot after this many events", at_least=1)
+    snapshot_seconds: float = param(
+        60.0, "write a snapshot after this many seconds, if there were events", above=0
+    )
+    max_lag: float = param(1.0, "seconds that a replica may lag behind and still be ready", above=0)
+    poll_seconds: float = param(0.2, "seconds between polls for events of other replicas", above=0)
     durability: str = param(
-        "full", "full, or relaxed: a power cut may take clicks of the last moments",
+        "full", "full, or relaxed: a power cut may lose clicks of the last moments",
         words=("full", "relaxed"),
     )  # fmt: skip
     allow_origin: tuple[str, ...] = field(
-        default=(), metadata={"rule": Origins("origins of pages that may call from a browser", tuple)}
+        default=(), metadata={"rule": Origins("origins of web pages that may call from a browser", tuple)}
     )
     log_level: str = param(
-        "info", "how much is told on stderr", words=("debug", "info", "warning", "error")
+        "info", "how much to log to stderr", words=("debug", "info", "warning", "error")
     )  # fmt: skip
 
     def __post_init__(self) -> None:

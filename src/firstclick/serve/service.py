@@ -102,13 +102,27 @@ NO_ARM = -1
 
 
 class Service:
-    """The models of one store. Safe for use by several threads; close it, or use it in a `with`.
+    """The models of one store, at work. `open_service` opens one.
 
     >>> from firstclick.serve import Item, open_service
     >>> with open_service("menu.db") as service:
     ...     _ = service.create("shop", policy="random", k=1, items=[Item("tea"), Item("milk")], seed=1)
     ...     print(service.model("shop").describe()["policy"])
     random
+
+    A service is safe to use from several threads. Close it, or use it in a `with` block. Methods that change
+    a model return the number of the event that their change has in the model's log. Refusals are errors of
+    `firstclick.wire.errors`: `Malformed`, `Unknown`, `Conflict`, `Unavailable`, ...
+
+    Args:
+        store: An open store.
+        token_days: Days for which feedback for a slate is accepted.
+        max_batch: The largest number of events per commit.
+        max_queue: How many events may wait for a commit; more are refused.
+        snapshot_events: Write a snapshot after this many events.
+        snapshot_seconds: Write a snapshot after this many seconds, if there were events.
+        poll_seconds: How often to look for events that other processes wrote, in seconds.
+        progress: Called as `progress(done, total)` while logs are read at the start.
     """
 
     def __init__(
@@ -161,7 +175,7 @@ class Service:
         self.close()
 
     def close(self) -> None:
-        """Write what waits, then let go of the store. A service that is killed loses nothing either."""
+        """Write what is waiting and close the store. A service that is killed loses nothing either."""
         self.no_clicks.close()
         self.maintenance.close()
         self.writer.close()
@@ -170,11 +184,19 @@ class Service:
     # Models
 
     def names(self) -> list[str]:
-        """The names of the models."""
+        """The names of all models."""
         return self.models.names()
 
     def model(self, name: str) -> Model:
-        """The model of this name; Unknown, or Unavailable if its log cannot be folded."""
+        """Find a model by name.
+
+        Args:
+            name: The model.
+
+        Raises:
+            Unknown: No model has this name.
+            Unavailable: The model's log cannot be read now.
+        """
         return self.models.find(name)
 
     def create(
@@ -195,15 +217,34 @@ class Service:
         baseline_mark: str = "",
         no_click_after: float = 0.0,
     ) -> Model:
-        """A new model with these items; Conflict when the name is taken.
+        """Create a model.
 
-        Features, here and in `put_items`, are as people have them: the values of columns by name, which
-        become numbers by an `encoder`, fitted to these items if none is given; or lists of numbers. To fit
-        the policy's prior, a constant is put after the numbers and all are divided by one (`FeatureScale`),
-        unless `scale` is False. `file_marks` are hashes of what a catalog file says of each item. `explore`
-        is the share of slates that are drawn uniformly. A slate that nobody reported after `no_click_after`
-        seconds had no click; 0: it teaches nothing. `baseline` is the list shown today, see `set_baseline`;
-        `baseline_mark` a hash of the file it came from.
+        Features may be lists of numbers, or values by column name, which an encoder turns into numbers.
+
+        Args:
+            name: The model.
+            policy: A policy, or its description such as `"cascade-mixed"`.
+            k: The length of a slate.
+            items: The items of its catalog.
+            seed: Decides what is explored; drawn at random by default.
+            feature_names: Names of the features, if they are lists of numbers.
+            scale: Scale features to the policy's prior: add a constant and divide by one number. `False`:
+                keep them.
+            encoder: Turns values by column name into features; fitted to these items by default.
+            file_marks: Hashes of what a catalog file says of each item. `firstclick serve` uses them.
+            explore: Share of slates drawn uniformly, from 0 to 1.
+            baseline: The list that is shown today, best first; see `set_baseline`.
+            max_loss: The largest share of the baseline's clicks that may be lost; 0.05 by default.
+            baseline_mark: A hash of the file that the baseline came from. `firstclick serve` uses it.
+            no_click_after: Seconds after which a slate without feedback counts as not clicked. 0: it teaches
+                nothing.
+
+        Returns:
+            The new model.
+
+        Raises:
+            Conflict: A model of this name exists.
+            Malformed: The policy does not fit the items, or a value breaks a rule.
         """
         body = first_event(
             name, policy=policy, k=k, items=items, seed=seed, feature_names=feature_names, scale=scale,
@@ -214,21 +255,38 @@ class Service:
         return self.model(name)
 
     def audit(self, name: str) -> Audit:
-        """Fold the model's log again from its first event, and compare with what is served."""
+        """Replay the model's whole log and compare the result with what is served.
+
+        Args:
+            name: The model.
+        """
         return audit_served(self.store, self.model(name))
 
     def export(self, name: str) -> Iterator[bytes]:
-        """The model's whole log as the pieces of a file, for `import_model` here or elsewhere.
+        """Export the model's whole log, for `import_model` here or elsewhere.
 
-        Conflict if a part of the log is archived.
+        Args:
+            name: The model.
+
+        Returns:
+            The file's content, piece by piece.
+
+        Raises:
+            Conflict: A part of the log is archived.
         """
         model = self.model(name)
         return export_model(self.store, StoredModel(model.id, name, model.seq))
 
     def import_model(self, name: str, content: bytes | BinaryIO) -> Model:
-        """A new model from an exported file; Malformed if it is none, Conflict if the name is taken.
+        """Create a model from an exported file.
 
-        A file is read block by block; it has to be one that can be sought in.
+        Args:
+            name: The name of the new model.
+            content: The file's bytes, or the open file, which must be seekable. It is read block by block.
+
+        Raises:
+            Malformed: The content is not an exported model.
+            Conflict: A model of this name exists.
         """
         self.models.take_up(import_model(self.store, name, content))
         model = self.model(name)
@@ -236,11 +294,20 @@ class Service:
         return model
 
     def fork(self, name: str, policy: Policy | str, new_name: str, *, seed: int | None = None) -> Model:
-        """A new model with the items and slates of another, as of now, learned by another policy.
+        """Create a new model from another one's log: the same items and slates, learned by another policy.
 
-        It has a key of its own; tokens that are out stay with the old model. A model that is not served,
-        because another version of its policy has learned it, can be forked too. Malformed if the policy
-        cannot learn from the log, Conflict if the name is taken or a part of the log is archived.
+        Feedback for slates that the old model has shown still goes to the old model. A model that cannot be
+        served, because another version of its policy has learned it, can be forked too.
+
+        Args:
+            name: The model to fork.
+            policy: The new policy, or its description.
+            new_name: The name of the new model.
+            seed: Decides what the new model explores; drawn at random by default.
+
+        Raises:
+            Malformed: The policy cannot learn from this log.
+            Conflict: A model of the new name exists, or a part of the log is archived.
         """
         found = [stored for stored in self.store.models() if stored.name == name]
         if not found:
@@ -267,10 +334,20 @@ class Service:
             self._builds_not_noted.add(model.id)
 
     def delete(self, name: str) -> int:
-        """Delete a model for good; how many events it had. They are removed from the store by and by.
+        """Delete a model and its log for good.
 
-        Other processes stop serving it within a poll. One of the same name that is created later is another
-        model, and refuses the tokens of this one. Unknown if there is none.
+        Other processes stop serving it within `poll_seconds`. A later model of the same name refuses the
+        tokens of this one.
+
+        Args:
+            name: The model.
+
+        Returns:
+            How many events it had. They are removed from the store in the background.
+
+        Raises:
+            Unknown: No model has this name.
+            Conflict: The model is an arm of a running trial.
         """
         for model in self.models.all():
             if any(arm.name == name for arm in self._arms_of(model)):
@@ -317,17 +394,35 @@ class Service:
         unit: Unit | None = None,
         explain: bool = False,
     ) -> ServedSlate:
-        """A slate and its token; nothing is written. The log so far and the request id decide the slate.
+        """Choose a slate to show, and sign the token to send back with the click. Nothing is written.
 
-        Asked again with the same request id within an hour, this process gives the same slate and token. On
-        another, or after a restart, the slate may differ; the first feedback counts, whichever it names.
+        Repeat a request with the same `request_id` within an hour, and this process returns the same slate
+        and token. Another process, or this one after a restart, may choose another slate; the first feedback
+        counts, whichever slate it names.
 
-        `candidates` and `exclude` are ids, or the name of a list (`put_list`). `context` is the user, for a
-        policy that wants to know; of each group, or of those it names, at most
-        `at_most` are shown; `features` stand in for those of the candidates, a row each. A pinned item that
-        is excluded or withdrawn is not shown: the answer names it in `skipped_pins`. `unit`, the id of a user
-        or visit, decides which arm of a trial it is in; it is written nowhere. With `explain` the answer
-        tells of each item, too, whether the policy would show it if it did not explore.
+        Args:
+            name: The model.
+            k: The length of this slate, at most that of the model.
+            candidates: Choose among these items only: ids, a subset, or the name of a list (`put_list`).
+            exclude: Never show these items: ids, a subset, or the name of a list.
+            pinned: Items with a fixed position, such as `{0: "tea"}`. A pinned item that is excluded or
+                hidden is not shown; `skipped_pins` names it.
+            request_id: Makes the request safe to repeat.
+            context: Numbers that describe the user, for policies that use them.
+            at_most: How many items of a group the slate may have: one number for every group, or `{group:
+                number}`.
+            features: One row per candidate, in place of the catalog's features.
+            unit: The id of the user or visit. It decides the arm of a trial and is not stored.
+            explain: Also say of each item whether the policy would show it without exploring.
+
+        Returns:
+            The slate, best item first.
+
+        Raises:
+            Unknown: No model has this name.
+            Malformed: The request breaks a rule or names an unknown item or list, or the policy would learn
+                wrongly from it.
+            Conflict: The request id was used for another request.
         """
         model = self.model(name)
         if request_id is not None:
@@ -433,14 +528,37 @@ class Service:
         clicks: Sequence[int] | None = None,
         examined: int | None = None,
     ) -> Receipt:
-        """Durable and counted once when this returns; a Refused otherwise. See `ClickReport`."""
+        """Report what was clicked. When this returns, the feedback is on disk and counted once.
+
+        Give either `click` or `clicks`.
+
+        Args:
+            name: The model.
+            slate: A slate from `recommend`, or its token.
+            click: The position that was clicked first, from 0; None if nothing was clicked.
+            clicks: All positions that were clicked, in any order.
+            examined: How many positions from the top the user looked at, if the page knows.
+
+        Raises:
+            Conflict: Other feedback was reported for this slate before; the first one stays.
+            Expired: The slate is older than `token_days`.
+            Unknown: The token was not signed here, or was changed.
+        """
         (outcome,) = self.feedback_batch(name, [ClickReport(slate, click, clicks, examined)])
         if isinstance(outcome, Refused):
             raise outcome
         return outcome
 
     def feedback_batch(self, name: str, entries: Sequence[Entry]) -> list[Receipt | Refused]:
-        """What became of each entry, which is a slate and a click, or ClickReport."""
+        """Report feedback for many slates. Errors of single entries are returned, not raised.
+
+        Args:
+            name: The model.
+            entries: `(slate, click)` pairs or `ClickReport`s.
+
+        Returns:
+            A receipt or an error for each entry, in order.
+        """
         answer: Future[list[Receipt | Refused]] = Future()
         self.send_feedback(name, entries, answer.set_result)
         return answer.result()
@@ -553,20 +671,39 @@ class Service:
     # Changes
 
     def put_items(self, name: str, items: Sequence[Item], *, file_marks: Sequence[str] = ()) -> int:
-        """Add or change items; the place in the log of the change.
+        """Add or change items. Fields that are not given, and what was learned, stay as they are.
 
-        What is not given of an item stays as it is, and so does what was learned of it.
+        Args:
+            name: The model.
+            items: The items.
+            file_marks: Hashes of what a catalog file says of each item. `firstclick serve` uses them.
         """
         return self.change_items(name, put=items, file_marks=file_marks)
 
     def withdraw_items(self, name: str, ids: Sequence[ItemId]) -> int:
-        """Take these items out of the catalog; Unknown if one was never there."""
+        """Take items out of the catalog. Feedback for slates that show them still counts.
+
+        Args:
+            name: The model.
+            ids: Ids of items in the catalog.
+
+        Raises:
+            Unknown: The catalog never had an item.
+        """
         return self.change_items(name, withdraw=ids)
 
     def set_available(self, name: str, *, on: Sequence[ItemId] = (), off: Sequence[ItemId] = ()) -> int:
-        """Which items may be shown, and which may not, until this is said again; the place in the log.
+        """Mark items as in stock or sold out, until it is set again.
 
-        Neither a put without `available` nor a rollback changes it. Unknown if an item was never there.
+        Putting an item without `available`, and a rollback, leave the mark as it is.
+
+        Args:
+            name: The model.
+            on: Items that may be shown.
+            off: Items that may not.
+
+        Raises:
+            Unknown: The catalog never had an item.
         """
         model = self.model(name)
         place = self._set_available(model, on, off)
@@ -578,34 +715,62 @@ class Service:
         return self._change(model, availability(model, on, off))
 
     def put_list(self, name: str, list_name: str, items: Sequence[ItemId]) -> int:
-        """A list of items that requests can name in place of ids; the place in the log.
+        """Store a list of items that requests can name in place of ids.
 
-        Requests with many candidates are then as short as others, and so are their events.
+        It keeps requests with many candidates short, and their log events too.
+
+        Args:
+            name: The model.
+            list_name: The name of the list. An older list of this name is replaced.
+            items: Ids of items in the catalog.
         """
         model = self.model(name)
         self._look_for(model, items)
         return self._change(model, list_put(model, list_name, items))
 
     def remove_list(self, name: str, list_name: str) -> int:
-        """Forget a list; Unknown if there is none of this name."""
+        """Remove a list. Its items stay in the catalog.
+
+        Args:
+            name: The model.
+            list_name: The name of the list.
+
+        Raises:
+            Unknown: No list has this name.
+        """
         model = self.model(name)
         if list_name not in model.items.lists:
             raise Unknown(f"no list {quoted(list_name)} in model {name!r}")
         return self._change(model, ListRemoved(list_name))
 
     def set_explore(self, name: str, share: float) -> int:
-        """From now on this share of slates is drawn uniformly; the place in the log."""
+        """Set the share of slates that are drawn uniformly.
+
+        Args:
+            name: The model.
+            share: From 0 to 1.
+        """
         return self.change_settings(name, explore=share)
 
     def set_no_click_after(self, name: str, seconds: float) -> int:
-        """From now on a slate that nobody reported after so many seconds had no click; 0: it teaches nothing.
-        The place in the log."""
+        """Count a slate as not clicked if no feedback comes in time.
+
+        Args:
+            name: The model.
+            seconds: How long to wait. 0: slates without feedback teach nothing.
+        """
         return self.change_settings(name, no_click_after=seconds)
 
     def change_settings(
         self, name: str, *, explore: float | None = None, no_click_after: float | None = None
     ) -> int:
-        """Change those that are given; the place in the log."""
+        """Change several settings at once. What is not given stays as it is.
+
+        Args:
+            name: The model.
+            explore: Share of slates drawn uniformly, from 0 to 1.
+            no_click_after: Seconds after which a slate without feedback counts as not clicked; 0 for never.
+        """
         model = self.model(name)
         with refusing:
             body = SettingsChanged(
@@ -623,11 +788,19 @@ class Service:
     def set_baseline(
         self, name: str, items: Sequence[ItemId], max_loss: float = MAX_LOSS, *, file_mark: str = ""
     ) -> int:
-        """The list that is shown today, best first; the place in the log.
+        """Set the list that is shown today. The policy starts beside it.
 
-        From now on the policy starts beside it: the expected clicks of all slates stay at least
-        1 - `max_loss` of what the list would have got on the same pages, see `Floor`. Another list starts
-        that anew.
+        With 95 % confidence, at all times, the expected clicks of all slates so far are at least 1 -
+        `max_loss` of what the list would have got on the same pages. A new list starts this over.
+
+        Args:
+            name: The model.
+            items: The list, best first.
+            max_loss: The largest share of the list's clicks that may be lost; 0.05 by default.
+            file_mark: A hash of the file that the list came from. `firstclick serve` uses it.
+
+        Raises:
+            Conflict: A running trial compares with the present list.
         """
         model = self.model(name)
         self._look_for(model, items)
@@ -649,14 +822,18 @@ class Service:
         weight: float | None = None,
         file_mark: str = "",
     ) -> tuple[int, int]:
-        """Learn from slates that somebody else has shown, as a head start; the place in the log, and how many
-        slates were used. See `Ranker.warm_start` for the log and the weight.
+        """Learn from slates that another system has shown, as a head start: from all of them, or from none.
 
-        In place of a log, `counts` are the looks and clicks of each item, or a fitted click model stands for
-        them; then how many items were used.
+        Args:
+            name: The model.
+            log: Dicts with `items`, and `click` or `clicks`, or a fitted click model; see
+                `Ranker.warm_start`.
+            counts: In place of a log: the looks and clicks of each item.
+            weight: How much an observation counts, above 0 and at most 1; see `Ranker.warm_start`.
+            file_mark: A hash of the log. A log with the same hash is learned once, even by several processes.
 
-        The log is one event: all of it is learned, or nothing. With a `file_mark` it is learned once, even
-        if several processes read the same file.
+        Returns:
+            The number of the event in the model's log, and how many slates, or items, were used.
         """
         model = self.model(name)
         if isinstance(log, ClickFit):
@@ -671,7 +848,15 @@ class Service:
         return self.append(model, event), body.slates or len(body.counts) // COUNTED_ITEM.itemsize
 
     def remove_baseline(self, name: str) -> int:
-        """From now on the policy decides alone; Unknown if there is no list."""
+        """Remove the baseline: the policy decides every slate.
+
+        Args:
+            name: The model.
+
+        Raises:
+            Unknown: The model has no baseline.
+            Conflict: A running trial compares with it.
+        """
         model = self.model(name)
         if model.launch.baseline is None:
             raise Unknown(f"model {name!r} has no baseline")
@@ -691,13 +876,22 @@ class Service:
         stop_if_worse: bool = False,
         last_pages: int = DEFAULT_STRETCH,
     ) -> int:
-        """Compare arms on live requests; the place in the log. Conflict if a trial is running.
+        """Start a trial: compare arms on live requests.
 
-        `arms` has the share of each arm: "policy" and "baseline" are those of this model, "model:NAME" is
-        another model with the same items, "policy:SPEC" another policy, which starts from a fork of this
-        model. Without `arms` the policy gets 90 % and the baseline 10 %. With `learn_from="all"` an arm
-        learns from the slates of all. `stop_if_worse` shows the baseline once the policy is worse than it.
-        `last_pages` is how many pages the second figure of the report covers.
+        An arm is `"policy"` or `"baseline"` of this model, `"model:NAME"` for another model with the same
+        items, or `"policy:SPEC"` for another policy, which starts from a fork of this model.
+
+        Args:
+            name: The model.
+            arms: The share of each arm; 90 % policy and 10 % baseline by default.
+            learn_from: `"own"`: an arm learns from its own slates and the baseline's. `"all"`: from all
+                slates.
+            stop_if_worse: Show the baseline as soon as the policy is worse.
+            last_pages: How many pages the second figure of the report covers; 10,000 by default.
+
+        Raises:
+            Conflict: A trial is running already.
+            Malformed: The model has no baseline to compare with, or the arms are wrong.
         """
         model = self.model(name)
         for other in self.models.all():
@@ -729,14 +923,21 @@ class Service:
         return self.fork(model.name, given, fork)
 
     def change_trial_shares(self, name: str, arms: Mapping[str, float]) -> int:
-        """Other shares for all arms: a new period of the trial starts; the place in the log."""
+        """Change the shares of all arms. A new period of the trial starts.
+
+        Args:
+            name: The model.
+            arms: The share of each arm; together 1.
+        """
         model = self.model(name)
         return self._change(model, trial_shares(self._running_trial(model), arms))
 
     def stop_trial(self, name: str, *, show: str = POLICY) -> int:
-        """End the trial, and show the policy's slates from now on, or the baseline; the place in the log.
+        """End the trial. After a trial has ended, this changes who decides the slates.
 
-        Of a trial that is over already, what it shows can be changed.
+        Args:
+            name: The model.
+            show: Who decides slates from now on: `"policy"` or `"baseline"`.
         """
         model = self.model(name)
         trial = model.launch.trial
@@ -746,7 +947,14 @@ class Service:
         return self._change(model, trial_stopped(model, trial, show))
 
     def trial_report(self, name: str) -> TrialReport:
-        """What the trial says so far, or said when it ended; Unknown if there was none."""
+        """What the trial shows so far, or showed when it ended.
+
+        Args:
+            name: The model.
+
+        Raises:
+            Unknown: The model had no trial.
+        """
         return trial_report(self.model(name))
 
     def stop_if_worse(self, model: Model) -> None:
@@ -784,7 +992,14 @@ class Service:
         withdraw: Sequence[ItemId] = (),
         file_marks: Sequence[str] = (),
     ) -> int:
-        """Put and withdraw, all of it or nothing; the place in the log of the last change."""
+        """Put and withdraw items at once: all of it, or nothing.
+
+        Args:
+            name: The model.
+            put: Items to add or change.
+            withdraw: Ids of items to take out of the catalog.
+            file_marks: Hashes of what a catalog file says of each item. `firstclick serve` uses them.
+        """
         model = self.model(name)
         if not put and not withdraw:
             raise Malformed("no items given; give at least one to put or to withdraw")
@@ -816,7 +1031,15 @@ class Service:
         return [arm for arm in found if arm is not None]
 
     def roll_back(self, name: str, seq: int) -> int:
-        """Know again what was known after event `seq`; the log keeps all that came since."""
+        """Roll the model back to an event. The log keeps everything that came since.
+
+        Args:
+            name: The model.
+            seq: The number of the event, from 1.
+
+        Raises:
+            Malformed: There is no such event, or it is archived.
+        """
         model = self.model(name)
         if type(seq) is not int or not 1 <= seq <= model.seq:
             raise Malformed(
@@ -900,7 +1123,7 @@ def _event(body: Body) -> NewEvent:
 
 
 def open_service(store: str, **settings: Any) -> Service:
-    """The service on an SQLite file, which is made if it is not there, or on postgresql://...
+    """Open a store and serve its models in this process.
 
     >>> from firstclick.serve import Item
     >>> with open_service("shop.db") as service:
@@ -908,5 +1131,9 @@ def open_service(store: str, **settings: Any) -> Service:
     ...     slate = service.recommend("shop")
     ...     print([service.feedback("shop", slate.token, 0).status for _ in range(2)])
     ['accepted', 'duplicate']
+
+    Args:
+        store: An SQLite file, which is created if it does not exist, or `postgresql://...`.
+        **settings: Keyword arguments of `Service`, such as `token_days`.
     """
     return Service(open_store(store), **settings)

@@ -37,17 +37,27 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Check:
-    """One rule, and the capabilities a policy must declare for it to apply."""
+    """One rule, and the capabilities that a policy must declare for the rule to apply.
+
+    Attributes:
+        rule: Raises AssertionError if a policy breaks it.
+        needs: Names of capabilities, such as `"mergeable"`.
+    """
 
     rule: Callable[[Policy], None]
     needs: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
+        """The name of the rule."""
         return self.rule.__name__
 
     def reason_to_skip(self, policy: Policy) -> str:
-        """Why the check does not apply to this policy; empty if it does."""
+        """Why the rule does not apply to a policy; empty if it does.
+
+        Args:
+            policy: The policy.
+        """
         lacking = [f"{need} = False" for need in self.needs if not getattr(policy, need)]
         if not lacking and policy.n_context and self.rule is checks.beats_random_order:
             return f"{policy.label} wants a context, and the world of this check gives none"
@@ -79,10 +89,13 @@ CHECKS = (
 
 
 def checks_of(policy: Policy | str) -> list[tuple[Check, str]]:
-    """Every check, with the reason to skip it for this policy, empty if it applies.
+    """All checks, each with the reason to skip it for this policy; empty if it applies.
 
     >>> [reason for check, reason in checks_of("random") if reason][-1]
     'random declares learns = False'
+
+    Args:
+        policy: A policy, or its description.
     """
     made = make_policy(policy)
     return [(check, check.reason_to_skip(made)) for check in CHECKS]
@@ -93,12 +106,19 @@ def say_nothing(line: str) -> None:
 
 
 def check_policy(policy: Policy | str, *, report: Callable[[str], Any] = say_nothing) -> None:
-    """Every rule that applies holds for this policy, or AssertionError says which does not, and why.
+    """Check that a policy follows all rules that apply to it.
 
     >>> heard = []
     >>> check_policy("random", report=heard.append)
     >>> len(heard) > 0
     True
+
+    Args:
+        policy: A policy, or its description.
+        report: Called with one line per check.
+
+    Raises:
+        AssertionError: A rule is broken. The message says which, and the likely cause.
     """
     made = make_policy(policy)
     for check, reason in checks_of(made):
@@ -108,7 +128,11 @@ def check_policy(policy: Policy | str, *, report: Callable[[str], Any] = say_not
 
 
 class PolicyTests:
-    """All checks as tests: inherit from it in a file of tests, and say which policy."""
+    """All checks as pytest tests. Derive a test class from it and set `policy`.
+
+    Attributes:
+        policy: The policy to test, or its description.
+    """
 
     policy: Policy | str
 

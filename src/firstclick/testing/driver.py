@@ -20,11 +20,19 @@ N_ITEMS, N_FEATURES, K = 17, 5, 3
 
 
 class Driver:
-    """A policy driven by hand, one call at a time, with noise and ties decided by numbers.
+    """Runs a policy by hand, one call at a time, with noise and ties decided by numbers.
 
     >>> driver = Driver("random", n_items=5, k=2)
     >>> len(driver.recommend())
     2
+
+    Args:
+        policy: A policy, or its description.
+        features: One row per item; random by default.
+        n_items: The number of items, if features are random.
+        k: The length of a slate.
+        seed: The seed of features and noise.
+        labels: Numbers that decide ties between items.
     """
 
     def __init__(
@@ -48,11 +56,20 @@ class Driver:
         self._noise = np.empty(self.policy.noise_size(k, n_features))
 
     def asked(self, request: Request) -> Request:
-        """The request with the context of all requests: a 1 for each number that the policy wants."""
+        """The request with the context of all requests: a 1 for each number that the policy uses.
+
+        Args:
+            request: The request.
+        """
         return request._replace(context=np.ones(self.policy.n_context))
 
     def recommend(self, number: int = 0, request: Request = NO_LIMITS) -> list[int]:
-        """The slate under the noise of this number."""
+        """The slate under the noise of this number.
+
+        Args:
+            number: The number of the request.
+            request: What the request allows; everything by default.
+        """
         slates, found = np.full((1, self.k), -1, np.int64), np.zeros(1, np.int64)
         compiled(recommend_some, type(self.policy))(
             self.numbers, self.state, self.catalog, self.asked(request), self._key, np.array([number]),
@@ -67,8 +84,14 @@ class Driver:
         told: int | None = None,
         request: Request = NO_LIMITS,
     ) -> None:
-        """Learn which position of the slate was clicked, or which were; and how many were examined, if that
-        is told."""
+        """Learn from the feedback for a slate.
+
+        Args:
+            slate: The rows that were shown.
+            click: The position or positions that were clicked; None if nothing was.
+            told: How many positions were examined, if the page knows.
+            request: The request that the slate answered.
+        """
         clicks = np.zeros(len(slate), np.uint8)
         if click is not None:
             clicks[click] = 1
@@ -79,24 +102,40 @@ class Driver:
 
     @classmethod
     def of(cls, other: "Driver") -> "Driver":
-        """One that knows the same, with shortcuts of its own."""
+        """A copy that knows the same.
+
+        Args:
+            other: The driver to copy.
+        """
         features, n_items = other.catalog.features, len(other.catalog.rows)
         made = cls(other.policy, features, k=other.k, labels=other.catalog.labels, n_items=n_items)
         made.state, made._key = copied(other.state), other._key
         return made
 
     def unlearn(self, slate: Sequence[int]) -> None:
-        """Take back what was learned of this slate when it had no click."""
+        """Take back what was learned from a slate without a click.
+
+        Args:
+            slate: The rows that were shown.
+        """
         examined = self.policy.click_model.examined(np.zeros(len(slate), np.uint8))
         self.policy.unlearn(self.state, self.catalog, np.array(slate, np.int64), examined)
 
     def merged_with(self, other: "Driver") -> State:
-        """What is known from both logs together."""
+        """The state that knows what both have learned.
+
+        Args:
+            other: Another driver of the same policy.
+        """
         merged = self.policy.merge(copied(self.state), copied(other.state))
         return self.policy.refitted(merged, self.catalog)
 
     def estimate(self, rows: Sequence[int]) -> NDArray[np.float64]:
-        """Means and standard deviations of what is held for the attraction of these rows, two lines."""
+        """The estimated attraction of rows, and its standard deviation: two lines.
+
+        Args:
+            rows: Rows of the catalog.
+        """
         given = np.array(rows, np.int64)
         held = np.full((2, len(rows)), np.inf)  # What a kernel does not fill is neither a number nor NaN.
         compiled(estimate_once, type(self.policy))(
@@ -105,7 +144,16 @@ class Driver:
         return held
 
     def play(self, steps: int, *, seed: int = 0, first: int = 0) -> list[tuple[list[int], int | None]]:
-        """Recommend and learn with made-up clicks; the log of slates and clicks."""
+        """Recommend and learn from made-up clicks.
+
+        Args:
+            steps: The number of slates.
+            seed: The seed of the clicks.
+            first: The number of the first request.
+
+        Returns:
+            The slates and their clicks.
+        """
         draw = stream(seed, "clicks")
         log: list[tuple[list[int], int | None]] = []
         for step in range(first, first + steps):
@@ -117,7 +165,15 @@ class Driver:
         return log
 
     def play_in(self, world: World, steps: int) -> int:
-        """Play in a world as the simulator does, with one context for all; how many places were filled."""
+        """Play in a world as the simulator does, with one context for all.
+
+        Args:
+            world: Answers with clicks.
+            steps: The number of slates.
+
+        Returns:
+            How many positions were filled.
+        """
         arrays = world.arrays()
         shown = np.zeros(world.n_items, np.int64)
         player = Player(
@@ -142,18 +198,32 @@ def features_for(policy: Policy, seed: int, n_items: int = N_ITEMS) -> NDArray[n
 
 
 def request(candidates: Sequence[int] = (), hidden: Sequence[int] = (), n_items: int = N_ITEMS) -> Request:
-    """A request for some rows only."""
+    """Make a request that allows some rows only.
+
+    Args:
+        candidates: The allowed rows; empty for all.
+        hidden: Rows that may not be shown.
+        n_items: The number of items.
+    """
     mask = np.zeros(n_items if hidden else 0, np.uint8)
     mask[list(hidden)] = 1
     return NO_LIMITS._replace(candidates=np.array(candidates, np.int64), hidden=mask)
 
 
 def states_differ(first: State, second: State, tolerance: float = 0.0) -> str:
-    """The name of the first array that differs by more than the tolerance, relative to 1, or ''.
+    """Compare two states, array by array.
 
     >>> first, second = Driver("cascade-ucb1", n_items=5, k=2), Driver("cascade-ucb1", n_items=5, k=2)
     >>> states_differ(first.state, second.state)
     ''
+
+    Args:
+        first: A state.
+        second: Another one of the same policy.
+        tolerance: The largest difference allowed, relative to 1 + the largest entry.
+
+    Returns:
+        The name of the first array that differs; empty if none does.
     """
     for name, a, b in zip(first._fields, first, second, strict=True):
         scale = 1.0 + np.abs(a).max(initial=0.0)

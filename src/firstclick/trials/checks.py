@@ -20,7 +20,7 @@ FALSE_ALARMS = 0.001
 
 @dataclass(frozen=True)
 class Check:
-    """What was checked, whether it is fine (None: too few pages to tell), and a sentence about it."""
+    """A check of the trial's data. `fine` is null if there are too few pages to tell."""
 
     name: str
     fine: bool | None

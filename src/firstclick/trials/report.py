@@ -37,7 +37,7 @@ Kind = Literal["better", "worse", "no difference", "not yet"]
 
 @dataclass(frozen=True)
 class ArmCounts:
-    """An arm with all its pages. `corrected` are clicks that came after their page was counted."""
+    """An arm and all its pages. `corrected` are clicks that came after their page was counted."""
 
     name: str
     share: float
@@ -50,7 +50,9 @@ class ArmCounts:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`more_pages` is about how many decide it, if the difference stays as it is; None: cannot tell."""
+    """The answer of a comparison. `more_pages` is about how many more pages will decide it, if the difference
+    stays as it is; null if that cannot be said.
+    """
 
     kind: Kind
     sentence: str
@@ -59,8 +61,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class LastPages:
-    """The last complete stretch of `size` pages: `complete` were finished so far, `under_way` has the pages
-    since. Its intervals hold for all stretches of the trial at once."""
+    """The last complete stretch of `size` pages. `complete` stretches are finished, `under_way` counts the
+    pages since then. The intervals hold for all stretches of the trial at once.
+    """
 
     size: int
     complete: int
@@ -73,8 +76,10 @@ class LastPages:
 
 @dataclass(frozen=True)
 class Difference:
-    """Clicks per page of an arm and of the one it is compared with, over the pages so far. If shares changed,
-    rates are the means of the periods' rates, weighted by pages. None: not yet."""
+    """Clicks per page of an arm (`rate`) and of the arm it is compared with (`rate_against`), over all pages
+    so far. If shares changed, rates are means over the periods, weighted by pages. Null: not enough pages
+    yet.
+    """
 
     pages: int
     rate: float | None
@@ -85,8 +90,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One arm against another. `units` are pages with a unit, `singles` those without; `by_units` says which
-    of them the verdict is about: those that are more."""
+    """One arm compared with another. `units` covers pages with a unit, `singles` pages without. `by_units`
+    says which of the two the verdict is about: the one with more pages.
+    """
 
     arm: str
     against: str
@@ -104,7 +110,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a trial says. `as_json` is for programs, `text` for people."""
+    """The results of a trial."""
 
     confidence: float
     margin: float

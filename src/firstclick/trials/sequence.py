@@ -60,7 +60,7 @@ def rate_variance(pages: float, clicks: float, pp: float, cp: float, cc: float) 
 
 @dataclass(frozen=True)
 class Interval:
-    """A difference with its bounds."""
+    """A difference and its bounds."""
 
     value: float
     low: float
@@ -69,7 +69,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class RatioInterval:
-    """A ratio with its bounds. None: without limit, because the rate below the line may be 0."""
+    """A ratio and its bounds. Null: no limit, because the rate below the line may be 0."""
 
     value: float | None
     low: float

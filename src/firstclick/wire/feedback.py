@@ -15,11 +15,15 @@ CORRECTED: Status = "corrected"
 
 
 class Receipt(NamedTuple):
-    """Feedback that is in the log: `accepted` now, or a `duplicate` of what was there, or a click that has
-    `corrected` a slate which counted as one without a click, because nobody had reported it in time.
+    """Confirms that feedback is in the log.
 
     >>> Receipt("accepted", 7).status
     'accepted'
+
+    Attributes:
+        status: `accepted`: the feedback is new. `duplicate`: it was in the log already. `corrected`: a click
+            replaced the "no click" of a slate that nobody had reported in time.
+        seq: The number of the event in the model's log.
     """
 
     status: Status
@@ -27,16 +31,22 @@ class Receipt(NamedTuple):
 
 
 class ServedSlate(NamedTuple):
-    """A slate, best first; what is held for each item's attraction; what to send back with the click; and the
-    pinned items that are not in it, because they are excluded or withdrawn.
-
-    `explored`: it was drawn uniformly, not by the policy. `not_evaluable` says why the slate cannot be drawn
-    again later, if it cannot. `reasons` has a word for each item: policy, explored, pinned, floor, holdout or
-    baseline. `without_exploring` tells, if it was asked for and is known, whether the policy would show each
-    item if it did not explore.
+    """A slate from the service, and the token to send back with the click.
 
     >>> ServedSlate(items=["tea"], scores=[0.5], token="AwEA", seq=3).items
     ['tea']
+
+    Attributes:
+        items: The items to show, best first.
+        scores: The estimated attraction of each item; None where the policy has no estimate.
+        token: Send it back with the feedback.
+        seq: The last event of the log that this slate was based on.
+        skipped_pins: Pinned items that are not shown because they are excluded or hidden.
+        explored: Whether the slate was drawn uniformly instead of by the policy.
+        not_evaluable: Why the slate cannot be used for evaluation later; empty if it can.
+        reasons: Why each item is shown: `policy`, `explored`, `pinned`, `floor`, `holdout` or `baseline`.
+        without_exploring: With `explain=True`: whether the policy would show each item without exploring.
+            None if unknown.
     """
 
     items: list[ItemId]
@@ -51,8 +61,7 @@ class ServedSlate(NamedTuple):
 
 
 class ClickReport(NamedTuple):
-    """What a page says of a slate, or of its token: `click`, the first position clicked (None: none was), or
-    `clicks`, all of them; and how many positions from the top were examined, if it knows.
+    """What a page reports for one slate. Give either `click` or `clicks`.
 
     >>> from firstclick.serve import Item, open_service
     >>> with open_service("shop.db") as service:
@@ -60,6 +69,12 @@ class ClickReport(NamedTuple):
     ...     report = ClickReport(service.recommend("shop"), clicks=[0, 1], examined=2)
     >>> report.clicks, report.examined
     ([0, 1], 2)
+
+    Attributes:
+        slate: The slate, or its token.
+        click: The position that was clicked first, from 0; None if nothing was clicked.
+        clicks: All positions that were clicked.
+        examined: How many positions from the top the user looked at, if the page knows.
     """
 
     slate: str | ServedSlate

@@ -13,19 +13,28 @@ Words = Annotated[str, Meta(max_length=limits.LONGEST_NAME)]
 # What stands in a column of a table; an embedding is a list of numbers.
 Cell = int | float | str | bool | list[float] | None
 FeatureList = Annotated[list[Cell], Meta(max_length=limits.MOST_FEATURES)]
-FeatureObject = Annotated[dict[str, Cell], Meta(description="values by column name")]
+FeatureObject = Annotated[
+    dict[str, Cell], Meta(description="a list in the order of columns, or an object by name")
+]
 Features = FeatureList | FeatureObject
 Role = Literal["page", "read", "write", "admin"]
-Durability = Literal["full", "relaxed"]
+Durability = Annotated[
+    Literal["full", "relaxed"],
+    Meta(description="relaxed: a power cut may still lose clicks of the last moments"),
+]
+Seq = Annotated[int, Meta(description="number of the event in the model's log")]
+Token = Annotated[str, Meta(description="the token that came with the slate")]
+ModelName = Annotated[str, Meta(description="name of the model")]
+PolicySpec = Annotated[str, Meta(description="policy: NAME or NAME:param=value,...")]
 
 Places = Annotated[
-    int, Meta(ge=1, le=limits.MOST_ROWS, description="places to fill; all of the model's if absent")
+    int, Meta(ge=1, le=limits.MOST_ROWS, description="length of the slate; the model's by default")
 ]
 Pinned = Annotated[
     dict[int, ItemId],
     Meta(
-        description="items that have their place: position, from 0, to item; excluded or withdrawn ones are "
-        "skipped",
+        description='items with a fixed position, from 0, such as {"0": "tea"}; excluded or withdrawn items '
+        "are skipped",
         extra_json_schema={"propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2})$"}},
     ),
 ]
@@ -34,7 +43,7 @@ RequestId = Annotated[
     Meta(
         min_length=1,
         max_length=256,
-        description="asked again within an hour, the same slate and token; feedback is counted once for it",
+        description="repeated within an hour, it gets the same slate and token; feedback counts once",
     ),
 ]
 Unit = (
@@ -44,21 +53,25 @@ Unit = (
         Meta(
             min_length=1,
             max_length=256,
-            description="id of the user or visit: decides the arm of a trial, and is stored nowhere",
+            description="id of the user or visit; decides the arm of a trial and is not stored",
         ),
     ]
 )
 Context = Annotated[
-    list[float], Meta(max_length=limits.MOST_CONTEXT, description="the user, if the policy asks for it")
+    list[float],
+    Meta(
+        max_length=limits.MOST_CONTEXT,
+        description="numbers that describe the user, for policies that use them",
+    ),
 ]
-OfEachGroup = Annotated[Count, Meta(description="items of each group")]
-OfTheseGroups = Annotated[dict[str, Count], Meta(description="items of these groups: group to number")]
-OwnFeatures = Annotated[list[Features], Meta(description="of the candidates, in place of those they have")]
+OfEachGroup = Annotated[Count, Meta(description="largest number of items of each group")]
+OfTheseGroups = Annotated[dict[str, Count], Meta(description="or of the groups named")]
+OwnFeatures = Annotated[
+    list[Features], Meta(description="one row per candidate, in place of the catalog's features")
+]
 
-ListName = Annotated[str, Meta(max_length=64, description="the name of a list of items")]
-Share = Annotated[
-    float, Meta(ge=0, le=1, description="share of slates drawn uniformly among all items, for evaluation")
-]
+ListName = Annotated[str, Meta(max_length=64, description="or the name of a list")]
+Share = Annotated[float, Meta(ge=0, le=1, description="share of slates drawn uniformly among all items")]
 
 Shares = Annotated[
     dict[
@@ -67,18 +80,26 @@ Shares = Annotated[
     Meta(max_length=8),
 ]
 MaxLoss = Annotated[
-    float, Meta(ge=0, le=1, description="share of the baseline's clicks that may be lost; 1: no limit")
+    float,
+    Meta(ge=0, le=1, description="largest share of the baseline's clicks that may be lost; 1: no limit"),
 ]
 Wait = Annotated[
     float,
-    Meta(ge=0, le=limits.LONGEST_WAIT, description="seconds after which an unreported slate had no click"),
+    Meta(
+        ge=0,
+        le=limits.LONGEST_WAIT,
+        description="seconds after which a slate without feedback counts as not clicked; 0: never",
+    ),
 ]
 
-Click = Annotated[Number, Meta(description="first position clicked, from 0")]
+Click = Annotated[Number, Meta(description="position clicked first, from 0; null: no click")]
 Clicks = Annotated[
-    list[Number], Meta(max_length=limits.MOST_ROWS, description="all positions clicked, in any order")
+    list[Number],
+    Meta(max_length=limits.MOST_ROWS, description="all positions clicked, in any order; in place of click"),
 ]
-Examined = Annotated[Count, Meta(description="how many from the top the user saw")]
+Examined = Annotated[
+    Count, Meta(description="how many positions from the top the user looked at, if the page knows")
+]
 
 
 class Body(Struct, forbid_unknown_fields=True):
@@ -90,87 +111,101 @@ class Nothing(Body):
 
 
 class Recommend(Body):
-    """What to recommend; all of it may be left out."""
+    """What to recommend. Every field may be left out."""
 
     k: Places | None = None
-    candidates: Annotated[list[ItemId], Meta(description="choose among these only")] | ListName | None = None
-    exclude: Annotated[list[ItemId], Meta(description="never these")] | ListName = []
+    candidates: (
+        Annotated[list[ItemId], Meta(description="choose among these items only")] | ListName | None
+    ) = None
+    exclude: Annotated[list[ItemId], Meta(description="never show these items")] | ListName = []
     pinned: Pinned = {}
     request_id: RequestId | None = None
     context: Context | None = None
     at_most: OfEachGroup | OfTheseGroups | None = None
     features: OwnFeatures | None = None
     unit: Unit | None = None
-    explain: bool = False
+    explain: Annotated[
+        bool, Meta(description="also say of each item whether the policy would show it without exploring")
+    ] = False
 
 
 class Recommended(Struct, omit_defaults=True):
     """A slate, best first."""
 
-    items: list[ItemId]
-    scores: Annotated[list[float | None], Meta(description="attraction that is held for each item, or null")]
-    token: Annotated[str, Meta(description="send it back with the click")]
-    seq: int
+    items: Annotated[list[ItemId], Meta(description="items to show, best first")]
+    scores: Annotated[
+        list[float | None],
+        Meta(description="estimated attraction of each item; null if the policy has no estimate"),
+    ]
+    token: Annotated[str, Meta(description="send it back with the feedback")]
+    seq: Annotated[int, Meta(description="last event of the log that the slate is based on")]
     skipped_pins: Annotated[
-        tuple[ItemId, ...], Meta(description="pinned, but not shown, because excluded or withdrawn")
+        tuple[ItemId, ...],
+        Meta(description="pinned items that are not shown because they are excluded or hidden"),
     ] = ()
-    explored: Annotated[bool, Meta(description="drawn uniformly, not by the policy")] = False
-    not_evaluable: Annotated[str, Meta(description="why the slate cannot be drawn again later")] = ""
+    explored: Annotated[bool, Meta(description="the slate was drawn uniformly, not by the policy")] = False
+    not_evaluable: Annotated[str, Meta(description="why the slate cannot be used for evaluation later")] = ""
     reasons: Annotated[
         tuple[str, ...],
         Meta(description="why each item is shown: policy, explored, pinned, floor, holdout or baseline"),
     ] = ()
     without_exploring: Annotated[
         tuple[bool, ...] | None,
-        Meta(description="with `explain`: whether the policy would show each item if it did not explore"),
+        Meta(description="with `explain`: whether the policy would show each item without exploring"),
     ] = None
 
 
 class Feedback(Body):
-    """What was clicked: `click` or `clicks`, and how far the user looked if the page knows."""
+    """What was clicked: `click` or `clicks`, and how far the user looked, if the page knows."""
 
-    token: str
+    token: Token
     click: Click | UnsetType | None = UNSET
     clicks: Clicks | UnsetType = UNSET
     examined: Examined | None = None
 
 
 class FeedbackAnswer(Struct, omit_defaults=True):
-    """Feedback that is in the log, as event `seq`; `relaxed` if a power cut may still take it."""
+    """The feedback is in the log."""
 
-    status: Literal["accepted", "duplicate", "corrected"]
-    seq: int
+    status: Annotated[
+        Literal["accepted", "duplicate", "corrected"],
+        Meta(description='corrected: a late click replaced a "no click"'),
+    ]
+    seq: Seq
     durability: Durability = "full"
 
 
 class FeedbackBatch(Body):
-    """Many pieces of feedback, each with its own outcome."""
+    """Feedback for many slates."""
 
-    feedback: Annotated[list[Feedback], Meta(extra_json_schema={"maxItems": limits.MOST_ENTRIES})]
+    feedback: Annotated[
+        list[Feedback],
+        Meta(description="one entry per slate", extra_json_schema={"maxItems": limits.MOST_ENTRIES}),
+    ]
 
 
 class Outcome(Struct, omit_defaults=True):
-    """What became of one entry: in the log as event `seq`, or refused for the reason in `message`."""
+    """The outcome of one entry: in the log, or refused."""
 
-    status: str
-    seq: int | None = None
-    message: str | None = None
+    status: Annotated[str, Meta(description="accepted, duplicate, corrected, or the status of an error")]
+    seq: Seq | None = None
+    message: Annotated[str, Meta(description="why it was refused")] | None = None
     durability: Durability = "full"
 
 
 class Outcomes(Struct):
-    """In the order of the entries."""
+    """The outcome of each entry."""
 
-    results: list[Outcome]
+    results: Annotated[list[Outcome], Meta(description="in the order of the entries")]
 
 
 class ItemFacts(Body):
-    """An item whose id is in the path. What is left out stays as it is; null clears."""
+    """An item whose id is in the path. Fields that are left out stay as they are; null clears a field."""
 
-    name: Words | UnsetType | None = UNSET
-    group: Words | UnsetType | None = UNSET
+    name: Annotated[Words, Meta(description="what people call it")] | UnsetType | None = UNSET
+    group: Annotated[Words, Meta(description="its group; `at_most` limits groups")] | UnsetType | None = UNSET
     features: Features | UnsetType | None = UNSET
-    available: Annotated[bool, Meta(description="whether it may be shown")] | UnsetType = UNSET
+    available: Annotated[bool, Meta(description="in stock, or sold out")] | UnsetType = UNSET
 
 
 class NewItem(ItemFacts, kw_only=True):
@@ -180,161 +215,193 @@ class NewItem(ItemFacts, kw_only=True):
 
 
 class ItemAvailability(Body):
-    """Items that may be shown from now on, and items that may not."""
+    """Items that are in stock, and items that are sold out."""
 
-    on: list[ItemId] = []
-    off: list[ItemId] = []
+    on: Annotated[list[ItemId], Meta(description="items that may be shown")] = []
+    off: Annotated[list[ItemId], Meta(description="items that may not")] = []
 
 
 class ItemChanges(Body):
     """Items to put, and items to withdraw."""
 
-    put: list[NewItem] = []
-    withdraw: list[ItemId] = []
+    put: Annotated[list[NewItem], Meta(description="items to add or change")] = []
+    withdraw: Annotated[list[ItemId], Meta(description="items to take out of the catalog")] = []
 
 
 class Changed(Struct):
-    """The change is in the log, as event `seq`."""
+    """The change is in the log."""
 
-    seq: int
+    seq: Seq
 
 
 class NewList(Body):
     """The items of a list."""
 
-    items: list[ItemId]
+    items: Annotated[list[ItemId], Meta(description="the items of the list")]
 
 
 class ItemLists(Struct):
-    """All lists: how many items each has."""
+    """All lists."""
 
-    lists: dict[str, int]
+    lists: Annotated[dict[str, int], Meta(description="the number of items of each list, by name")]
 
 
 class ModelSettings(Body):
-    """What can be changed while a model runs: what is given."""
+    """Settings to change. Those that are left out stay as they are."""
 
     explore: Share | None = None
     no_click_after: Wait | None = None
 
 
 class NewBaseline(Body):
-    """The list that is shown today, best first, and the share of its clicks that may be lost."""
+    """The list that is shown today, and the share of its clicks that may be lost."""
 
-    items: list[ItemId]
+    items: Annotated[list[ItemId], Meta(description="the list, best first")]
     max_loss: MaxLoss = 0.05
 
 
 class LoggedSlate(Body, kw_only=True):
-    """A slate that somebody else has shown, and what was clicked: `click` or `clicks`."""
+    """A slate that another system has shown, and what was clicked: `click` or `clicks`."""
 
-    items: Annotated[list[ItemId], Meta(max_length=10_000)]
+    items: Annotated[list[ItemId], Meta(max_length=10_000, description="the items shown, from the top")]
     click: Click | UnsetType | None = UNSET
-    clicks: Annotated[list[Number], Meta(max_length=10_000)] | UnsetType = UNSET
+    clicks: (
+        Annotated[
+            list[Number],
+            Meta(max_length=10_000, description="all positions clicked, in any order; in place of click"),
+        ]
+        | UnsetType
+    ) = UNSET
     examined: Examined | None = None
     context: Context | None = None
     features: OwnFeatures | None = None
 
 
 class CountedItem(Body):
-    """How often an item was looked at, which may be estimated, and clicked."""
+    """How often an item was looked at and clicked."""
 
     item: ItemId
-    looks: Annotated[float, Meta(ge=0)]
-    clicks: Annotated[float, Meta(ge=0)]
+    looks: Annotated[float, Meta(ge=0, description="times it was looked at; an estimate will do")]
+    clicks: Annotated[float, Meta(ge=0, description="times it was clicked")]
 
 
 class NewWarmStart(Body):
-    """Slates that somebody else has shown, or in their place looks and clicks by item. `weight` is the most
-    that an observation counts; the default policy finds out itself how much that is."""
+    """Slates that another system has shown, or looks and clicks by item."""
 
-    slates: list[LoggedSlate] = []
-    weight: Annotated[float, Meta(gt=0, le=1)] | None = None
-    counts: list[CountedItem] | None = None
+    slates: Annotated[list[LoggedSlate], Meta(description="slates of the log")] = []
+    weight: (
+        Annotated[
+            float,
+            Meta(
+                gt=0,
+                le=1,
+                description="how much an observation counts, 1 if absent; leave it out for the "
+                "default policy, which finds it out",
+            ),
+        ]
+        | None
+    ) = None
+    counts: Annotated[list[CountedItem], Meta(description="in place of slates")] | None = None
 
 
 class WarmStarted(Struct):
-    """The slates, or the counts of items, are in the log as event `seq`, and learned; so many were of use."""
+    """The slates, or counts, are in the log and learned."""
 
-    seq: int
-    slates: int
-    items: int = 0
+    seq: Seq
+    slates: Annotated[int, Meta(description="slates that were used")]
+    items: Annotated[int, Meta(description="items that were used, with `counts`")] = 0
 
 
 class BaselineFacts(Struct):
-    """The list, how often it and the policy were shown and clicked, and what is promised."""
+    """The list, how often it and the policy were shown and clicked, and its guarantee."""
 
-    items: list[ItemId]
+    items: Annotated[list[ItemId], Meta(description="the list, best first")]
     shown: Annotated[int, Meta(description="items of the list that can be shown now")]
-    since: Annotated[int, Meta(description="the event that the list came with")]
-    max_loss: float
-    confidence: float
-    pages: Annotated[int, Meta(description="slates reported since then")]
-    policy_pages: int
+    since: Annotated[int, Meta(description="the event that set the list")]
+    max_loss: Annotated[float, Meta(description="largest share of the list's clicks that may be lost")]
+    confidence: Annotated[float, Meta(description="confidence of the guarantee")]
+    pages: Annotated[int, Meta(description="slates with feedback since then")]
+    policy_pages: Annotated[int, Meta(description="of these, slates of the policy")]
     policy_clicks: Annotated[int, Meta(description="slates of the policy with a click")]
-    baseline_pages: int
-    baseline_clicks: int
-    baseline_rate_low: Annotated[float, Meta(description="the click rate of the list is at least this")]
-    baseline_rate_high: float
-    at_least: Annotated[float, Meta(description="expected clicks so far over those of the list, at least")]
+    baseline_pages: Annotated[int, Meta(description="slates of the list")]
+    baseline_clicks: Annotated[int, Meta(description="slates of the list with a click")]
+    baseline_rate_low: Annotated[float, Meta(description="lower bound of the list's click rate")]
+    baseline_rate_high: Annotated[float, Meta(description="upper bound of the list's click rate")]
+    at_least: Annotated[
+        float, Meta(description="lower bound of expected clicks so far, as a multiple of the list's")
+    ]
     room: Annotated[float, Meta(description="pages without a click that the policy may still show")]
     share: Annotated[float, Meta(description="probability that the policy decides the next slate")]
-    assumed: str
+    assumed: Annotated[str, Meta(description="what the guarantee assumes, in sentences")]
 
 
 class NewTrial(Body):
-    """Arms and their shares, which add up to 1: `policy` and `baseline` of this model, `model:NAME`, another
-    model with the same items, `policy:SPEC`, another policy, for which a fork of this model is made."""
+    """A trial to start."""
 
-    arms: Shares | None = None  # 90 % policy, 10 % baseline
+    arms: (
+        Annotated[
+            Shares,
+            Meta(
+                description="share of each arm, 1 in sum: `policy` or `baseline` of this model, `model:NAME` "
+                "(another model with the same items), or `policy:SPEC` (another policy, on a fork of this "
+                "model); 90 % policy and 10 % baseline by default"
+            ),
+        ]
+        | None
+    ) = None
     learn_from: Annotated[
-        Literal["own", "all"], Meta(description="own: from its own slates and the baseline's; all: from all")
+        Literal["own", "all"],
+        Meta(description="own: an arm learns from its own slates and the baseline's; all: from all"),
     ] = "own"
-    stop_if_worse: Annotated[bool, Meta(description="show the baseline once the policy is worse")] = False
+    stop_if_worse: Annotated[bool, Meta(description="show the baseline as soon as the policy is worse")] = (
+        False
+    )
     last_pages: Annotated[
         int, Meta(ge=100, le=1_000_000_000, description="pages that the second figure of the report covers")
     ] = 10_000
 
 
 class TrialChange(Body):
-    """The share of each arm from now on; 0 for one that is to end."""
+    """The share of each arm from now on."""
 
-    arms: Shares
+    arms: Annotated[Shares, Meta(description="share of each arm, 1 in sum; 0 ends an arm")]
 
 
 class TrialEnd(Body):
     """Who decides the slates after the trial."""
 
-    show: Literal["policy", "baseline"] = "policy"
+    show: Annotated[Literal["policy", "baseline"], Meta(description="who decides the slates from now on")] = (
+        "policy"
+    )
 
 
 class ListedItem(Struct):
-    """An item of the catalog, with its features as they were sent."""
+    """An item of the catalog."""
 
     id: ItemId
     name: str
     group: str
-    features: list[float] | dict[str, Cell] | None
-    available: bool
+    features: Annotated[list[float] | dict[str, Cell] | None, Meta(description="as they were sent")]
+    available: Annotated[bool, Meta(description="in stock, or sold out")]
 
 
 class ListedItems(Struct):
-    """Some of the items; `next` is what to give as `after` for more, or null."""
+    """A page of items."""
 
-    items: list[ListedItem]
-    next: int | None
+    items: Annotated[list[ListedItem], Meta(description="the items of this page")]
+    next: Annotated[int | None, Meta(description="send it as `after` for the next page; null at the end")]
 
 
 class NewModel(Body):
     """A model to create."""
 
-    name: str
-    policy: Annotated[str, Meta(description="policy, NAME[:param=value,...]")]
-    k: Annotated[int, Meta(ge=1, le=limits.MOST_ROWS)]
-    items: list[NewItem]
-    seed: Count | None = None
+    name: ModelName
+    policy: PolicySpec
+    k: Annotated[int, Meta(ge=1, le=limits.MOST_ROWS, description="length of a slate")]
+    items: Annotated[list[NewItem], Meta(description="the items of its catalog")]
+    seed: Annotated[Count, Meta(description="decides what is explored; random if absent")] | None = None
     explore: Share = 0.0
-    baseline: Annotated[list[ItemId], Meta(description="the list shown today, best first")] = []
+    baseline: Annotated[list[ItemId], Meta(description="the list that is shown today, best first")] = []
     max_loss: MaxLoss = 0.05
     no_click_after: Wait = 0.0
 
@@ -342,99 +409,102 @@ class NewModel(Body):
 class ForkModel(Body):
     """A model to make from the log of another."""
 
-    policy: Annotated[str, Meta(description="policy, NAME[:param=value,...]")]
-    name: Annotated[str, Meta(description="of the new model")]
+    policy: PolicySpec
+    name: Annotated[str, Meta(description="name of the new model")]
 
 
 class DeleteModel(Body):
     """The name of the model once more."""
 
-    name: str
+    name: Annotated[str, Meta(description="the name in the path once more, as a safeguard")]
 
 
 class Deleted(Struct):
-    """The model is gone, with so many events."""
+    """The model is deleted."""
 
-    name: str
-    events: int
+    name: ModelName
+    events: Annotated[int, Meta(description="how many events it had")]
 
 
 class ModelFacts(Struct):
-    """A model in words and numbers."""
+    """A model's settings and counts."""
 
-    name: str
-    policy: str
-    k: int
-    seed: int
-    explore: float
-    no_click_after: Annotated[float, Meta(description="seconds; 0: slates that nobody reports teach nothing")]
-    n_features: int
+    name: ModelName
+    policy: PolicySpec
+    k: Annotated[int, Meta(description="length of a slate")]
+    seed: Annotated[int, Meta(description="decides what is explored")]
+    explore: Annotated[float, Meta(description="share of slates drawn uniformly")]
+    no_click_after: Annotated[
+        float,
+        Meta(description="seconds after which a slate without feedback counts as not clicked; 0: never"),
+    ]
+    n_features: Annotated[int, Meta(description="number of features")]
     items: Annotated[int, Meta(description="items that can be shown")]
-    withdrawn: int
-    unavailable: int
-    seq: int
-    slates: Annotated[int, Meta(description="slates whose outcome is known")]
-    clicks: int
+    withdrawn: Annotated[int, Meta(description="items that were withdrawn")]
+    unavailable: Annotated[int, Meta(description="items that are sold out")]
+    seq: Annotated[int, Meta(description="last event of the log")]
+    slates: Annotated[int, Meta(description="slates with feedback")]
+    clicks: Annotated[int, Meta(description="slates with a click")]
     recommended: Annotated[int, Meta(description="slates recommended, by all processes, up to a minute ago")]
     unreported: Annotated[
-        float | None, Meta(description="share of slates of the last day without an outcome, if it is known")
+        float | None, Meta(description="share of the last day's slates without feedback; null if unknown")
     ]
-    timed_out: Annotated[int, Meta(description="slates that nobody reported within no_click_after")]
-    notes: Annotated[list[str], Meta(description="what its owner should know")]
+    timed_out: Annotated[int, Meta(description="slates without feedback within `no_click_after`")]
+    notes: Annotated[list[str], Meta(description="sentences for the model's owner")]
 
 
 class ModelList(Struct):
     """All models."""
 
-    models: list[ModelFacts]
+    models: Annotated[list[ModelFacts], Meta(description="all models")]
 
 
 class Rollback(Body):
     """The event to roll back to."""
 
-    seq: Count
+    seq: Annotated[Count, Meta(description="number of the event to roll back to")]
 
 
 class AuditAnswer(Struct):
-    """Whether what is served equals, bit for bit, what the log comes to when it is folded again."""
+    """Whether a replay of the log gives, bit for bit, what is served."""
 
-    name: str
-    seq: int
-    digest: Annotated[str, Meta(description="SHA-256 of all that the log comes to")]
-    equal: bool
-    differing: Annotated[list[str], Meta(description="a sentence for what was not equal")]
-    seconds: float
+    name: ModelName
+    seq: Annotated[int, Meta(description="last event that was replayed")]
+    digest: Annotated[str, Meta(description="SHA-256 of the result of the replay")]
+    equal: Annotated[bool, Meta(description="nothing differs")]
+    differing: Annotated[list[str], Meta(description="a sentence for each difference")]
+    seconds: Annotated[float, Meta(description="time it took")]
     start: Annotated[
-        int, Meta(description="the event that the fold began with: not 1 if those before are archived")
+        int, Meta(description="first event that was replayed; not 1 if earlier events are archived")
     ] = 1
 
 
 class NewKey(Body):
-    """An API key to make."""
+    """An API key to create."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=100)]
-    role: Role
+    name: Annotated[str, Meta(min_length=1, max_length=100, description="who or what will use it")]
+    role: Annotated[Role, Meta(description="what it may do")]
 
 
 class KeyFacts(Struct):
-    """An API key; the key itself is not kept."""
+    """An API key. The key itself is not stored."""
 
-    id: int
-    name: str
-    role: Annotated[str, Meta(description="one that this version does not know may do nothing")]
-    created: float
+    id: Annotated[int, Meta(description="number, for revoking it")]
+    name: Annotated[str, Meta(description="who or what uses it")]
+    role: Annotated[str, Meta(description="what it may do; a role unknown to this version may do nothing")]
+    created: Annotated[float, Meta(description="seconds since 1970")]
 
 
 class MadeKey(KeyFacts):
-    """A new API key, told this once."""
+    """A new API key, shown this once."""
 
-    key: str
+    key: Annotated[str, Meta(description="the key")]
 
 
 class Keys(Struct):
-    """All API keys that are good."""
+    """All valid API keys."""
 
-    keys: list[KeyFacts]
+    keys: Annotated[list[KeyFacts], Meta(description="all valid keys")]
 
 
 class Live(Struct):
@@ -444,20 +514,25 @@ class Live(Struct):
 
 
 class Ready(Struct, omit_defaults=True):
-    """Requests can be sent here; not for models of another version, if there are any.
-
-    `set_back` says of each model whose log has lost events since this server started how many are gone.
-    """
+    """Requests can be sent here."""
 
     status: Literal["ready"]
     durability: Durability
-    not_served: list[str] = []
-    set_back: list[str] = []
+    not_served: Annotated[
+        list[str], Meta(description="models that another version has learned, which are not served")
+    ] = []
+    set_back: Annotated[
+        list[str], Meta(description="models whose log lost events since this server started, and how many")
+    ] = []
 
 
 class ReadyFor(Struct, omit_defaults=True):
     """Requests of one kind can be sent here."""
 
     status: Literal["ready"]
-    age: Annotated[float, Meta(description="seconds for which the store has not answered, if over 1, or 0")]
-    not_served: list[str] = []
+    age: Annotated[
+        float, Meta(description="seconds since the store last answered; 0 if less than a second ago")
+    ]
+    not_served: Annotated[
+        list[str], Meta(description="models that another version has learned, which are not served")
+    ] = []

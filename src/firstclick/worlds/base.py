@@ -14,15 +14,25 @@ from firstclick.parameters import Declared, param
 
 
 class World(ABC):
-    """What answers with clicks.
-
-    Attractions may differ between users, or change with time: there is one *view* for each user, or for each
-    period. A world that is the same for all, always, has one view.
+    """Simulated users who answer slates with clicks. Subclass it for a world of your own.
 
     >>> from firstclick.worlds import BernoulliWorld
     >>> world = BernoulliWorld([0.5, 0.2, 0.1])
     >>> round(world.expected_reward([0, 1]), 3)
     0.6
+
+    Attractions may differ between users or change over time: the world has one *view* per user or period. A
+    world that is the same for everybody at all times has one view.
+
+    Attributes:
+        n_items: The number of items.
+        click_model: How attraction turns into clicks; a cascade by default.
+        n_views: The number of views.
+        features: The world's own item features; None if it has none.
+        n_context: How many numbers describe a user.
+        longest_slate: The number of positions on its page; None for any number.
+        view_shares: How often each view occurs; None: all equally often.
+        item_names: Names of the items; by default their numbers.
     """
 
     n_items: int
@@ -36,31 +46,53 @@ class World(ABC):
 
     @abstractmethod
     def arrays(self) -> WorldArrays:
-        """The world for kernels."""
+        """The world as arrays, for compiled kernels."""
 
     @abstractmethod
     def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
-        """The slate that regret is measured against."""
+        """The best slate, which regret is measured against.
+
+        Args:
+            k: The length of a slate.
+            view: The user or period.
+        """
 
     @abstractmethod
     def expected_reward(self, slate: Sequence[int] | NDArray[np.int64], view: int = 0) -> float:
-        """The exact expected reward of the slate; under a cascade the probability of a click."""
+        """The exact expected reward of a slate. Under a cascade this is the probability of a click.
+
+        Args:
+            slate: Item numbers, best first.
+            view: The user or period.
+        """
 
     def optimal_slates(self, k: int) -> NDArray[np.int64]:
-        """The optimal slate of each view."""
+        """The best slate of each view.
+
+        Args:
+            k: The length of a slate.
+        """
         return np.stack([self.optimal_slate(k, view) for view in range(self.n_views)])
 
     def optimal_reward(self, k: int) -> float:
-        """What the optimal slates are worth, on the average over views."""
+        """The expected reward of the best slates, averaged over views.
+
+        Args:
+            k: The length of a slate.
+        """
         slates = self.optimal_slates(k)
         return self.mean_over_views([self.expected_reward(slate, view) for view, slate in enumerate(slates)])
 
     def mean_over_views(self, values: Sequence[float]) -> float:
-        """The mean of one value a view, each as often as the view is met."""
+        """The mean of one value per view, weighted by how often each view occurs.
+
+        Args:
+            values: One value per view.
+        """
         return float(np.mean(values) if self.view_shares is None else self.view_shares @ values)
 
     def names(self) -> Sequence[str]:
-        """What the items are called."""
+        """The names of the items."""
         return self.item_names or [f"item {item}" for item in range(self.n_items)]
 
 
@@ -82,12 +114,17 @@ class WorldSpec(Declared, ABC):
 
 @dataclass(frozen=True)
 class Stage:
-    """What one run is played on: a world, the features of its items, and their names.
+    """What one run is played on: a world and the features and names of its items.
 
     >>> from firstclick import Stage
     >>> from firstclick.worlds import BernoulliWorld
     >>> Stage(BernoulliWorld([0.5, 0.2]), None, ["tea", "milk"]).item_names
     ['tea', 'milk']
+
+    Attributes:
+        world: Answers with clicks.
+        features: One row per item, for policies; None without features.
+        item_names: What to call the items.
     """
 
     world: World
@@ -96,6 +133,15 @@ class Stage:
 
 
 class Scenario(Protocol):
-    """What gives each run its stage, the same for all policies of the run."""
+    """Gives each run its own stage. Pass one to `simulate` in place of a world.
 
-    def stage(self, seed: int, run: int) -> Stage: ...
+    All policies of a run get the same stage. `firstclick.data.FeedbackScenario` is one.
+    """
+
+    def stage(self, seed: int, run: int) -> Stage:
+        """The stage of a run; the same arguments give the same stage.
+
+        Args:
+            seed: The seed of the simulation.
+            run: The run, from 0.
+        """

@@ -54,11 +54,15 @@ class IndependentWorld(World):
 
 
 class BernoulliWorld(IndependentWorld):
-    """Item e attracts a user with probability attractions[e], whatever else is shown, and whatever its
-    features say.
+    """Each item attracts with a fixed probability, independently of the others.
 
     >>> round(BernoulliWorld([0.5, 0.2, 0.1]).expected_reward([0, 1]), 3)
     0.6
+
+    Args:
+        attractions: The probability of each item, from 0 to 1.
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
+        features: One row per item, for policies. Clicks do not depend on them.
     """
 
     def __init__(
@@ -99,7 +103,7 @@ def world_arrays(attraction: NDArray[np.float64], clicks: ClickModel, **others: 
 
 
 class Bernoulli(WorldSpec):
-    """Items with given attractions."""
+    """Items with fixed attractions."""
 
     name = "bernoulli"
     attractions: tuple[float, ...] = param(

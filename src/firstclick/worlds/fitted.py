@@ -154,12 +154,12 @@ def _in_segment(segment: str | None) -> str:
 
 
 class Fitted(WorldSpec):
-    """A click model fitted to a log by `firstclick click-model fit`: users who click as on your page.
+    """Users who click as on your page: a click model that `firstclick click-model fit` fitted to a log.
 
-    `fitted:fit.npz` is short for `fitted:file=fit.npz`; commas and equals signs in the path are part of it.
-    The click model is that of the fit. The reward is the number of clicks on a page. Segments of the fit are
-    users who differ, each segment with its share of the log; `segment` plays one alone. Items that the log
-    never showed in a segment cannot be shown there.
+    `fitted:fit.npz` is short for `fitted:file=fit.npz`; the path may contain commas and equals signs. The
+    reward is the number of clicks on a page. Segments of the fit are different users, each as frequent as in
+    the log; `segment` plays one of them alone. An item that the log never showed in a segment cannot be shown
+    there.
     """
 
     name = "fitted"

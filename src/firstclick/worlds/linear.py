@@ -17,10 +17,15 @@ _ROUNDING = 1e-12
 
 
 class LinearWorld(BernoulliWorld):
-    """Item e attracts with probability x_e'theta; norms of features are at most 1, as in Theorem 1.
+    """Item e attracts with probability x_e'theta.
 
     >>> round(LinearWorld([[0.6, 0.0], [0.0, 0.5]], theta=[0.5, 0.4]).expected_reward([0, 1]), 3)
     0.44
+
+    Args:
+        features: One row per item, of norm at most 1 as in Theorem 1.
+        theta: One number per feature. All x_e'theta must lie in [0, 1].
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
     """
 
     def __init__(self, features: ArrayLike, theta: ArrayLike, clicks: ClickModel | str = "cascade") -> None:
@@ -60,10 +65,10 @@ class FeatureSpec(WorldSpec):
 
 
 class Linear(FeatureSpec):
-    """A random linear world.
+    """A random linear world: attraction is x'theta.
 
-    Features and theta have no negative coordinate and features have norm at most 1, so every
-    attraction lies between 0 and `best` without clipping.
+    Features and theta have no negative coordinate, and features have norm at most 1. Every attraction lies
+    between 0 and `best` without clipping.
     """
 
     name = "linear"
@@ -77,10 +82,10 @@ class Linear(FeatureSpec):
 
 
 class Partly(FeatureSpec):
-    """Attraction is in part linear in the features, and in part an item's own.
+    """Attraction is partly linear in the features, and partly the item's own.
 
-    The linear part is drawn as in `linear`. The own part of an item is the linear part of another one: it
-    is as large, and its features do not tell of it. With own = 0.5 features explain half of the variance.
+    The linear part is drawn as in `linear`. The own part of an item is the linear part of another item:
+    equally large, and unrelated to its features. With own = 0.5 features explain half of the variance.
     """
 
     name = "partly"

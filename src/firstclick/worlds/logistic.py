@@ -16,6 +16,11 @@ class LogisticWorld(BernoulliWorld):
     >>> import numpy as np
     >>> LogisticWorld(np.array([[0.0], [1.0]]), np.array([0.0])).expected_reward([0])
     0.5
+
+    Args:
+        features: One row per item.
+        theta: One number per feature.
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
     """
 
     def __init__(
@@ -26,10 +31,10 @@ class LogisticWorld(BernoulliWorld):
 
 
 class Logistic(FeatureSpec):
-    """Attraction is a logistic function of x'theta, the first feature being a constant 1.
+    """Attraction is a logistic function of x'theta. The first feature is a constant 1.
 
-    Most items hardly attract: theta is as long as `spread`, and the constant is such that `best` is the
-    attraction of the most attractive item.
+    Most items hardly attract. Theta has length `spread`, and the constant is chosen so that the most
+    attractive item attracts with probability `best`.
     """
 
     name = "logistic"

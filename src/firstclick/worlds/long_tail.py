@@ -11,11 +11,16 @@ from firstclick.worlds.bernoulli import NEARLY_ONE, BernoulliWorld
 
 
 class LongTailWorld(BernoulliWorld):
-    """Item e attracts with probability x_e'theta, and with none where that is negative.
+    """Item e attracts with probability x_e'theta, or never if that is negative.
 
     >>> import numpy as np
     >>> LongTailWorld(np.array([[-1.0], [0.25]]), np.array([1.0])).expected_reward([0, 1])
     0.25
+
+    Args:
+        features: One row per item. The array is not copied.
+        theta: One number per feature.
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
     """
 
     features: NDArray[np.float64]
@@ -29,11 +34,11 @@ class LongTailWorld(BernoulliWorld):
 
 
 class LongTail(WorldSpec):
-    """A large catalog as real ones look.
+    """A large catalog with a long tail, as real ones have.
 
-    Directions are random, each feature `fading` times as large as the one before it and the first not
-    negative; the r-th most popular item has features of norm r^-tail. Items are in random order. Attraction
-    is x'theta, and 0 where that is negative.
+    Directions are random. Each feature is `fading` times as large as the one before it, and the first is not
+    negative. The r-th most popular item has features of norm r^-tail. Items are in random order. Attraction
+    is x'theta, or 0 if that is negative.
     """
 
     name = "long-tail"

@@ -18,13 +18,15 @@ from firstclick.worlds.bernoulli import world_arrays
 
 
 class MatrixWorld(World):
-    """A user attracted by the items of one row; attractions are correlated as the data has them.
-
-    `matrix` is users x items with entries 0 and 1, sparse or dense. Empty rows stay: users whom
-    nothing attracts belong to the truth.
+    """Each user is a row of a feedback matrix, drawn at random, and is attracted by the items of that row.
 
     >>> MatrixWorld([[1, 0], [0, 1], [0, 0], [1, 1]]).expected_reward([0, 1])
     0.75
+
+    Args:
+        matrix: Users x items with entries 0 and 1, sparse or dense. Keep empty rows: users whom nothing
+            attracts are part of the data.
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
     """
 
     def __init__(self, matrix: Any, clicks: ClickModel | str = "cascade") -> None:
@@ -64,12 +66,15 @@ class MatrixWorld(World):
         )
 
     def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
-        """The greedy cover: again and again the item that attracts most users not yet attracted.
+        """The greedy cover: at each step the item that attracts most users who are not attracted yet.
 
-        The best cover is NP-hard; this one reaches at least 1 - 1/e of it. Of equal items the one
-        that attracts more users in all comes first, then the lower number; once everybody is
-        covered these rules fill the slate. Where an attracted user may go on unsatisfied the same is done
-        with what is left to gain of each user, for the position that is worth most first.
+        Finding the best cover is NP-hard; this one reaches at least 1 - 1/e of it. Ties go to the item that
+        attracts more users in all, then to the lower number. If the click model lets an attracted user go on
+        unsatisfied, the same is done with what is left to gain of each user, best position first.
+
+        Args:
+            k: The length of a slate.
+            view: Not used: the world has one view.
         """
         columns = self.matrix.tocsc()
         popular = np.diff(columns.indptr).astype(np.int64)

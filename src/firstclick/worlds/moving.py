@@ -31,8 +31,9 @@ class Moving(FeatureSpec):
 
 
 class Switch(Moving):
-    """Attraction is x'theta, and every `period` steps there is another theta; after `thetas` of them the
-    first comes again."""
+    """Attraction is x'theta, and theta changes every `period` steps. After `thetas` of them the first comes
+    again.
+    """
 
     name = "switch"
 
@@ -41,8 +42,9 @@ class Switch(Moving):
 
 
 class Drift(Moving):
-    """Attraction is x'theta, and theta wanders on a straight line from one point to the next and at last back
-    to the first, in small steps of period // 50 slates; a period that they do not divide is rounded up."""
+    """Attraction is x'theta, and theta moves in a straight line from one point to the next, and finally back
+    to the first, in steps of period // 50 slates. A period that this does not divide is rounded up.
+    """
 
     name = "drift"
 

@@ -18,16 +18,22 @@ from firstclick.worlds.linear import positive_features
 
 
 class TopicsWorld(World):
-    """An item attracts by the topics it adds to those above it, and by a part of its own.
-
-    `topics`, items x topics in [0, 1], says how far an item covers each topic; items together cover
-    1 - prod(1 - topics). The attraction of an item is interest'(what it adds to the items above) + relevance
-    (Hiranandani et al. 2019; with a part of its own Li, Feng and de Rijke 2020). `features` are the topics,
-    then what else is given.
+    """An item attracts by the topics it adds to the items above it, and by its own relevance.
 
     >>> from firstclick import make_world
     >>> type(make_world("topics:n_items=8").build(1)).__name__
     'TopicsWorld'
+
+    Items together cover 1 - prod(1 - topics) of each topic. An item's attraction is interest'(what it adds) +
+    relevance (Hiranandani et al. 2019; with relevance Li, Feng and de Rijke 2020). The features are the
+    topics, then `more_features`.
+
+    Args:
+        topics: Items x topics, how far each item covers each topic, from 0 to 1.
+        interest: The users' interest in each topic, at least 0.
+        relevance: The relevance of each item, at least 0; 0 by default.
+        more_features: More features, one row per item.
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
     """
 
     def __init__(
@@ -67,7 +73,14 @@ class TopicsWorld(World):
         )
 
     def gains(self, slate: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
-        """What the item at each position adds to each topic, positions x topics."""
+        """What the item at each position adds to each topic.
+
+        Args:
+            slate: Item numbers, best first.
+
+        Returns:
+            An array, positions x topics.
+        """
         shown = self.topics[np.asarray(slate, np.int64)]
         missing = np.cumprod(1 - shown, axis=0)
         above = np.concatenate([np.ones((1, shown.shape[1])), missing[:-1]]) if len(shown) else missing
@@ -78,9 +91,12 @@ class TopicsWorld(World):
         return float(self.click_model.reward(attractions))
 
     def optimal_slate(self, k: int, view: int = 0) -> NDArray[np.int64]:
-        """The greedy slate: again and again the item that attracts most below those chosen.
+        """The greedy slate: at each position the item that attracts most below those above. Ties go to the
+        lower number. Finding the best slate is NP-hard.
 
-        The best one is NP-hard; of equal items the lower number is taken.
+        Args:
+            k: The length of a slate.
+            view: Not used: the world has one view.
         """
         if (np.diff(self.click_model.worth(k)) > 0).any():
             raise InvalidInput(
@@ -98,10 +114,10 @@ class TopicsWorld(World):
 
 
 class Topics(WorldSpec):
-    """Items that cover one topic well and others a little; users are interested in several topics.
+    """Items that cover one topic well and others a little. Users are interested in several topics.
 
-    With `relevance`, so many more features are linear in a part of the attraction that is an item's own, and
-    the topics make up the rest.
+    With `relevance`, items have that many more features. Part of an item's attraction is linear in them; the
+    topics make up the rest.
     """
 
     name = "topics"

@@ -12,14 +12,20 @@ from firstclick.worlds.bernoulli import NEARLY_ONE, IndependentWorld, world_arra
 
 
 class ViewsWorld(IndependentWorld):
-    """Item e attracts with probability attractions[view, e]: one view for each user, or for each period.
-
-    With `contexts`, one row a user, views are users, each as likely as any other, and a policy may be told
-    the row. With `period`, views are periods of so many steps, one after the other and then again from the
-    first. Regret is measured against the best slate of the view.
+    """Attractions that differ between users, or change over time.
 
     >>> round(ViewsWorld([[0.9, 0.1], [0.1, 0.9]], period=100).expected_reward([0]), 3)
     0.9
+
+    A row of `attractions` is a view: a user, or a period. Regret is measured against the best slate of the
+    view. Give either `contexts` or `period`.
+
+    Args:
+        attractions: Views x items, probabilities from 0 to 1.
+        contexts: One row per user, which policies may see. All users are equally likely.
+        period: Steps per view. Views follow one another, then start again with the first.
+        features: One row per item.
+        clicks: A click model, or its description such as `"pbm/1/0.7/0.5"`.
     """
 
     def __init__(

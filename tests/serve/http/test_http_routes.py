@@ -10,7 +10,7 @@ from serving import Exchange, Site, a_site
 
 from firstclick.serve.http.auth import ADMINS, OPEN, PAGES, READERS, WRITERS, Role
 from firstclick.serve.http.openapi import codes, document
-from firstclick.serve.http.routes import ROUTES, Matcher, Route
+from firstclick.serve.http.routes import HEALTH, ROUTES, Matcher, Route
 
 KEY_ROLES = {None: None, **{role.value: role for role in Role}, "owner": None}  # the last is no role
 WHO_MAY = {
@@ -72,7 +72,7 @@ def test_the_roles_are_these_and_no_route_goes_without() -> None:
     assert set(files.values()) == {OPEN}
     assert {name: role for name, role in table.items() if name not in files} == WHO_MAY
     with pytest.raises(TypeError, match="say which roles"):
-        Route("GET", "/v1/secret", None, print, "Forgotten")  # type: ignore[arg-type]
+        Route("GET", "/v1/secret", None, print, HEALTH, "Forgotten", "")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("sent", KEY_ROLES, ids=str)
@@ -194,3 +194,18 @@ def test_the_examples_in_the_table_are_bodies_that_decode() -> None:
     for route in ROUTES:
         if route.decoder is not None:
             route.decoder.decode(json.dumps(route.example).encode())
+
+
+def test_a_route_has_a_title_a_section_and_a_text_in_openapi() -> None:
+    told = document()
+    sections = [tag["name"] for tag in told["tags"]]
+    operation = told["paths"]["/v1/models/{model}/recommend"]["post"]
+    assert operation["summary"] == "Recommend"
+    assert operation["tags"] == [sections[0]]
+    assert operation["description"].startswith("Get a slate of items, best first")
+    assert operation["description"].endswith("\n\nNeeds a key with the role 'page' or 'write' or 'admin'.")
+    for ways in told["paths"].values():
+        for one in ways.values():
+            assert set(one["tags"]) <= set(sections)
+            assert len(one["summary"]) <= 30
+            assert one["description"].endswith(".")

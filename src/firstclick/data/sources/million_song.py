@@ -36,14 +36,14 @@ class MillionSong(Source):
 
     "We extract L = 10k most popular songs from this dataset, as measured by the number of song-listening
     events; and m = 400k most active users, as measured by the number of song-listening events" (Zong et
-    al. 2016, section 4.5). We take an event to be one play: songs and users are ranked by the sum of their
-    play counts, over all rows and independently of each other. Among equals the lower id is kept. Where
-    there are fewer than asked for, all are taken.
+    al. 2016, section 4.5). We count one play as one event: songs and users are ranked by the sum of their
+    play counts, over all rows and independently of each other. Ties go to the lower id. If there are fewer
+    than asked for, all are kept.
 
-    A song is called by the artist and title of its first track. Its groups are the labels of all its
-    tracks in the genre file: the majority labels, with `minority=yes` the minority labels too. Without a
-    genre file the groups are unknown. Facts count the whole files, before anything was left out: `songs`
-    are those that were played, `tracks` the lines of unique_tracks.txt.
+    A song's name is the artist and title of its first track. Its groups are the labels of all its tracks in
+    the genre file: the majority labels, and with `minority=yes` the minority labels too. Without a genre
+    file the groups are unknown. Facts count the whole files, before anything is left out: `songs` that were
+    played, and `tracks`, the lines of unique_tracks.txt.
     """
 
     name = "million-song"

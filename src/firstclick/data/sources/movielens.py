@@ -38,8 +38,9 @@ Movie = tuple[str, str, str, list[str]]
 class MovieLens(Source):
     """MovieLens 1M or one of its siblings: more than 3 stars attract (Zong et al., section 4.6).
 
-    Items are the movies that were rated, liked or not: 3,706 of the 3,883 that 1M lists; groups are genres.
-    A rated movie that is not in the list is refused: with a list cut short, genres would lose movies unseen.
+    Items are the movies that were rated, liked or not: 3,706 of the 3,883 in the list of 1M. Groups are
+    genres. A rated movie that is not in the list is an error: with an incomplete list, genres would silently
+    lose movies.
     """
 
     name = "movielens"

@@ -14,13 +14,13 @@ COLUMNS = ("user", "item", "value", "item_name", "item_group")
 
 
 class Table(Source):
-    """Your own log, each row a user and an item: CSV, TSV or `::` text (also packed as .gz), or Parquet.
+    """Your own log, one user and item per row: CSV, TSV or `::` text (also as .gz), or Parquet.
 
-    A column is its name, or its number from 0; with a name, line 1 of a text file is a header. A row
-    attracts if its value is above `above` (0 if not given), or always, without a value column. An item may
-    be in several groups, separated by '|'; its name and groups are those of the first row that has any.
-    Rows that cannot be used (blank, too short, without a user, an item or a number) are skipped and counted.
-    Where there are fewer users or items than `top_users` and `top_items` ask for, all are taken.
+    Give a column by name or by number, from 0. With a name, line 1 of a text file is a header. A row counts
+    as attracted if its value is above `above` (0 by default), or always without a value column. An item may
+    have several groups, separated by '|'; its name and groups are those of the first row that has any. Rows
+    that cannot be used (blank, too short, without a user, an item or a number) are skipped and counted. If
+    there are fewer users or items than `top_users` and `top_items`, all are kept.
     """
 
     name = "table"

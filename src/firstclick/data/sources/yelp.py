@@ -27,17 +27,16 @@ class Yelp(Source):
     """A restaurant attracts a user who has reviewed it, whatever the stars.
 
     "We extract L = 3k most reviewed restaurants and m = 20k most reviewing users" (Zong et al. 2016,
-    section 4.4). Both are counted over all reviews of restaurants, independently of each other, in
-    distinct pairs: who reviews a restaurant again adds nothing, neither to the restaurant's count (the
-    authors ranked by distinct reviewers, too) nor to the user's, as the feedback matrix holds the pair
-    once. Among equals the lower id is kept. Where there are fewer than asked for, all are taken.
+    section 4.4). Both are counted over all reviews of restaurants, independently of each other. A second
+    review of the same restaurant by the same user does not count (the authors ranked by distinct reviewers,
+    too). Ties go to the lower id. If there are fewer than asked for, all are kept.
 
     The authors' code took other users, `users_by=first-met`: it went through the restaurants from the most
-    reviewed down, and through each one's reviews as they are in the file, until it had met enough users.
+    reviewed down, and through their reviews in file order, until it had enough users.
 
-    Groups are the categories except "Restaurants", and "American" for New or Traditional. Editions that write
-    the categories as one text split a category that has a comma in its own name. Facts count the whole
-    files, before anything was left out.
+    Groups are the categories except "Restaurants", and "American" for New or Traditional. In editions
+    that write the categories as one text, a category with a comma in its name is split. Facts count the
+    whole files, before anything is left out.
     """
 
     name = "yelp"

@@ -154,8 +154,8 @@ function copyButton(pre) {
 }
 
 function details(method, path, operation) {
-  const parts = [element("p", "", ...marked(operation.summary))];
-  if (operation.description) parts.push(element("p", "explain", operation.description));
+  const [text, ...more] = (operation.description ?? operation.summary).split("\n\n");
+  const parts = [element("p", "", ...marked(text)), ...more.map((one) => element("p", "explain", ...marked(one)))];
   const pre = element("pre", "", curlOf(method, path, operation));
   pre.tabIndex = 0;
   parts.push(element("div", "call", pre, copyButton(pre)));
@@ -183,31 +183,21 @@ function details(method, path, operation) {
 function route({ method, path, operation }) {
   const whole = element("details", "route");
   whole.id = `${method}${path}`;
-  whole.dataset.words = `${method} ${path} ${operation.summary}`.toLowerCase();
-  const first = operation.summary.split(/(?<=\.)\s|[;:]\s/)[0];
+  whole.dataset.words = `${method} ${path} ${operation.summary} ${operation.description ?? ""}`.toLowerCase();
   whole.append(element("summary", "", element("span", `method ${method}`, method.toUpperCase()),
-    element("code", "path", path), span("explain", ...marked(first))));
+    element("code", "path", path), span("explain", operation.summary)));
   whole.addEventListener("toggle", () => whole.append(...details(method, path, operation)), { once: true });
   return whole;
 }
 
 // --- All of them -------------------------------------------------------------------------------------
 
-const GROUPS = [
-  ["Recommend and learn", /\/(recommend|feedback)/], ["Items and lists", /\/(items|lists)/],
-  ["Launch: baseline, warm start, trial", /\/(baseline|warm-start|trial)/],
-  ["Models", /^\/v1\/(models|empty)/], ["Keys", /^\/v1\/keys/], ["Health, metrics, this document", /./],
-];
-
 function draw(api) {
   components = api.components?.schemas ?? {};
   const routes = Object.entries(api.paths).flatMap(([path, operations]) =>
     METHODS.filter((method) => operations[method]).map((method) => ({ method, path, operation: operations[method] })));
-  const groups = GROUPS.map(([title]) => ({ title, routes: [] }));
-  for (const one of routes) {
-    const health = one.path.startsWith("/health"); // /health/ready/recommend recommends nothing
-    groups[health ? GROUPS.length - 1 : GROUPS.findIndex(([, fits]) => fits.test(one.path))].routes.push(one);
-  }
+  const groups = (api.tags ?? []).map(({ name }) => ({ title: name, routes: [] }));
+  for (const one of routes) groups.find(({ title }) => one.operation.tags?.includes(title))?.routes.push(one);
   part("groups").replaceChildren(...groups.filter((group) => group.routes.length).map((group) =>
     element("section", "card", element("h2", "", group.title), ...group.routes.map(route))));
   say(part("version"), `${api.info.title} ${api.info.version}, ${routes.length} routes`);

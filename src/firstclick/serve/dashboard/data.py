@@ -30,7 +30,7 @@ OUTCOMES = (
 
 
 class Counted(Struct):
-    """Slates and their clicks; the label says which."""
+    """Slates and clicks. `label` says which."""
 
     label: str
     slates: int
@@ -38,7 +38,7 @@ class Counted(Struct):
 
 
 class Estimate(Struct):
-    """What is held for the attraction of an item; null where the policy holds nothing."""
+    """The estimated attraction of an item; null where the policy has no estimate."""
 
     id: ItemId
     name: str
@@ -49,15 +49,16 @@ class Estimate(Struct):
 
 
 class BestSlate(Struct):
-    """The slate that would be shown if nothing were left to explore."""
+    """The slate that the policy would show without exploring."""
 
     items: list[Estimate]
 
 
 class Answered(Struct):
-    """A slate and its clicks, by position; `click` is the first. `reasons` says of each item why it was
-    shown: policy, explored, pinned, floor, holdout, baseline, or the arm of a trial that another model
-    decides; empty for a slate of an early version."""
+    """A slate and its clicks, by position; `click` is the first. `reasons` says why each item was shown:
+    policy, explored, pinned, floor, holdout, baseline, or the arm of a trial that another model decides.
+    It is empty for slates of early versions.
+    """
 
     time: float
     items: list[str]
@@ -67,14 +68,14 @@ class Answered(Struct):
 
 
 class Totals(Struct):
-    """Since the beginning."""
+    """Counts since the model was created."""
 
     slates: int
     clicks: int
 
 
 class ItemCounts(Struct):
-    """Items that can be shown, those that were withdrawn, and those that are not available."""
+    """How many items can be shown, were withdrawn, or are sold out."""
 
     shown: int
     withdrawn: int
@@ -82,8 +83,10 @@ class ItemCounts(Struct):
 
 
 class Outcomes(Struct):
-    """Slates that were recommended, as far as the log knows; those that nobody reported in time; the share
-    without an outcome, null while too little is known; and what is wrong with this, a sentence each."""
+    """How much feedback comes back. `recommended` counts slates as far as the log knows, `timed_out` those
+    without feedback in time. `unreported` is the share without feedback, null while too little is known.
+    `warnings` says what is wrong, in sentences.
+    """
 
     recommended: int
     timed_out: int
@@ -92,14 +95,14 @@ class Outcomes(Struct):
 
 
 class ExploringShare(Struct):
-    """The share of the last slates that differed from the best one."""
+    """The share of the last slates that differed from the best slate."""
 
     share: float
     of: int
 
 
 class Process(Struct):
-    """The process that answers."""
+    """The process that answered."""
 
     started: float
     version: str
@@ -110,11 +113,11 @@ class Process(Struct):
 
 
 class View(Struct):
-    """A model at a glance; times are seconds since the epoch by the server's clock, `now`.
+    """A model at a glance. Times are seconds since 1970 by the server's clock, `now`.
 
-    `against_list` is null where there is no baseline: then `start`, its own first slates, is all there is to
-    compare with. `trial` is null if there never was one. `deciders` are those who decided the last
-    slates; there are none before the first slate, nor without a baseline or trial.
+    `against_list` is null without a baseline; then `start`, the model's own first slates, is what there is to
+    compare with. `trial` is null if there was none. `deciders` are those who decided the last slates; empty
+    before the first slate, and without a baseline or trial.
     """
 
     model: str

@@ -12,20 +12,21 @@ from firstclick.serve.model.model import Model
 
 
 class Decider(Struct):
-    """How many of the last slates it decided: `by` is policy, floor, holdout or baseline, or the name of an
-    arm that another model decides."""
+    """How many of the last slates were decided by `by`: policy, floor, holdout, baseline, or the name of an
+    arm that another model decides.
+    """
 
     by: str
     slates: int
 
 
 class AgainstList(Struct):
-    """The list that was shown before (`items` are the names of its first ones), and the slates since it was
-    given: those of the policy and those of the list, each with the number that had a click.
+    """The baseline, and the slates since it was set: how many the policy and the list showed, and how many of
+    them had a click. `items` are the names of its first items.
 
-    With `confidence`, at all times at once: the click rate of the list lies between `rate_low` and
-    `rate_high`, and the expected clicks of all slates are at least `at_least` times those of the list. The
-    promise is 1 - `max_loss`; `assumed` is what it rests on.
+    With `confidence`, at all times: the list's click rate lies between `rate_low` and `rate_high`, and the
+    expected clicks of all slates are at least `at_least` times the list's. The guarantee is 1 - `max_loss`;
+    `assumed` says what it assumes.
     """
 
     items: list[str]

@@ -7,22 +7,22 @@ import msgspec
 from firstclick import __version__
 from firstclick.serve.http.auth import in_words
 from firstclick.serve.http.errors import ErrorAnswer
-from firstclick.serve.http.routes import ROUTES, Route
+from firstclick.serve.http.routes import ROUTES, SECTIONS, Route
 
 REFERENCE = "#/components/schemas/{name}"
 ERROR = {"$ref": REFERENCE.format(name="ErrorAnswer")}
 REASONS = {
-    200: "Done", 201: "Done, and something is new", 401: "No key, or one that is not known",
-    403: "The key's role may not do this", 404: "No such thing", 409: "In conflict with what is there",
-    410: "Too late", 413: "Too large", 415: "Not the kind of body that is taken here",
-    421: "A server without keys was asked under a foreign name", 422: "Breaks a rule",
-    429: "Too much at once; see Retry-After", 500: "Our mistake", 503: "Not now; see Retry-After",
+    200: "OK", 201: "Created", 401: "The key is missing or unknown",
+    403: "The key's role does not allow this", 404: "Not found", 409: "Conflicts with what is there",
+    410: "Too late", 413: "The body is too large", 415: "This media type is not accepted",
+    421: "A server without keys was addressed by a foreign host name", 422: "The request breaks a rule",
+    429: "Too many requests; see Retry-After", 500: "Internal error", 503: "Unavailable; see Retry-After",
 }  # fmt: skip
 PARAMETERS = {
-    "model": "a model's name",
-    "id": "an item's id; digits mean a whole number where only that is there",
-    "list": "the name of a list of items",
-    "key": "a key's id",
+    "model": "name of the model",
+    "id": "id of the item; digits stand for an integer id if there is no such text id",
+    "list": "name of the list",
+    "key": "id of the key",
 }
 
 
@@ -54,9 +54,10 @@ def document() -> dict[str, Any]:
         "info": {
             "title": "firstclick",
             "version": __version__,
-            "description": "Recommendations that learn from the first click. Feedback that is answered with "
-            "200 or 201 is on the disk and counted once, however often it is sent.",
+            "description": "Recommendations that learn from the first click. Feedback that was answered with "
+            "200 or 201 is on disk and counted once, however often it is sent.",
         },
+        "tags": [{"name": section} for section in SECTIONS],
         "paths": paths,
         "components": {
             "schemas": schemas,
@@ -74,11 +75,13 @@ def document() -> dict[str, Any]:
 def _operation(route: Route, schema_of: dict[Any, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.handler.__name__.strip("_"),
-        "summary": route.summary,
+        "tags": [route.section],
+        "summary": route.title,
+        "description": route.description,
         "responses": {str(code): _response(route, code, schema_of) for code in codes(route)},
     }
     if route.roles:
-        operation["description"] = f"Needs a key with the role {in_words(route.roles)}."
+        operation["description"] += f"\n\nNeeds a key with the role {in_words(route.roles)}."
         operation["security"] = [{"key": []}]
     parameters = [
         {"name": name, "in": "path", "required": True, "description": PARAMETERS[name],

@@ -48,7 +48,9 @@ class Route:
     path: str
     roles: Roles
     handler: Callable[..., Any]
-    summary: str
+    section: str  # one of SECTIONS
+    title: str  # a heading to look for: the summary of OpenAPI
+    description: str
     answer: Any = None  # a Struct; None for what is not JSON
     answer_media: str = "application/json"
     codes: tuple[int, ...] = (200,)  # when it is done
@@ -84,239 +86,272 @@ TOKEN = "AQEAAAABAAAAo2X2yZoBAAABmsn2ZaMVJ1qOqk0dWnqxBgAAAAADAAAA"
 ITEM = {"id": "espresso", "name": "Espresso", "group": "coffee", "features": [0.5, 0.1]}
 MODEL = "/v1/models/{model}"
 
+# The tags of OpenAPI: headings of the HTTP reference and of /ui/api.
+LEARN, ITEMS, LISTS = "Recommend and feedback", "Items", "Lists of items"
+LAUNCH, MODELS, KEYS = "Baseline, warm start and trials", "Models", "API keys"
+HEALTH = "Health and metrics"
+SECTIONS = (LEARN, ITEMS, LISTS, LAUNCH, MODELS, KEYS, HEALTH)
+
 ROUTES: list[Route] = [
     Route(
-        "POST", f"{MODEL}/recommend", PAGES, handlers.recommend,
-        "A slate of items, best first, and the token to send back with the click. Writes nothing. `context` "
-        "is what is known of the user, `at_most` limits groups, `features` stand in for the candidates' own. "
-        "A key with the role 'page' may send `k` and `unit` only, and gets `items` and `token`.",
+        "POST", f"{MODEL}/recommend", PAGES, handlers.recommend, LEARN, "Recommend",
+        "Get a slate of items, best first, and the token to send back with the click. Nothing is written. A "
+        "key with the role `page` may send only `k` and `unit`, and gets only `items` and `token`.",
         body=schemas.Recommend, answer=schemas.Recommended, refused=(404, 503), timed=True, locks=True,
         example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
     ),
     Route(
-        "POST", f"{MODEL}/feedback", PAGES, handlers.feedback,
-        "Which position was clicked first, or null; or `clicks`, all of them, and `examined`, how many "
-        "positions from the top the user saw, if the page knows. In the log and learned from, once, when "
-        "this answers: 201 accepted now, or corrected, if the slate counted as no click because nobody had "
-        "reported it in time; 200 a duplicate of what was there; 409 in conflict with it, or too late to "
-        "correct it.",
+        "POST", f"{MODEL}/feedback", PAGES, handlers.feedback, LEARN, "Send feedback",
+        "Report what was clicked: `click`, the first position, or null for no click; or `clicks`, all "
+        "positions. The answer comes when the feedback is in the log and learned. It counts once, however "
+        'often it is sent. 201: accepted now, or a late click that corrected a "no click". 200: a duplicate. '
+        "409: it contradicts earlier feedback, or is too late to correct it.",
         body=schemas.Feedback, answer=schemas.FeedbackAnswer, codes=(201, 200), refused=(404, 409, 410, 503),
         timed=True, counts=True, example={"token": TOKEN, "click": 1},
     ),
     Route(
-        "POST", f"{MODEL}/feedback:batch", WRITERS, handlers.feedback_batch,
-        f"Up to {limits.MOST_ENTRIES} pieces of feedback, each with its own outcome.",
+        "POST", f"{MODEL}/feedback:batch", WRITERS, handlers.feedback_batch, LEARN,
+        "Send a batch of feedback",
+        f"Report feedback for up to {limits.MOST_ENTRIES} slates. Each entry has its own outcome.",
         body=schemas.FeedbackBatch, answer=schemas.Outcomes, refused=(404, 503), bulk=True,
         largest_body=limits.LARGEST_BATCH, counts=True,
         example={"feedback": [{"token": TOKEN, "click": None}]},
     ),
     *(
         Route(
-            method, f"{MODEL}/items/{{id}}", WRITERS, handler, summary,
+            method, f"{MODEL}/items/{{id}}", WRITERS, handler, ITEMS, title, description,
             body=schemas.ItemFacts, answer=schemas.Changed, refused=(404, 503), in_pool=True,
             example={"name": "Espresso", "group": "coffee", "features": [0.5, 0.1]},
         )
-        for method, handler, summary in (
+        for method, handler, title, description in (
             (
-                "PUT", handlers.put_item,
-                "Add an item, change it, or put it back into the catalog. What is left out stays as it is, "
-                "null clears. An item keeps what was learned of it.",
+                "PUT", handlers.put_item, "Put an item",
+                "Add an item, change it, or put it back into the catalog. Fields that are left out stay as "
+                "they are; null clears a field. What was learned about the item stays.",
             ),
-            ("PATCH", handlers.patch_item, "The same as PUT."),
+            ("PATCH", handlers.patch_item, "Change an item", "The same as PUT."),
         )
     ),
     Route(
-        "DELETE", f"{MODEL}/items/{{id}}", WRITERS, handlers.withdraw_item,
-        "Take an item out of the catalog. Feedback for slates that had it still counts.",
+        "DELETE", f"{MODEL}/items/{{id}}", WRITERS, handlers.withdraw_item, ITEMS, "Withdraw an item",
+        "Take an item out of the catalog. Feedback for slates that show it still counts.",
         answer=schemas.Changed, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "POST", f"{MODEL}/items:availability", WRITERS, handlers.set_available,
-        "Which items may be shown (`on`) and which may not (`off`), until this is said again. A put without "
-        "`available`, DELETE and PUT, and a rollback leave it as it is.",
+        "POST", f"{MODEL}/items:availability", WRITERS, handlers.set_available, ITEMS, "Set availability",
+        "Mark items as in stock (`on`) or sold out (`off`), until it is set again. Withdrawing an item and "
+        "putting it back, putting it without `available`, and a rollback do not change the mark.",
         body=schemas.ItemAvailability, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
         example={"on": ["espresso"], "off": ["tea"]},
     ),
     Route(
-        "POST", f"{MODEL}/items:bulk", WRITERS, handlers.change_items,
-        "Put and withdraw many items.",
+        "POST", f"{MODEL}/items:bulk", WRITERS, handlers.change_items, ITEMS, "Put and withdraw many items",
+        "Put and withdraw items in one request: all of them, or none if one is wrong.",
         body=schemas.ItemChanges, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
         example={"put": [ITEM], "withdraw": ["tea"]},
     ),
     Route(
-        "PUT", f"{MODEL}/lists/{{list}}", WRITERS, handlers.put_list,
-        "A list of items that requests can name as `candidates` or `exclude`. Their events name it too, and "
-        "stay short however long it is.",
+        "PUT", f"{MODEL}/lists/{{list}}", WRITERS, handlers.put_list, LISTS, "Put a list",
+        "Store a list of items that requests can name as `candidates` or `exclude`. It keeps requests, and "
+        "their events in the log, short.",
         body=schemas.NewList, answer=schemas.Changed, refused=(404, 503), bulk=True, in_pool=True,
         example={"items": ["espresso", "tea"]},
     ),
     Route(
-        "DELETE", f"{MODEL}/lists/{{list}}", WRITERS, handlers.remove_list, "Remove a list; its items stay.",
+        "DELETE", f"{MODEL}/lists/{{list}}", WRITERS, handlers.remove_list, LISTS, "Remove a list",
+        "Remove a list. Its items stay in the catalog.",
         answer=schemas.Changed, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "GET", f"{MODEL}/lists", READERS, handlers.show_lists, "The lists, and how many items each has.",
+        "GET", f"{MODEL}/lists", READERS, handlers.show_lists, LISTS, "Show all lists",
+        "All lists, and how many items each has.",
         answer=schemas.ItemLists, refused=(404, 503),
     ),
     Route(
-        "PUT", f"{MODEL}/baseline", ADMINS, handlers.set_baseline,
-        "The list that is shown today. The policy starts beside it, and the expected clicks of all slates "
-        "stay at least 1 - `max_loss` of what the list would have got. Another list starts this anew.",
+        "PUT", f"{MODEL}/baseline", ADMINS, handlers.set_baseline, LAUNCH, "Set the baseline",
+        "Set the list that is shown today. The policy starts beside it: with 95 % confidence, at all times, "
+        "the expected clicks of all slates so far are at least 1 - `max_loss` of what the list would have "
+        "got. A new list starts this over.",
         body=schemas.NewBaseline, answer=schemas.Changed, refused=(404, 409, 503), bulk=True, in_pool=True,
         example={"items": ["espresso", "tea"], "max_loss": 0.05},
     ),
     Route(
-        "DELETE", f"{MODEL}/baseline", ADMINS, handlers.remove_baseline,
-        "Remove the baseline: the policy decides every slate.",
+        "DELETE", f"{MODEL}/baseline", ADMINS, handlers.remove_baseline, LAUNCH, "Remove the baseline",
+        "Remove the baseline. The policy decides every slate.",
         answer=schemas.Changed, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "GET", f"{MODEL}/baseline", READERS, handlers.show_baseline,
-        "The baseline, how often it and the policy were shown and clicked, and what is promised.",
+        "GET", f"{MODEL}/baseline", READERS, handlers.show_baseline, LAUNCH, "Show the baseline",
+        "The baseline, how often it and the policy were shown and clicked, and its guarantee.",
         answer=schemas.BaselineFacts, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "POST", f"{MODEL}/warm-start", ADMINS, handlers.warm_start,
-        "Learn from slates that somebody else has shown, as a head start: all of them, or none if one is "
-        "wrong. Send a long log in several requests.",
+        "POST", f"{MODEL}/warm-start", ADMINS, handlers.warm_start, LAUNCH, "Warm start",
+        "Learn from slates that another system has shown, as a head start: from all of them, or from none if "
+        "one is wrong. Send a long log in several requests.",
         body=schemas.NewWarmStart, answer=schemas.WarmStarted, refused=(404, 503), bulk=True, in_pool=True,
         long=True, example={"slates": [{"items": ["tea", "espresso"], "click": 1}]},
     ),
     Route(
-        "POST", f"{MODEL}/trial", ADMINS, handlers.start_trial,
-        "Start a trial: a share of users sees each arm, and GET compares their clicks. With `{}` 90 % see "
-        "the policy and 10 % the baseline.",
+        "POST", f"{MODEL}/trial", ADMINS, handlers.start_trial, LAUNCH, "Start a trial",
+        "Show each arm to a share of users and compare their clicks. With an empty body 90 % see the policy "
+        "and 10 % the baseline.",
         body=schemas.NewTrial, answer=schemas.Changed, refused=(404, 409, 503), in_pool=True, long=True,
         example={"arms": {"policy": 0.9, "baseline": 0.1}, "stop_if_worse": True},
     ),
     Route(
-        "PATCH", f"{MODEL}/trial", ADMINS, handlers.change_trial,
-        "Other shares for the arms of the running trial. A new period starts; as few users as possible "
-        "change their arm.",
+        "PATCH", f"{MODEL}/trial", ADMINS, handlers.change_trial, LAUNCH, "Change the shares of a trial",
+        "Change the shares of the arms. A new period of the trial starts. As few users as possible change "
+        "their arm.",
         body=schemas.TrialChange, answer=schemas.Changed, refused=(404, 503), in_pool=True,
         example={"arms": {"policy": 0.5, "baseline": 0.5}},
     ),
     Route(
-        "POST", f"{MODEL}/trial/stop", ADMINS, handlers.stop_trial,
-        "End the trial. From now on the policy decides every slate, or with `show` the baseline does.",
+        "POST", f"{MODEL}/trial/stop", ADMINS, handlers.stop_trial, LAUNCH, "Stop a trial",
+        "End the trial. From now on the policy decides every slate, or the baseline if `show` says so.",
         body=schemas.TrialEnd, answer=schemas.Changed, refused=(404, 503), in_pool=True,
         example={"show": "policy"},
     ),
     Route(
-        "GET", f"{MODEL}/trial", READERS, handlers.report_trial,
-        "What the trial says so far, with intervals that hold whenever you look.",
+        "GET", f"{MODEL}/trial", READERS, handlers.report_trial, LAUNCH, "Get the trial report",
+        "What the trial shows so far. The intervals hold however often you look.",
         answer=TrialReport, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "GET", f"{MODEL}/items", READERS, handlers.list_items,
-        "The items of the catalog, some at a time.",
+        "GET", f"{MODEL}/items", READERS, handlers.list_items, ITEMS, "List items",
+        "The items of the catalog, one page at a time.",
         answer=schemas.ListedItems, refused=(404, 503), in_pool=True,
         query={
-            "after": Query(summary="`next` of the answer before", at_least=-1, at_most=2**53, default=-1),
-            "limit": Query(summary="at most", at_least=1, at_most=limits.MOST_ITEMS_LISTED, default=100),
+            "after": Query(
+                summary="`next` of the page before; -1 for the first page", at_least=-1, at_most=2**53,
+                default=-1,
+            ),
+            "limit": Query(
+                summary="largest number of items", at_least=1, at_most=limits.MOST_ITEMS_LISTED, default=100
+            ),
         },
     ),
-    Route("GET", "/v1/models", READERS, handlers.list_models, "All models.", answer=schemas.ModelList,
-          in_pool=True),
     Route(
-        "POST", "/v1/models", ADMINS, handlers.create_model,
-        "A new model.",
+        "GET", "/v1/models", READERS, handlers.list_models, MODELS, "List models",
+        "All models, with their settings and counts.",
+        answer=schemas.ModelList, in_pool=True,
+    ),
+    Route(
+        "POST", "/v1/models", ADMINS, handlers.create_model, MODELS, "Create a model",
+        "Create a model with these items.",
         body=schemas.NewModel, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503),
         bulk=True, in_pool=True, long=True,
         example={"name": "shop", "policy": "cascade-lin-ts", "k": 1, "items": [ITEM]},
     ),
     Route(
-        "GET", MODEL, READERS, handlers.describe_model, "A model in words and numbers.",
+        "GET", MODEL, READERS, handlers.describe_model, MODELS, "Show a model",
+        "A model's settings and counts.",
         answer=schemas.ModelFacts, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "PATCH", MODEL, ADMINS, handlers.change_settings,
-        "Change settings. `explore`: this share of slates is drawn uniformly among all items that may be "
-        "shown, so that the log can be evaluated for any other policy. `no_click_after`: a slate that nobody "
-        "reported after so many seconds had no click; 0: it teaches nothing.",
+        "PATCH", MODEL, ADMINS, handlers.change_settings, MODELS, "Change settings",
+        "Change the settings of a model. With `explore`, a share of slates is drawn uniformly among all "
+        "items that may be shown, so that the log can be used to evaluate any other policy. With "
+        "`no_click_after`, a slate without feedback counts as not clicked after this many seconds; with 0 it "
+        "teaches nothing.",
         body=schemas.ModelSettings, answer=schemas.Changed, refused=(404, 503), in_pool=True,
         example={"explore": 0.05},
     ),
     Route(
-        "DELETE", MODEL, ADMINS, handlers.delete_model,
-        "Delete a model, its log and all that it has learned, for good. The body repeats its name. Other "
-        "processes stop serving it within a poll.",
+        "DELETE", MODEL, ADMINS, handlers.delete_model, MODELS, "Delete a model",
+        "Delete a model, its log and everything it has learned, for good. The body repeats its name. Other "
+        "processes stop serving it within `--poll-seconds`.",
         body=schemas.DeleteModel, answer=schemas.Deleted, refused=(404, 503), in_pool=True,
         example={"name": "shop"},
     ),
     Route(
-        "GET", f"{MODEL}/view", READERS, handlers.view_model, "What the dashboard shows of a model.",
+        "GET", f"{MODEL}/view", READERS, handlers.view_model, MODELS, "Get the dashboard's data",
+        "The data that the dashboard shows for a model.",
         answer=View, refused=(404, 503), in_pool=True,
     ),
     Route(
-        "GET", f"{MODEL}/audit", ADMINS, handlers.audit_model,
-        "Fold the log again from its first event, and compare with what is served.",
+        "GET", f"{MODEL}/audit", ADMINS, handlers.audit_model, MODELS, "Audit a model",
+        "Replay the log from its first event and compare the result with what is served.",
         answer=schemas.AuditAnswer, refused=(404, 503), in_pool=True, long=True,
     ),
     Route(
-        "GET", f"{MODEL}/export", ADMINS, handlers.export, "The whole log of a model as a file.",
+        "GET", f"{MODEL}/export", ADMINS, handlers.export, MODELS, "Export a model",
+        "Download the whole log of a model as a file.",
         answer_media="application/octet-stream", refused=(404, 409, 503), in_pool=True, long=True,
     ),
     Route(
-        "POST", f"{MODEL}/import", ADMINS, handlers.import_,
-        "A new model of this name from an exported file.",
+        "POST", f"{MODEL}/import", ADMINS, handlers.import_, MODELS, "Import a model",
+        "Create a model of this name from an exported file.",
         body=bytes, answer=schemas.ModelFacts, codes=(201,), refused=(409, 503), in_pool=True, long=True,
     ),
     Route(
-        "POST", f"{MODEL}/fork", ADMINS, handlers.fork,
-        "A new model with the items and slates of this one, learned by another policy. Tokens that are out "
-        "stay with this one.",
+        "POST", f"{MODEL}/fork", ADMINS, handlers.fork, MODELS, "Fork a model",
+        "Create a new model with the items and slates of this one, learned by another policy. Feedback for "
+        "slates that were shown before still goes to this model.",
         body=schemas.ForkModel, answer=schemas.ModelFacts, codes=(201,), refused=(404, 409, 503),
         in_pool=True, long=True, example={"policy": "cascade-lin-ucb", "name": "shop2"},
     ),
     Route(
-        "POST", f"{MODEL}/rollback", ADMINS, handlers.roll_back,
-        "Roll the model back to event `seq`. The log keeps all that came since.",
+        "POST", f"{MODEL}/rollback", ADMINS, handlers.roll_back, MODELS, "Roll back a model",
+        "Roll the model back to event `seq`. The log keeps everything that came since.",
         body=schemas.Rollback, answer=schemas.Changed, refused=(404, 503), in_pool=True, long=True,
         example={"seq": 1},
     ),
-    Route("GET", "/v1/keys", ADMINS, handlers.list_keys, "The API keys.", answer=schemas.Keys, in_pool=True,
-          refused=(503,)),
     Route(
-        "POST", "/v1/keys", ADMINS, handlers.make_key, "A new API key, which is told this once.",
+        "GET", "/v1/keys", ADMINS, handlers.list_keys, KEYS, "List API keys",
+        "All valid API keys, without the keys themselves.",
+        answer=schemas.Keys, in_pool=True, refused=(503,),
+    ),
+    Route(
+        "POST", "/v1/keys", ADMINS, handlers.make_key, KEYS, "Create an API key",
+        "Create an API key. The answer is the only place where it is shown.",
         body=schemas.NewKey, answer=schemas.MadeKey, codes=(201,), refused=(503,), in_pool=True,
         example={"name": "web shop", "role": "admin"},
     ),
     Route(
-        "DELETE", "/v1/keys/{key}", ADMINS, handlers.revoke_key,
-        "Revoke a key, by its id; the keys that are left. Other processes hear of it within a second or two.",
+        "DELETE", "/v1/keys/{key}", ADMINS, handlers.revoke_key, KEYS, "Revoke an API key",
+        "Revoke a key by its id. The answer lists the keys that are left. Other processes follow within two "
+        "seconds.",
         answer=schemas.Keys, refused=(404, 409, 503), in_pool=True,
     ),
     Route(
-        "POST", "/v1/empty", WRITERS, handlers.empty,
-        "Answers nothing, for measuring: what a request costs before anything is done.",
-        body=schemas.Nothing, answer=schemas.Nothing, example={},
+        "GET", "/health/live", OPEN, handlers.live, HEALTH, "Liveness", "Liveness probe.",
+        answer=schemas.Live, always=True,
     ),
-    Route("GET", "/health/live", OPEN, handlers.live, "Liveness probe.", answer=schemas.Live, always=True),
     Route(
-        "GET", "/health/ready", OPEN, handlers.ready, "Readiness probe: requests can be sent here.",
+        "GET", "/health/ready", OPEN, handlers.ready, HEALTH, "Readiness",
+        "Readiness probe: 200 if requests can be sent here.",
         answer=schemas.Ready, refused=(503,), always=True,
     ),
     Route(
-        "GET", "/health/ready/recommend", OPEN, handlers.ready_recommend,
-        "Readiness probe for slates alone: 200 while the database is away, as what was learned is served.",
+        "GET", "/health/ready/recommend", OPEN, handlers.ready_recommend, HEALTH, "Readiness to recommend",
+        "Readiness probe for recommendations only. It stays 200 while the database is down: models are "
+        "served from memory.",
         answer=schemas.ReadyFor, refused=(503,), always=True,
     ),
     Route(
-        "GET", "/health/ready/feedback", OPEN, handlers.ready_feedback,
-        "Readiness probe for feedback: whether the last write to the store succeeded. Where nothing was "
-        "written for 5 s, one is tried. `reason` of a refusal is a word for programs.",
+        "GET", "/health/ready/feedback", OPEN, handlers.ready_feedback, HEALTH, "Readiness for feedback",
+        "Readiness probe for feedback: 200 if the last write to the store succeeded. After 5 s without a "
+        "write, it tries one. `reason` in a refusal is a word for programs.",
         answer=schemas.ReadyFor, refused=(503,), always=True,
     ),
     Route(
-        "GET", "/metrics", READERS, handlers.metrics, "Numbers for Prometheus.",
+        "GET", "/metrics", READERS, handlers.metrics, HEALTH, "Metrics", "Metrics for Prometheus.",
         answer_media="text/plain", in_pool=True,
     ),
-    Route("GET", "/openapi.json", READERS, handlers.openapi, "This document.", answer=dict[str, Any]),
+    Route(
+        "GET", "/openapi.json", READERS, handlers.openapi, HEALTH, "OpenAPI document",
+        "The OpenAPI document of this server.", answer=dict[str, Any],
+    ),
+    Route(
+        "POST", "/v1/empty", WRITERS, handlers.empty, HEALTH, "Do nothing",
+        "Returns an empty object. It measures the cost of a request that does nothing.",
+        body=schemas.Nothing, answer=schemas.Nothing, example={},
+    ),
     *(
         Route(
-            "GET", path, OPEN, lambda asked, answer=answer: answer, f"The dashboard: {path}",
-            in_document=False,
+            "GET", path, OPEN, lambda asked, answer=answer: answer, HEALTH, "Dashboard",
+            f"The dashboard: {path}", in_document=False,
         )
         for path, answer in static_files().items()
     ),

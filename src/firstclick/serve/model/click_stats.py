@@ -14,7 +14,7 @@ DAY = 86_400
 
 
 class Span(Struct):
-    """Slates and their clicks in the `width` seconds from `start` on."""
+    """Slates and clicks in `width` seconds from `start` on."""
 
     start: float
     width: float

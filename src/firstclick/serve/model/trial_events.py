@@ -4,6 +4,9 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
+
+from msgspec import Meta
 
 from firstclick.serve.log.events import TrialArm, TrialShares, TrialStarted, TrialStopped
 from firstclick.serve.model.model import Model
@@ -124,22 +127,24 @@ def trial_stopped(model: Model, trial: Trial, show: str, why: str = ASKED) -> Tr
 
 @dataclass(frozen=True)
 class TrialReport:
-    """A trial and what it says. `waiting` are pages that are reported and not counted before their time has
-    passed; `unreported` is the share of the recommended slates of which nobody said what became of them.
-    `decided` has for each arm the share of its pages that it decided itself: on the others the floor showed
-    the list."""
+    """A trial and its results."""
 
-    model: str
-    running: bool
-    started: float  # seconds since the epoch
-    shown_since: str | None  # who decides the slates since it was stopped: policy or baseline
-    stopped_because: str | None  # asked, or worse
-    learn_from: str
-    stop_if_worse: bool
-    waiting: int
-    unreported: float | None
-    decided: dict[str, float]
-    answer: Report
+    model: Annotated[str, Meta(description="name of the model")]
+    running: Annotated[bool, Meta(description="the trial has not been stopped")]
+    started: Annotated[float, Meta(description="seconds since 1970")]
+    shown_since: Annotated[
+        str | None, Meta(description="who decides the slates since it was stopped: policy or baseline")
+    ]
+    stopped_because: Annotated[str | None, Meta(description="asked, or worse: the policy was worse")]
+    learn_from: Annotated[str, Meta(description="own or all: which slates an arm learns from")]
+    stop_if_worse: Annotated[bool, Meta(description="show the baseline as soon as the policy is worse")]
+    waiting: Annotated[int, Meta(description="pages with feedback that are not counted yet")]
+    unreported: Annotated[float | None, Meta(description="share of slates without feedback")]
+    decided: Annotated[
+        dict[str, float],
+        Meta(description="share of its pages that each arm decided; on others the floor did"),
+    ]
+    answer: Annotated[Report, Meta(description="the results")]
 
     def text(self) -> str:
         """For the terminal."""

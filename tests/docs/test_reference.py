@@ -1,0 +1,107 @@
+"""The Python reference: everything public is there, in an order for readers, with all arguments explained."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from api_pages import PACKAGES, api_page, check_order, path_of
+from http_page import SECTIONS, http_page
+
+import firstclick
+from firstclick.serve.http.routes import ROUTES
+
+griffe = pytest.importorskip("griffe")
+# Kernels and states are explained on docs/research/add_a_policy.md.
+FOR_AUTHORS = {"Policy", "LinearPolicy", "CountPolicy", "ConfidencePolicy"}
+
+
+def shown() -> Iterator[Any]:
+    """Every class, function and method that the reference shows and users call."""
+    from api_text import code, is_shown
+
+    for package, (_, sections) in PACKAGES.items():
+        for name in (name for names in sections.values() for name in names):
+            found = code()[path_of(package, name).removeprefix("firstclick.")]
+            found = found.final_target if found.is_alias else found
+            yield found
+            if found.is_class and name not in FOR_AUTHORS:
+                yield from (one for word, one in found.members.items() if is_shown(word, one))
+
+
+def explained(found: Any) -> set[str]:
+    """The names under Args and Attributes."""
+    parsed = found.docstring.parse("google")
+    parts = [section.value for section in parsed if section.kind.value in ("parameters", "attributes")]
+    return {one.name.lstrip("*") for part in parts for one in part}
+
+
+def test_every_argument_is_explained() -> None:
+    lacking = {}
+    for found in shown():
+        inherited = found.is_class and "__init__" not in found.members
+        if found.is_attribute or found.name in FOR_AUTHORS or inherited:
+            continue
+        # Arguments in an order of the past are refused with a sentence that says what to write.
+        arguments = {one.name for one in found.parameters} - {"self", "cls", "old_order"}
+        if missing := arguments - explained(found):
+            lacking[found.path] = missing
+    assert lacking == {}
+
+
+def test_a_public_name_without_a_place_is_noticed() -> None:
+    check_order("firstclick", firstclick.__all__)
+    for public in ([*firstclick.__all__, "Novelty"], [*firstclick.__all__][1:]):
+        with pytest.raises(AssertionError, match=r"api_pages.py and __all__ differ in \['"):
+            check_order("firstclick", public)
+
+
+def test_what_people_use_comes_first_and_errors_have_a_heading() -> None:
+    page = api_page("firstclick")
+    places = [page.index(f"::: firstclick.{name}\n") for name in ("Catalog", "Ranker", "simulate", "Policy")]
+    assert places == sorted(places)
+    assert re.search(r"^## Errors\n\n::: firstclick\.FirstclickError$", page, re.MULTILINE)
+
+
+def test_programs_read_public_names_signatures_and_methods() -> None:
+    from api_text import api_text
+
+    text = api_text("firstclick.Ranker", 3)
+    assert text.startswith("### `firstclick.Ranker`\n\n```py\nfirstclick.Ranker(\n    catalog: Catalog,\n")
+    assert "policy: Policy | str | None = None,\n" in text
+    assert "#### `Ranker.recommend`\n\n```py\nRanker.recommend(\n    *,\n    k: int | None = None,\n" in text
+    assert "Ranker.k: int\n" in text
+    assert "```pycon\n>>> " in text
+    assert "_typing" not in text
+    assert "`firstclick.data.cut`" in api_text("firstclick.data.cut.cut")
+    assert "firstclick.serve.Receipt(status: Status, seq: int)\n" in api_text("firstclick.serve.Receipt")
+    # In the source these are `recommend = _waiting(Flow.recommend)`.
+    client = api_text("firstclick.client.Client")
+    assert "Client.put_items(items: Iterable[Item]) -> int\n" in client
+    assert "Client.export() -> bytes\n" in client
+
+
+def test_no_directive_is_left_in_the_pages_for_programs() -> None:
+    from site_hooks import DIRECTIVE
+
+    for package in PACKAGES:
+        assert ":::" not in DIRECTIVE.sub("", api_page(package)), package
+        assert "heading_level" not in DIRECTIVE.sub("", api_page(package)), package
+
+
+def test_programs_do_not_read_what_is_internal() -> None:
+    from api_text import api_text
+
+    assert "kernel_rows" not in api_text("firstclick.Catalog")
+    assert "write_with_copies" not in api_text("firstclick.serve.Service")
+
+
+def test_every_route_has_a_title_of_its_own_under_a_heading() -> None:
+    routes = [route for route in ROUTES if route.in_document]
+    assert {route.section for route in routes} == set(SECTIONS)
+    titles = [route.title for route in routes]
+    assert len(set(titles)) == len(titles)
+    headings = re.findall(r"^### (.*)$", http_page(), re.MULTILINE)
+    assert [one for one in headings if "`" not in one] == [
+        route.title for section in SECTIONS for route in routes if route.section == section
+    ]
