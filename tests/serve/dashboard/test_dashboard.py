@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
 import pytest
 from browsing import PHONE, SIDEWAYS, Visitor, program
@@ -153,6 +154,15 @@ def test_a_trial_is_answered_in_words_first(service: Service, server: Server, vi
     for width in (320, 700):
         page.set_viewport_size({"width": width, "height": 740})
         assert page.evaluate(SIDEWAYS) <= 0
+
+
+def test_a_file_that_has_not_changed_is_not_sent_again(server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    for _ in range(2):
+        page.goto(f"{server.address}/ui/api")
+        expect(page.locator(".route").first).to_be_visible()
+    metrics = httpx.get(f"{server.address}/metrics").text
+    assert 'firstclick_requests_total{code="304",method="GET",route="/ui/api.js"} 1.0' in metrics
 
 
 @pytest.mark.long
