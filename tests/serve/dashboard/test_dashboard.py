@@ -387,6 +387,32 @@ def test_the_example_page_sends_the_click_and_the_lack_of_one(
     assert [feedback.click for _, feedback in recent] == [2, None, None, None, 0]
 
 
+@pytest.mark.parametrize(("hash", "said"), [("", ""), ("#", ""), ("#100%", "100%"), ("#nope", "nope")])
+def test_the_example_page_shows_the_first_model_unless_another_is_named(
+    server: Server, visitor: Visitor, hash: str, said: str
+) -> None:
+    page = visitor.page
+    page.goto(f"{server.address}/ui/example.html{hash}")
+    if said:
+        expect(page.locator("#said")).to_contain_text(said)
+        visitor.forgive("404")
+    else:
+        expect(page.locator("#slots button")).to_have_count(3)
+        expect(page.locator("#model")).to_have_text("shop")
+
+
+@pytest.mark.parametrize("hash", ["", "#shop"])
+def test_the_example_page_says_that_it_has_no_key(
+    service: Service, server: Server, visitor: Visitor, hash: str
+) -> None:
+    service.store.add_api_key("me", "read", new_key()[1], 0.0)
+    service.maintenance.reload_api_keys()
+    visitor.page.goto(f"{server.address}/ui/example.html{hash}")
+    expect(visitor.page.locator("#said")).to_contain_text("This example is for servers without keys")
+    expect(visitor.page.locator("#others")).to_be_hidden()
+    visitor.forgive("401")
+
+
 @pytest.mark.long
 def test_a_click_while_the_server_is_away_counts_once_when_it_is_back(
     service: Service, visitor: Visitor
