@@ -223,8 +223,9 @@ def test_names_are_text_whatever_is_in_them(
 def test_a_server_with_keys_is_shown_to_who_has_one(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
-    (right, digest), (wrong, _) = new_key(), new_key()
+    (right, digest), (of_page, page_digest), (wrong, _) = new_key(), new_key(), new_key()
     service.store.add_api_key("me", "read", digest, 0.0)
+    service.store.add_api_key("web", "page", page_digest, 0.0)
     service.maintenance.reload_api_keys()
     visit(service, 20)
     page = visitor.page
@@ -232,10 +233,12 @@ def test_a_server_with_keys_is_shown_to_who_has_one(
     expect(page.locator("#ask-key")).to_be_visible()
     expect(page.locator("#panels")).to_be_hidden()
     expect(page.locator("#key-refused")).to_be_hidden()
-    for key in (wrong, "no key\u2026"):
+    for key in (wrong, "no key\u2026", of_page):
         page.get_by_label("Key", exact=True).fill(key)
         page.keyboard.press("Enter")
         expect(page.locator("#key-refused")).to_be_visible()
+    page.reload()  # a key that may not read does not take the form away
+    expect(page.locator("#key-refused")).to_contain_text("this key's role is 'page'")
     page.get_by_label("Key", exact=True).fill(right)
     page.keyboard.press("Enter")
     expect(page.locator("#accepted")).to_have_text("20")
@@ -252,6 +255,7 @@ def test_a_server_with_keys_is_shown_to_who_has_one(
     expect(page.locator("#panels")).to_be_hidden()
     assert page.evaluate("sessionStorage.length") == 0
     visitor.forgive("401")
+    visitor.forgive("403")
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
+import msgspec
 import pytest
 from browsing import AT_LAST, SIDEWAYS, Visitor
 from playwright.sync_api import Page, Route, expect
@@ -644,19 +645,29 @@ def test_the_viewer_lists_every_documented_route(server: Server, visitor: Visito
 
 
 def test_the_viewer_asks_for_a_key(service: Service, server: Server, visitor: Visitor) -> None:
-    (right, digest), (wrong, _) = new_key(), new_key()
+    (right, digest), (of_page, page_digest), (wrong, _) = new_key(), new_key(), new_key()
     service.store.add_api_key("me", "read", digest, 0.0)
+    service.store.add_api_key("web", "page", page_digest, 0.0)
     service.maintenance.reload_api_keys()
     page = visitor.page
     page.goto(f"{server.address}/ui/api")
     expect(page.locator("#ask-key")).to_be_visible()
-    for key in (wrong, right):
+    expect(page.locator("#openapi")).to_be_hidden()  # a plain link sends no key
+    for key in (wrong, of_page, right):
         expect(page.locator("#document")).to_be_hidden()
         page.get_by_label("Key", exact=True).fill(key)
-        page.keyboard.press("Enter")
-        expect(page.locator("#key-refused")).to_be_visible(visible=key == wrong)
+        with page.expect_response("**/openapi.json"):
+            page.keyboard.press("Enter")
+        expect(page.locator("#key-refused")).to_be_visible(visible=key != right)
+        page.reload()  # a key that is no good does not take the form away
+        expect(page.locator("#key-refused")).to_be_visible(visible=key != right)
     expect(page.locator(".route").first).to_be_visible()
     page.locator(".route summary").first.click()
     expect(page.locator("pre").first).to_contain_text("$FIRSTCLICK_KEY")
     assert right not in page.content()
+    with page.expect_download() as download:
+        page.locator("#openapi").click()
+    assert download.value.suggested_filename == "openapi.json"
+    assert Path(download.value.path()).read_bytes() == msgspec.json.encode(document())
     visitor.forgive("401")
+    visitor.forgive("403")
