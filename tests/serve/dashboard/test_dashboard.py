@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
 import pytest
 from browsing import PHONE, SIDEWAYS, Visitor, program
@@ -155,6 +156,15 @@ def test_a_trial_is_answered_in_words_first(service: Service, server: Server, vi
         assert page.evaluate(SIDEWAYS) <= 0
 
 
+def test_a_file_that_has_not_changed_is_not_sent_again(server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    for _ in range(2):
+        page.goto(f"{server.address}/ui/api")
+        expect(page.locator(".route").first).to_be_visible()
+    metrics = httpx.get(f"{server.address}/metrics").text
+    assert 'firstclick_requests_total{code="304",method="GET",route="/ui/api.js"} 1.0' in metrics
+
+
 @pytest.mark.long
 def test_the_page_goes_on_by_itself_after_a_restart(tmp_path: Path, visitor: Visitor) -> None:
     page = visitor.page
@@ -213,8 +223,9 @@ def test_names_are_text_whatever_is_in_them(
 def test_a_server_with_keys_is_shown_to_who_has_one(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
-    (right, digest), (wrong, _) = new_key(), new_key()
+    (right, digest), (of_page, page_digest), (wrong, _) = new_key(), new_key(), new_key()
     service.store.add_api_key("me", "read", digest, 0.0)
+    service.store.add_api_key("web", "page", page_digest, 0.0)
     service.maintenance.reload_api_keys()
     visit(service, 20)
     page = visitor.page
@@ -222,10 +233,12 @@ def test_a_server_with_keys_is_shown_to_who_has_one(
     expect(page.locator("#ask-key")).to_be_visible()
     expect(page.locator("#panels")).to_be_hidden()
     expect(page.locator("#key-refused")).to_be_hidden()
-    for key in (wrong, "no key\u2026"):
+    for key in (wrong, "no key\u2026", of_page):
         page.get_by_label("Key", exact=True).fill(key)
         page.keyboard.press("Enter")
         expect(page.locator("#key-refused")).to_be_visible()
+    page.reload()  # a key that may not read does not take the form away
+    expect(page.locator("#key-refused")).to_contain_text("this key's role is 'page'")
     page.get_by_label("Key", exact=True).fill(right)
     page.keyboard.press("Enter")
     expect(page.locator("#accepted")).to_have_text("20")
@@ -242,6 +255,7 @@ def test_a_server_with_keys_is_shown_to_who_has_one(
     expect(page.locator("#panels")).to_be_hidden()
     assert page.evaluate("sessionStorage.length") == 0
     visitor.forgive("401")
+    visitor.forgive("403")
 
 
 @pytest.mark.long
@@ -375,6 +389,32 @@ def test_the_example_page_sends_the_click_and_the_lack_of_one(
     answer(page, "#slots li:nth-child(1) button")
     expect(page.locator("#said")).to_contain_text("Kept as event 6 (accepted)")
     assert [feedback.click for _, feedback in recent] == [2, None, None, None, 0]
+
+
+@pytest.mark.parametrize(("hash", "said"), [("", ""), ("#", ""), ("#100%", "100%"), ("#nope", "nope")])
+def test_the_example_page_shows_the_first_model_unless_another_is_named(
+    server: Server, visitor: Visitor, hash: str, said: str
+) -> None:
+    page = visitor.page
+    page.goto(f"{server.address}/ui/example.html{hash}")
+    if said:
+        expect(page.locator("#said")).to_contain_text(said)
+        visitor.forgive("404")
+    else:
+        expect(page.locator("#slots button")).to_have_count(3)
+        expect(page.locator("#model")).to_have_text("shop")
+
+
+@pytest.mark.parametrize("hash", ["", "#shop"])
+def test_the_example_page_says_that_it_has_no_key(
+    service: Service, server: Server, visitor: Visitor, hash: str
+) -> None:
+    service.store.add_api_key("me", "read", new_key()[1], 0.0)
+    service.maintenance.reload_api_keys()
+    visitor.page.goto(f"{server.address}/ui/example.html{hash}")
+    expect(visitor.page.locator("#said")).to_contain_text("This example is for servers without keys")
+    expect(visitor.page.locator("#others")).to_be_hidden()
+    visitor.forgive("401")
 
 
 @pytest.mark.long

@@ -1,10 +1,13 @@
 """firstclick.js on a shop's page, in a real browser, against a real server."""
 
+import re
 import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
+import msgspec
 import pytest
 from browsing import AT_LAST, SIDEWAYS, Visitor
 from playwright.sync_api import Page, Route, expect
@@ -13,11 +16,12 @@ from firstclick.serve.config import Settings
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.openapi import document
 from firstclick.serve.http.server import Server
+from firstclick.serve.http.static import static_files
 from firstclick.serve.service import Service
 
 # Each item is most of the window: one is in sight at a time.
 SHOP = """<!doctype html><title>A shop</title><body style="margin: 0"><div style="height: %(above)dpx"></div>
-<div id="slate"></div><div style="height: 2000px"></div>
+<div id="slate"></div><div style="height: 2000px"></div>%(extra)s
 <script type="module">
 import { FirstClick } from "%(server)s/ui/firstclick.js";
 window.reports = [];
@@ -35,10 +39,10 @@ await page.show(document.querySelector("#slate"), tile);
 </script>"""
 
 
-def open_shop(page: Page, server: Server, *, above: int = 0, options: str = "") -> None:
+def open_shop(page: Page, server: Server, *, above: int = 0, options: str = "", extra: str = "") -> None:
     """A page of the shop, on the server's own origin."""
     address = f"{server.address}/shop.html"
-    html = SHOP % {"above": above, "server": server.address, "options": options}
+    html = SHOP % {"above": above, "server": server.address, "options": options, "extra": extra}
     page.route(address, lambda route: route.fulfill(body=html, content_type="text/html"))
     page.goto(address)
     expect(page.locator(".item")).to_have_count(3)
@@ -305,7 +309,7 @@ def test_a_page_of_another_origin_with_a_page_key(service: Service, visitor: Vis
         shop = f"http://127.0.0.1:{site.server_port}"
         origins = (shop if allowed else "https://other.example",)
         with Server(service, Settings(port=0, allow_origin=origins)) as server:
-            options = {"above": 0, "server": server.address, "options": f"key: '{key}',"}
+            options = {"above": 0, "server": server.address, "options": f"key: '{key}',", "extra": ""}
             ShopSite.html = (SHOP % options).encode()
             page.goto(shop)
             if not allowed:
@@ -341,6 +345,279 @@ def test_slates_through_the_shops_own_server(service: Service, server: Server, v
     assert not any(url.endswith("/recommend") for url in visitor.requests)
 
 
+# When firstclick is away
+
+
+GUIDE = Path(__file__).parents[3] / "docs" / "service" / "page_client.md"
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("copied", [True, False])
+def test_the_documented_page_has_a_list_to_show_when_firstclick_is_away(
+    server: Server, visitor: Visitor, up: bool, copied: bool
+) -> None:
+    page = visitor.page
+    (html,) = re.findall(r"```html\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    html = html.replace("https://firstclick.shop.example", server.address).replace("fc_...", "")
+    if not copied:
+        assert '"/firstclick.js"' in html
+        html = html.replace('"/firstclick.js"', f'"{server.address}/ui/firstclick.js"')
+    page.route("**/shop.html", lambda route: route.fulfill(body=html, content_type="text/html"))
+    copy = static_files()["/ui/firstclick.js"].content
+    page.route("**/firstclick.js", lambda route: route.fulfill(body=copy, content_type="text/javascript"))
+    if not up:
+        page.route(re.compile("/(ui|v1)/"), lambda route: route.abort())
+    page.goto(f"{server.address}/shop.html")
+    expect(page.locator("#slate li")).to_have_count(3 if up else 2)
+    if not up:
+        expect(page.locator("#slate li")).to_have_text(["Espresso", "Tea"])
+        visitor.forgive("net::ERR_FAILED")
+        visitor.forgive("warning: ")  # the page says why
+
+
+LEAVE = """([tokens, url, age]) => tokens.forEach(token => {
+    const body = {token, click: 0, examined: 1};
+    const report = {url, body, since: Date.now() - age, after: 0, sending: true};
+    localStorage.setItem('firstclick-report:' + token, JSON.stringify(report));
+})"""
+
+
+def leave_reports(page: Page, server: Server, *tokens: str, days: int = 0) -> None:
+    """As if an earlier page of the shop could not send these."""
+    page.route("**/earlier.html", lambda route: route.fulfill(body="", content_type="text/html"))
+    page.goto(f"{server.address}/earlier.html")
+    page.evaluate(LEAVE, [tokens, f"{server.address}/v1/models/shop/feedback", days * 24 * 3600_000])
+
+
+def test_a_backlog_does_not_keep_the_next_slate_away(service: Service, visitor: Visitor) -> None:
+    page = visitor.page
+    key, digest = new_key()
+    service.store.add_api_key("web", "page", digest, 0.0)
+    service.maintenance.reload_api_keys()
+    tokens = [service.recommend("shop").token for _ in range(8)]
+    with Server(service, Settings(port=0, page_requests_per_second=5)) as server:
+        leave_reports(page, server, *tokens)
+        open_shop(page, server, options=f"key: '{key}',")
+        calls = [url for url in visitor.requests if "/v1/" in url]
+        assert calls[0].endswith("/recommend")
+        assert len(calls) < 4
+        # Slower than the limit, so that none is refused, and a slate or a click has room between them.
+        has_reported(page, *["accepted"] * 8)
+    assert unsent(page) == 0
+
+
+def test_a_backlog_is_sent_by_a_page_without_a_slate(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    leave_reports(page, server, service.recommend("shop").token)
+    page.evaluate("""async () => {
+        const { FirstClick } = await import('/ui/firstclick.js');
+        window.page = new FirstClick({server: location.origin, model: 'shop'});
+    }""")
+    comes_to(lambda: heard(service), [(0, 1)])
+    comes_to(lambda: unsent(page), 0)
+
+
+def test_a_report_in_a_backlog_that_was_taken_back_is_not_sent(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    leave_reports(page, server, service.recommend("shop").token, service.recommend("shop").token)
+    open_shop(page, server)
+    page.wait_for_function("reports.length === 1")
+    page.evaluate("localStorage.clear()")  # as a tab that came back from the background does with its own
+    page.wait_for_timeout(600)
+    assert len(heard(service)) == 1
+
+
+@pytest.mark.parametrize("code", [201, 403, 503])
+def test_a_clock_that_was_set_right_does_not_lose_a_report(
+    service: Service, server: Server, visitor: Visitor, code: int
+) -> None:
+    page = visitor.page
+    if code != 201:
+        page.route("**/feedback", lambda route: route.fulfill(status=code, json={}))
+    leave_reports(page, server, service.recommend("shop").token, days=3)
+    open_shop(page, server)
+    # It is sent once, whatever its age: the server knows how old a token is. Then it is dropped.
+    page.wait_for_function("reports.length === 1")
+    comes_to(lambda: unsent(page), 0)
+    assert heard(service) == ([(0, 1)] if code == 201 else [])
+    assert sum(url.endswith("/feedback") for url in visitor.requests) == 1
+    if code != 201:
+        visitor.forgive(str(code))
+    if code == 403:
+        visitor.forgive("the key is refused")
+
+
+# Pages that change without being left
+
+
+def test_a_container_taken_from_the_page_is_reported_and_forgotten(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.wait_for_function("seen.includes(1)")
+    page.evaluate("""async () => {
+        document.querySelector('#slate').remove();
+        const next = document.createElement('div');
+        next.id = 'slate';
+        document.body.prepend(next);
+        await page.show(next, tile);
+    }""")
+    comes_to(lambda: heard(service), [(None, 1)])
+    assert page.evaluate("page.slates.size") == 1
+    page.locator(".item").nth(0).click()
+    comes_to(lambda: heard(service), [(None, 1), (0, 1)])
+    # The last one, when the visitor goes to another tab.
+    page.evaluate("document.querySelector('#slate').remove()")
+    page.evaluate(TURN, True)
+    assert page.evaluate("page.slates.size") == 0
+    assert unsent(page) == 0
+
+
+def test_a_container_that_is_not_in_the_page_yet_is_not_forgotten(
+    service: Service, server: Server, visitor: Visitor
+) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.evaluate("""async () => {
+        window.next = document.createElement('div');
+        next.id = 'next';
+        await page.show(next, tile);
+        await page.show(document.querySelector('#slate'), tile);
+        document.body.prepend(next);
+    }""")
+    page.locator("#next .item").nth(0).click()
+    has_reported(page, "accepted")
+    assert heard(service)[-1] == (0, 1)
+
+
+# What is seen
+
+WALL = "<div id=cover style='position: fixed; inset: 0; background: white'>We value your privacy</div>"
+
+
+@pytest.mark.parametrize(
+    "cover",
+    [
+        WALL,
+        "<style id=cover>#slate { opacity: 0 }</style>",
+        "<style id=cover>.item { visibility: hidden }</style>",
+    ],
+    ids=["wall", "transparent", "hidden"],
+)
+def test_what_is_covered_is_not_seen_until_the_cover_is_gone(
+    service: Service, server: Server, visitor: Visitor, cover: str
+) -> None:
+    page = visitor.page
+    open_shop(page, server, extra=cover)
+    page.wait_for_timeout(800)
+    assert page.evaluate("seen") == []
+    page.evaluate("document.querySelector('#cover').remove()")
+    page.wait_for_function("seen.includes(1)")
+    page.goto(f"{server.address}/ui/api")
+    comes_to(lambda: heard(service), [(None, 1)])
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "#slate { opacity: 0.9; filter: saturate(1.2) } .item { transform: rotate(1deg) }",
+        ".item { pointer-events: none }",
+        "body::after { content: 'Chat'; position: fixed; right: 9px; bottom: 9px; padding: 90px }",
+    ],
+    ids=["effects", "no pointer", "chat"],
+)
+def test_what_is_decorated_or_touched_by_a_corner_is_seen(
+    server: Server, visitor: Visitor, style: str
+) -> None:
+    open_shop(
+        visitor.page, server, extra=f"<style>{style}</style><div style='position: fixed; top: 0'>Menu</div>"
+    )
+    visitor.page.wait_for_function("seen.includes(1)")
+
+
+def test_an_item_without_a_box_of_its_own_is_seen_by_what_is_in_it(server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.wait_for_function("seen.includes(1)")
+    page.evaluate("""() => {
+        seen.length = 0;
+        return page.show(document.querySelector('#slate'), (item) => {
+            const row = document.createElement('div');
+            row.style.display = 'contents';
+            row.append(tile(item));
+            return row;
+        });
+    }""")
+    page.wait_for_function("seen.includes(1)")
+    page.locator(".item").nth(0).click()
+    page.wait_for_function("reports.some(report => report.click === 0)")
+
+
+# The shop's own code
+
+
+@pytest.mark.parametrize(
+    ("render", "told"),
+    [
+        ("() => { throw new Error('boom') }", "Error: boom"),
+        ("(item) => '<li>' + item", "TypeError: render must return an element, got [object String]"),
+        ("async (item) => tile(item)", "TypeError: render must return an element, got [object Promise]"),
+        ("() => {}", "TypeError: render must return an element, got [object Undefined]"),
+    ],
+    ids=["throws", "string", "promise", "nothing"],
+)
+def test_a_render_that_fails_leaves_the_old_slate_as_it_was(
+    service: Service, server: Server, visitor: Visitor, render: str, told: str
+) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.wait_for_function("seen.includes(1)")
+    code = f"page.show(document.querySelector('#slate'), {render}).then(() => 'shown', String)"
+    assert page.evaluate(code) == told
+    page.locator(".item").nth(1).click()
+    has_reported(page, "accepted")
+    assert heard(service) == [(1, 2)]
+
+
+def test_callbacks_that_fail_break_nothing_else(service: Service, server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.evaluate("""() => {
+        page.onreport = ({status}) => {
+            if (status !== 'waiting') throw new Error('onreport is broken');
+        };
+        page.onexamined = () => { throw new Error('onexamined is broken') };
+        return page.show(document.querySelector('#slate'), tile);
+    }""")
+    page.wait_for_timeout(600)
+    page.locator(".item").nth(0).click()
+    page.wait_for_timeout(1000)  # the first wait is 750 ms at most
+    assert sum(url.endswith("/feedback") for url in visitor.requests) == 1
+    assert heard(service) == [(0, 1)]
+    assert unsent(page) == 0
+    visitor.forgive("onexamined is broken")
+    visitor.forgive("onreport is broken")
+
+
+def test_the_middle_button_counts_on_a_link_alone(service: Service, server: Server, visitor: Visitor) -> None:
+    page = visitor.page
+    open_shop(page, server)
+    page.locator(".item").nth(0).click(button="middle")
+    page.evaluate("document.querySelectorAll('.item')[1].innerHTML = '<a href=/ui/api><b>Tea</b></a>'")
+    with page.context.expect_page():
+        page.locator(".item b").click(button="middle")
+    has_reported(page, "accepted")
+    assert heard(service) == [(1, 2)]
+
+
+# The viewer of the HTTP interface
+
+
 def test_the_viewer_lists_every_documented_route(server: Server, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(f"{server.address}/ui/api")
@@ -368,19 +645,29 @@ def test_the_viewer_lists_every_documented_route(server: Server, visitor: Visito
 
 
 def test_the_viewer_asks_for_a_key(service: Service, server: Server, visitor: Visitor) -> None:
-    (right, digest), (wrong, _) = new_key(), new_key()
+    (right, digest), (of_page, page_digest), (wrong, _) = new_key(), new_key(), new_key()
     service.store.add_api_key("me", "read", digest, 0.0)
+    service.store.add_api_key("web", "page", page_digest, 0.0)
     service.maintenance.reload_api_keys()
     page = visitor.page
     page.goto(f"{server.address}/ui/api")
     expect(page.locator("#ask-key")).to_be_visible()
-    for key in (wrong, right):
+    expect(page.locator("#openapi")).to_be_hidden()  # a plain link sends no key
+    for key in (wrong, of_page, right):
         expect(page.locator("#document")).to_be_hidden()
         page.get_by_label("Key", exact=True).fill(key)
-        page.keyboard.press("Enter")
-        expect(page.locator("#key-refused")).to_be_visible(visible=key == wrong)
+        with page.expect_response("**/openapi.json"):
+            page.keyboard.press("Enter")
+        expect(page.locator("#key-refused")).to_be_visible(visible=key != right)
+        page.reload()  # a key that is no good does not take the form away
+        expect(page.locator("#key-refused")).to_be_visible(visible=key != right)
     expect(page.locator(".route").first).to_be_visible()
     page.locator(".route summary").first.click()
     expect(page.locator("pre").first).to_contain_text("$FIRSTCLICK_KEY")
     assert right not in page.content()
+    with page.expect_download() as download:
+        page.locator("#openapi").click()
+    assert download.value.suggested_filename == "openapi.json"
+    assert Path(download.value.path()).read_bytes() == msgspec.json.encode(document())
     visitor.forgive("401")
+    visitor.forgive("403")

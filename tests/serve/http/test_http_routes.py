@@ -11,6 +11,7 @@ from serving import Exchange, Site, a_site
 from firstclick.serve.http.auth import ADMINS, OPEN, PAGES, READERS, WRITERS, Role
 from firstclick.serve.http.openapi import codes, document
 from firstclick.serve.http.routes import HEALTH, ROUTES, Matcher, Route
+from firstclick.serve.http.static import static_files
 
 KEY_ROLES = {None: None, **{role.value: role for role in Role}, "owner": None}  # the last is no role
 WHO_MAY = {
@@ -152,6 +153,26 @@ def test_answers_are_not_kept_and_not_guessed_at(site: Site) -> None:
         assert answer.headers["cache-control"] == "no-store"
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_files_of_the_dashboard_are_kept_by_browsers_and_asked_for_again(site: Site) -> None:
+    for path in ("/", "/ui/firstclick.js"):
+        whole = site.ask("GET", path)
+        assert whole.headers["cache-control"] == "no-cache"
+        tag = whole.headers["etag"]
+        # A proxy that compresses makes the tag weak; a cache may know several.
+        for known in (tag, f"W/{tag}", f'"other", {tag}'):
+            same = site.runner.run(Exchange(site.app).ask("GET", path, headers={"if-none-match": known}))
+            assert same.code == 304
+            assert same.body == b""
+            assert "content-length" not in same.headers
+            assert same.headers["etag"] == tag
+            assert same.headers["cache-control"] == "no-cache"
+        changed = site.ask("GET", path, headers={"If-None-Match": '"other"'})
+        assert changed.status_code == 200
+        assert changed.content == whole.content
+    tags = {site.ask("GET", path).headers["etag"] for path in static_files()}
+    assert len(tags) == len(static_files())
 
 
 def test_parameters_are_unescaped_after_the_path_is_split() -> None:

@@ -236,13 +236,24 @@ function openNamed() {
   }
 }
 
+/** A plain link sends no key: with one, the link holds the document as it came. */
+async function offer(response) {
+  if (key) {
+    const href = URL.createObjectURL(await response.blob());
+    Object.assign(part("openapi"), { href, download: "openapi.json" });
+  }
+  show(part("openapi"), true);
+}
+
 async function load() {
   const headers = key ? { Authorization: `Bearer ${key}` } : {};
   const response = await fetch("/openapi.json", { headers, cache: "no-store" }).catch(() => null);
+  const copy = response?.clone();
   const answer = await response?.json().catch(() => null);
   show(part("failed"), false);
-  show(part("ask-key"), response?.status === 401);
-  if (response?.status === 401) {
+  const refused = response?.status === 401 || response?.status === 403; // 403: a key that may not read
+  show(part("ask-key"), refused);
+  if (refused) {
     show(part("key-refused"), key !== null);
     part("key").focus();
   } else if (!response?.ok || !answer) {
@@ -250,6 +261,7 @@ async function load() {
     show(part("failed"), true);
   } else {
     draw(answer);
+    offer(copy);
   }
 }
 

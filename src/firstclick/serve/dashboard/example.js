@@ -4,9 +4,23 @@
 
 import { FirstClick } from "/ui/firstclick.js";
 
-const model = decodeURIComponent(location.hash.slice(1)) || "default";
 const part = (id) => document.getElementById(id);
 const say = (text) => { part("said").textContent = text; };
+
+/** The model that the address names, or the first one of this server. */
+async function chooseModel() {
+  const named = location.hash.slice(1);
+  try {
+    if (named) return decodeURIComponent(named);
+  } catch {
+    return named; // a stray % typed by hand
+  }
+  const response = await fetch("/v1/models").catch(() => null);
+  const { models } = response?.ok ? await response.json() : { models: [] };
+  return models[0]?.name ?? "default";
+}
+
+const model = await chooseModel();
 
 const page = new FirstClick({
   model,
@@ -21,10 +35,13 @@ const page = new FirstClick({
   },
 });
 
+let hasKeys = false;
+
 // What the ids mean. A real shop knows its own products; this one asks the model.
 async function readNames() {
-  const response = await fetch(`/v1/models/${encodeURIComponent(model)}/items?limit=1000`);
-  const { items } = response.ok ? await response.json() : { items: [] };
+  const response = await fetch(`/v1/models/${encodeURIComponent(model)}/items?limit=1000`).catch(() => null);
+  const { items } = response?.ok ? await response.json() : { items: [] };
+  hasKeys = response?.status === 401;
   return new Map(items.map((item) => [item.id, item]));
 }
 
@@ -56,4 +73,9 @@ part("model").textContent = model;
 part("back").href = `/#${encodeURIComponent(model)}`;
 part("others").addEventListener("click", () => page.dismiss(part("slots")));
 const names = await readNames();
-await showSlate();
+if (hasKeys) {
+  say("This example is for servers without keys: it sends none. A page of your own sends a key with the role “page”.");
+  part("others").hidden = true;
+} else {
+  await showSlate();
+}

@@ -156,19 +156,19 @@ async function askAndShow() {
   return document.hidden ? HIDDEN : EVERY;
 }
 
+function refuseKey(refused, reason = "This key was not accepted.") {
+  say(part("key-refused"), reason);
+  show(part("key-refused"), refused);
+}
+
 function showFailure(error) {
-  if (error.code === 401) {
-    show(part("key-refused"), key !== null);
+  if (error.code === 401 || error.code === 403) {
+    refuseKey(key !== null, error.code === 403 ? error.message : undefined);
     if (part("ask-key").hidden) {
       scene("ask-key");
       part("key").focus();
     }
     showStatus("waiting", "key needed");
-    return HIDDEN;
-  }
-  if (error.code === 403) {
-    showNoModel("Not allowed", error.message);
-    showStatus("waiting", "not allowed");
     return HIDDEN;
   }
   failures += 1;
@@ -216,7 +216,7 @@ function followKey() {
     event.preventDefault();
     const given = part("key").value.trim();
     const sound = /^[!-~]+$/.test(given); // anything else cannot be part of a header
-    show(part("key-refused"), !sound);
+    refuseKey(!sound);
     if (!sound) return;
     key = given;
     memory("sessionStorage").setItem("firstclick-key", key);

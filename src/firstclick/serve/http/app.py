@@ -51,7 +51,7 @@ SMALL = 16_384
 PATIENCE = 0.002
 SLOW = 0.005
 OCTETS = b"application/octet-stream"
-ALWAYS_SENT = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+NO_GUESSING = (b"x-content-type-options", b"nosniff")
 EXPOSED = b"firstclick-seq, firstclick-age, retry-after"
 
 encode = msgspec.json.Encoder().encode
@@ -117,16 +117,18 @@ class App:
             answer = self._refused(Failed(sentence), route, path)
         finally:
             self._metrics.running -= 1
-        content, code, own_headers, media, pieces = answer
+        content, code, own_headers, media, pieces, cache = answer
         self._metrics.requests[method if route else "?", route.path if route else "?", code] += 1
         if route is not None and route.timed:
             self._metrics.durations[route.path].note(time.perf_counter() - started)
-        size = [(b"content-length", b"%d" % len(content))] if pieces is None else []
+        # In a 304 a length would have to be that of the whole file (RFC 9110).
+        size = [(b"content-length", b"%d" % len(content))] if pieces is None and code != 304 else []
+        always = [(b"cache-control", cache), NO_GUESSING]
         await send(
             {
                 "type": "http.response.start",
                 "status": code,
-                "headers": [(b"content-type", media), *size, *ALWAYS_SENT, *own_headers, *extra],
+                "headers": [(b"content-type", media), *size, *always, *own_headers, *extra],
             }
         )
         if pieces is None or method == "HEAD":
@@ -143,6 +145,7 @@ class App:
         receive: Receive,
     ) -> Answer:
         asked = Asked(self.site, path, of_page=self._let_in(route, scope, headers))
+        asked.known_tags = headers.get(b"if-none-match", b"")
         large = False
         if route.body is bytes:
             return await self._answer_file(route, asked, headers, receive)

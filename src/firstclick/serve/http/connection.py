@@ -126,7 +126,7 @@ class GuardedConnection(HttpToolsProtocol):
         """Somebody offered another protocol, which is his right: he is answered in this one."""
 
     def _refuse(self, refusal: Refused) -> None:
-        content, code, _, media, _ = as_answer(refusal)
+        content, code, _, media, *_ = as_answer(refusal)
         self.transport.write(
             STATUS_LINE[code]
             + b"content-type: %b\r\ncache-control: no-store\r\n" % media

@@ -69,6 +69,7 @@ class Asked:
     body: Any = None
     query: Mapping[str, int] = field(default_factory=dict)
     of_page: bool = False  # by a key that stands in a web page
+    known_tags: bytes = b""  # If-None-Match: what the browser has kept
 
     @property
     def service(self) -> Service:
@@ -83,3 +84,4 @@ class Answer(NamedTuple):
     headers: Sequence[tuple[bytes, bytes]] = ()
     media: bytes = JSON
     pieces: Iterator[bytes] | None = None  # of a file, in the place of the content
+    cache: bytes = b"no-store"

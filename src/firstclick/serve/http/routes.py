@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,7 +13,7 @@ from firstclick.serve.dashboard.data import View
 from firstclick.serve.http import handlers
 from firstclick.serve.http.auth import ADMINS, OPEN, PAGES, READERS, WRITERS, Roles
 from firstclick.serve.http.errors import WrongMethod
-from firstclick.serve.http.static import static_files
+from firstclick.serve.http.static import send_file, static_files
 from firstclick.serve.model.trial_events import TrialReport
 from firstclick.wire import limits, schemas
 from firstclick.wire.errors import Malformed, Unknown
@@ -350,10 +351,10 @@ ROUTES: list[Route] = [
     ),
     *(
         Route(
-            "GET", path, OPEN, lambda asked, answer=answer: answer, HEALTH, "Dashboard",
-            f"The dashboard: {path}", in_document=False,
+            "GET", path, OPEN, partial(send_file, file), HEALTH, "Dashboard", f"The dashboard: {path}",
+            in_document=False,
         )
-        for path, answer in static_files().items()
+        for path, file in static_files().items()
     ),
 ]  # fmt: skip
 

@@ -1,9 +1,10 @@
 """The dashboard's files: read once, known by name. No path of a request ever reaches a file system."""
 
+import hashlib
 from functools import cache
 from importlib.resources import files
 
-from firstclick.serve.http.messages import Answer
+from firstclick.serve.http.messages import Answer, Asked
 
 TYPES = {
     ".html": b"text/html; charset=utf-8",
@@ -29,5 +30,14 @@ def static_files() -> dict[str, Answer]:
         suffix = "." + file.name.rpartition(".")[2]
         if suffix in TYPES and file.is_file():
             path = PAGES.get(file.name, f"/ui/{file.name}")
-            found[path] = Answer(file.read_bytes(), 200, HEADERS, TYPES[suffix])
+            content = file.read_bytes()
+            tag = (b"etag", b'"%b"' % hashlib.sha256(content).hexdigest()[:16].encode())
+            found[path] = Answer(content, 200, [tag, *HEADERS], TYPES[suffix], cache=b"no-cache")
     return dict(sorted(found.items()))
+
+
+def send_file(file: Answer, asked: Asked) -> Answer:
+    """The file, or 304 if the browser's copy is current. `no-cache`: it may keep one, and asks each time."""
+    (_, tag), *_ = file.headers
+    # A substring: the header may list several tags, and a proxy that compresses puts W/ before them.
+    return file._replace(content=b"", code=304) if tag in asked.known_tags else file
