@@ -18,6 +18,7 @@ from firstclick.serve.http.auth import (
     RateLimit,
     caller_of,
     check_host,
+    check_no_proxy,
     check_page,
     check_role,
     is_loopback,
@@ -72,7 +73,7 @@ class App:
         self.site = Site(service, settings, msgspec.json.encode(document()), self._pool)
         self._metrics = self.site.metrics
         self._matcher = Matcher(ROUTES)
-        self._may_be_open = is_loopback(settings.host)
+        self._may_be_open = is_loopback(settings.host) and not settings.behind_proxy
         self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
         per_visitor = settings.page_requests_per_second
         self._page_rate = RateLimit(per_visitor) if per_visitor else None
@@ -222,6 +223,7 @@ class App:
         keys = self.site.service.maintenance.api_keys
         if not keys:
             check_host(headers.get(b"host", b""))
+            check_no_proxy(headers)
         if not route.always and self._metrics.running > self._settings.max_requests:
             raise Overloaded(
                 f"{self._settings.max_requests} requests are being answered, and no more are taken; "

@@ -20,6 +20,8 @@ KEY_BYTES = 32
 # shown, and click it; by request_id they could ask for the slates of others; by an absurd context they could
 # spoil what a policy knows of all users.
 PAGE_FIELDS = ("k", "unit")
+# What a proxy adds to a request. By these headers it gives itself away, if it adds any.
+OF_PROXIES = frozenset({b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via"})
 # Callers whose requests are counted: memory does not grow with them.
 MOST_CALLERS = 10_000
 
@@ -80,6 +82,16 @@ def check_host(host: bytes) -> None:
         raise Misdirected(
             "without API keys this server answers at localhost, 127.0.0.1 and [::1] only, got "
             f"Host {name[:100]!r}; make a key with 'firstclick keys'"
+        )
+
+
+def check_no_proxy(headers: Mapping[bytes, bytes]) -> None:
+    """A proxy on this machine lets in whoever reaches it, under our own name."""
+    if found := OF_PROXIES & headers.keys():
+        raise Misdirected(
+            "without API keys this server answers this machine only, and the header "
+            f"{min(found).decode()} says that a proxy passes requests on; make a key with 'firstclick keys "
+            "create NAME --role admin'"
         )
 
 
@@ -176,10 +188,17 @@ class RateLimit:
 
 
 def caller_of(address: str | None) -> str:
-    """Whom an address belongs to: of version 6, everyone has a whole network of 2^64."""
-    if address is None or ":" not in address:
-        return address or "?"
+    """Whom an address belongs to, with or without a port: of version 6, everyone has a whole network of 2^64.
+
+    Whatever is no address is one caller: nobody gets a bucket of their own by making up words.
+    """
+    text = host_of((address or "").strip()).strip("[]").partition("%")[0]
     try:
-        return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
+        found = ipaddress.ip_address(text)
     except ValueError:
-        return address
+        return "?"
+    if found.version == 4:
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, 64), strict=False))

@@ -15,7 +15,7 @@ REASONS = {
     200: "Done", 201: "Done, and something is new", 401: "No key, or one that is not known",
     403: "The key's role may not do this", 404: "No such thing", 409: "In conflict with what is there",
     410: "Too late", 413: "Too large", 415: "Not the kind of body that is taken here",
-    421: "A server without keys was asked under a foreign name", 422: "Breaks a rule",
+    421: "A server without keys was asked under a foreign name, or through a proxy", 422: "Breaks a rule",
     429: "Too much at once; see Retry-After", 500: "Our mistake", 503: "Not now; see Retry-After",
 }  # fmt: skip
 PARAMETERS = {
