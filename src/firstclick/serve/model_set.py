@@ -11,7 +11,7 @@ from firstclick.serve.model.replay import recover
 from firstclick.serve.model.set_back import SetBack, set_back_of
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.validation.quoting import quoted
-from firstclick.wire.errors import NotServed, OtherVersion, Unavailable, Unknown
+from firstclick.wire.errors import NoModel, NotServed, OtherVersion, Unavailable
 
 log = logging.getLogger("firstclick.serve")
 
@@ -46,7 +46,7 @@ class ModelSet:
         return [model for _, model in sorted(self._models.copy().items())]
 
     def find(self, name: str) -> Model:
-        """The model of this name; Unknown, or Unavailable if its log cannot be folded."""
+        """The model of this name; NoModel, or Unavailable if its log cannot be folded."""
         model = self._models.get(name)
         if model is not None:
             return model
@@ -55,7 +55,7 @@ class ModelSet:
         if name in self.broken:
             raise Unavailable(f"model {name!r} cannot be served: {self.broken[name]}")
         known = ", ".join(map(repr, self.names())) or "none yet"
-        raise Unknown(f"no model {quoted(name)}; there are: {known}")
+        raise NoModel(quoted(name), known)
 
     def take_up(self, stored: StoredModel, progress: Progress = silent) -> Model | None:
         """The model that is in the store, ready to work; None if its log cannot be folded."""

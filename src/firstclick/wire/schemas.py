@@ -16,6 +16,7 @@ FeatureList = Annotated[list[Cell], Meta(max_length=limits.MOST_FEATURES)]
 FeatureObject = Annotated[dict[str, Cell], Meta(description="values by column name")]
 Features = FeatureList | FeatureObject
 Role = Literal["page", "read", "write", "admin"]
+KeyModel = Annotated[str, Meta(description="of a page's key: the only model it is good for; all if absent")]
 Durability = Literal["full", "relaxed"]
 
 Places = Annotated[
@@ -414,18 +415,20 @@ class NewKey(Body):
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     role: Role
+    model: KeyModel | None = None
 
 
-class KeyFacts(Struct):
+class KeyFacts(Struct, omit_defaults=True):
     """An API key; the key itself is not kept."""
 
     id: int
     name: str
     role: Annotated[str, Meta(description="one that this version does not know may do nothing")]
     created: float
+    model: KeyModel | None = None
 
 
-class MadeKey(KeyFacts):
+class MadeKey(KeyFacts, kw_only=True):
     """A new API key, told this once."""
 
     key: str

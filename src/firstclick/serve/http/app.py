@@ -18,6 +18,7 @@ from firstclick.serve.http.auth import (
     RateLimit,
     caller_of,
     check_host,
+    check_model,
     check_no_proxy,
     check_page,
     check_role,
@@ -35,7 +36,7 @@ from firstclick.serve.http.routes import ROUTES, Matcher, Route
 from firstclick.serve.http.streams import Gone, read_to_file, send_pieces
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service
-from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge
+from firstclick.wire.errors import Malformed, NoModel, Overloaded, Refused, TooLarge, Unknown
 
 log = logging.getLogger("firstclick.serve")
 
@@ -143,7 +144,18 @@ class App:
         headers: dict[bytes, bytes],
         receive: Receive,
     ) -> Answer:
-        asked = Asked(self.site, path, of_page=self._let_in(route, scope, headers))
+        of_page = self._let_in(route, path, scope, headers)
+        try:
+            return await self._done(route, Asked(self.site, path, of_page=of_page), scope, headers, receive)
+        except NoModel as refusal:
+            if not of_page:
+                raise
+            # Any visitor would read the names of all models.
+            raise Unknown(refusal.unlisted) from None
+
+    async def _done(
+        self, route: Route, asked: Asked, scope: Scope, headers: dict[bytes, bytes], receive: Receive
+    ) -> Answer:
         large = False
         if route.body is bytes:
             return await self._answer_file(route, asked, headers, receive)
@@ -218,7 +230,7 @@ class App:
         finally:
             (self._slow.add if time.perf_counter() - started > SLOW else self._slow.discard)(asked.path[0])
 
-    def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    def _let_in(self, route: Route, path: tuple[str, ...], scope: Scope, headers: dict[bytes, bytes]) -> bool:
         """Whether a page asks, by a key that any visitor knows; a Refused for who may not, or not now."""
         keys = self.site.service.maintenance.api_keys
         if not keys:
@@ -241,6 +253,7 @@ class App:
         if route.roles and (keys or not self._may_be_open):
             check_role(route.roles, key, sent=authorization is not None)
         if of_page and route.roles:
+            check_model(key, path[0])  # pages may use routes of a model only
             check_page(headers.get(b"origin"), headers.get(b"host", b""), self._origins)
         return of_page
 

@@ -11,8 +11,10 @@ from enum import Enum
 from functools import lru_cache
 
 from firstclick.serve.http.errors import Misdirected
+from firstclick.serve.model.new_events import check_name
 from firstclick.serve.store.store import ApiKey
-from firstclick.wire.errors import Forbidden, Overloaded, Unauthorised
+from firstclick.validation.quoting import quoted
+from firstclick.wire.errors import Forbidden, Malformed, Overloaded, Unauthorised
 
 PREFIX = "fc_"
 KEY_BYTES = 32
@@ -54,6 +56,15 @@ def new_key() -> tuple[str, bytes]:
     """A key, and the SHA-256 by which it is known later."""
     text = PREFIX + secrets.token_urlsafe(KEY_BYTES)
     return text, hashlib.sha256(text.encode()).digest()
+
+
+def check_model_of_key(role: str, model: str | None, argument: str) -> None:
+    """Malformed if a key of this role cannot be for this model alone."""
+    if model is None:
+        return
+    if role != Role.PAGE.value:
+        raise Malformed(f"is for keys with the role 'page', got {role!r}", argument)
+    check_name(model)
 
 
 def is_loopback(host: str) -> bool:
@@ -142,6 +153,12 @@ def check_page(origin: bytes | None, host: bytes, allowed: Set[bytes]) -> None:
         f"a key with the role 'page' is for pages of allowed origins, got Origin {got}; start the server "
         "with --allow-origin https://your.shop, or call it from your own server with the role 'write'"
     )
+
+
+def check_model(key: ApiKey | None, model: str) -> None:
+    """Forbidden if the key is for another model, whether there is such a model or not."""
+    if key is not None and key.model not in (None, model):
+        raise Forbidden(f"this key is for the model {key.model!r} only, got {quoted(model)}")
 
 
 def check_page_request(given: Mapping[str, object], defaults: Mapping[str, object]) -> None:
