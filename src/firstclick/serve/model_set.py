@@ -11,9 +11,17 @@ from firstclick.serve.model.replay import recover
 from firstclick.serve.model.set_back import SetBack, set_back_of
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.validation.quoting import quoted
-from firstclick.wire.errors import NoModel, NotServed, OtherVersion, Unavailable
+from firstclick.wire.errors import NotServed, OtherVersion, Unavailable, Unknown
 
 log = logging.getLogger("firstclick.serve")
+
+
+class NoModel(Unknown):
+    """No model has this name. The message ends with the names that there are; `unlisted` does not."""
+
+    def __init__(self, quoted_name: str, known: str) -> None:
+        super().__init__(f"no model {quoted_name}; there are: {known}")
+        self.unlisted = f"no model {quoted_name}"
 
 
 class ModelSet:

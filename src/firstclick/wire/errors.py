@@ -69,14 +69,6 @@ class Unknown(Refused, LookupError):
     status, code = "unknown", 404
 
 
-class NoModel(Unknown):
-    """No model has this name. The message ends with the names that there are; `unlisted` does not."""
-
-    def __init__(self, quoted_name: str, known: str) -> None:
-        super().__init__(f"no model {quoted_name}; there are: {known}")
-        self.unlisted = f"no model {quoted_name}"
-
-
 class Conflict(Refused):
     """Something else was said before under the same token or name; the first stays."""
 

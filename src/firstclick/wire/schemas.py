@@ -35,7 +35,8 @@ RequestId = Annotated[
     Meta(
         min_length=1,
         max_length=256,
-        description="asked again within an hour, the same slate and token; feedback is counted once for it",
+        description="one id for each page view: asked again within an hour, the same slate and token; "
+        "feedback is counted once for it",
     ),
 ]
 Unit = (
@@ -105,13 +106,16 @@ class Recommend(Body):
     explain: bool = False
 
 
-class Recommended(Struct, omit_defaults=True):
-    """A slate, best first."""
+class Recommended(Struct, omit_defaults=True, kw_only=True):
+    """A slate, best first. A page's key gets `items` and `token` alone."""
 
     items: list[ItemId]
-    scores: Annotated[list[float | None], Meta(description="attraction that is held for each item, or null")]
+    scores: (
+        Annotated[list[float | None], Meta(description="attraction that is held for each item, or null")]
+        | UnsetType
+    ) = UNSET
     token: Annotated[str, Meta(description="send it back with the click")]
-    seq: int
+    seq: Annotated[int, Meta(description="event up to which was learned")] | UnsetType = UNSET
     skipped_pins: Annotated[
         tuple[ItemId, ...], Meta(description="pinned, but not shown, because excluded or withdrawn")
     ] = ()

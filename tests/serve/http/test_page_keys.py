@@ -9,6 +9,7 @@ import pytest
 from serving import ITEMS, Exchange, Site, a_site
 
 from firstclick.serve.http.auth import PAGE_FIELDS, check_page
+from firstclick.serve.http.openapi import document
 from firstclick.wire.errors import Forbidden
 from firstclick.wire.schemas import Recommend
 
@@ -40,11 +41,20 @@ def test_a_page_gets_a_slate_and_answers_its_token_once(site: Site) -> None:
     assert [answer.json()["status"] for answer in answers] == ["accepted", "duplicate"]
 
 
+def test_openapi_is_true_of_what_a_page_gets(site: Site) -> None:
+    schema = document()["components"]["schemas"]["Recommended"]
+    assert set(schema["required"]) == ask(site, RECOMMEND, {}).json().keys()
+    admin = {"authorization": f"Bearer {site.add_key('admin')}"}
+    full = site.ask("POST", RECOMMEND, {}, headers=admin).json()
+    assert list(full) == ["items", "scores", "token", "seq", "reasons"]
+    assert full.keys() <= schema["properties"].keys()
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("candidates", ["a"]), ("candidates", []), ("candidates", "a-list"), ("exclude", ["a"]),
-        ("exclude", "a-list"), ("pinned", {"0": "a"}), ("request_id", "visit-1"), ("at_most", 1),
+        ("exclude", "a-list"), ("pinned", {"0": "a"}), ("request_id", "view-1"), ("at_most", 1),
         ("explain", True), ("features", [[1.0]]), ("context", [1e12]),
     ],
 )  # fmt: skip

@@ -35,8 +35,9 @@ from firstclick.serve.http.openapi import document
 from firstclick.serve.http.routes import ROUTES, Matcher, Route
 from firstclick.serve.http.streams import Gone, read_to_file, send_pieces
 from firstclick.serve.model.model import Model
+from firstclick.serve.model_set import NoModel
 from firstclick.serve.service import Service
-from firstclick.wire.errors import Malformed, NoModel, Overloaded, Refused, TooLarge, Unknown
+from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge, Unknown
 
 log = logging.getLogger("firstclick.serve")
 

@@ -54,11 +54,11 @@ def recommend(asked: Asked) -> Answer:
     shown = asked.service.recommend(asked.path[0], **arguments)
     if asked.of_page:
         # Not the scores: any visitor could read what the policy has learned.
-        return Answer(encode({"items": shown.items, "token": shown.token}))
+        return Answer(encode(schemas.Recommended(items=shown.items, token=shown.token)))
     headers = [(b"firstclick-seq", b"%d" % shown.seq)]
     if (age := asked.service.maintenance.silence()) > LATELY:
         headers.append((b"firstclick-age", b"%.1f" % age))
-    return Answer(encode(schemas.Recommended(*shown)), 200, headers)
+    return Answer(encode(schemas.Recommended(**shown._asdict())), 200, headers)
 
 
 async def _outcomes(asked: Asked, entries: Sequence[schemas.Feedback]) -> list[Receipt | Refused]:

@@ -91,7 +91,7 @@ ROUTES: list[Route] = [
         "is what is known of the user, `at_most` limits groups, `features` stand in for the candidates' own. "
         "A key with the role 'page' may send `k` and `unit` only, and gets `items` and `token`.",
         body=schemas.Recommend, answer=schemas.Recommended, refused=(404, 503), timed=True, locks=True,
-        example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
+        example={"k": 3, "exclude": ["espresso"], "request_id": "view-4711"},
     ),
     Route(
         "POST", f"{MODEL}/feedback", PAGES, handlers.feedback,
