@@ -188,7 +188,7 @@ class Settings:
         20.0, "requests a second of one address with a page's key; 0 for no limit", at_least=0
     )
     behind_proxy: bool = param(
-        False, "count callers by the last address in X-Forwarded-For, which your proxy sets"
+        False, "count callers by the last address in X-Forwarded-For, which your proxy sets; needs API keys"
     )
     snapshot_events: int = param(10_000, "events after which a snapshot is written", at_least=1)
     snapshot_seconds: float = param(60.0, "seconds after which one is written, if events came", above=0)
