@@ -331,6 +331,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "[].id": "number, for `keys revoke`",
         "[].name": "who uses it",
         "[].role": "page, read, write or admin",
+        "[].model": "of a page's key: the only model it is good for, or null",
         "[].created": "seconds since 1970",
     },
 }

@@ -107,6 +107,22 @@ def test_keys_are_made_listed_and_revoked(run, shop: Path) -> None:
     assert run("keys", "revoke", "--id", 99, "--store", shop).code == 2
 
 
+def test_a_key_for_a_page_may_name_its_model(run, shop: Path) -> None:
+    run("keys", "create", "me", "--role", "admin", "--store", shop)
+    made = run("keys", "create", "web", "--role", "page", "--model", "shop", "--store", shop)
+    assert (made.code, "key 2 (page of shop) for web" in made.err) == (0, True)
+    assert "note" not in made.err
+    early = run("keys", "create", "web", "--role", "page", "--model", "later", "--store", shop)
+    assert "note: the store has no model 'later' yet" in early.err
+    told = json.loads(run("keys", "list", "--store", shop, "--json").out)
+    assert [(one["role"], one["model"]) for one in told] == [
+        ("admin", None),
+        ("page", "shop"),
+        ("page", "later"),
+    ]
+    assert "page of shop" in run("keys", "list", "--store", shop).out
+
+
 def test_reading_works_beside_a_server_and_writing_is_refused(run, shop: Path) -> None:
     with open_service(str(shop)) as service:
         service.feedback("shop", service.recommend("shop").token, None)
@@ -131,6 +147,11 @@ def test_reading_works_beside_a_server_and_writing_is_refused(run, shop: Path) -
         (["import", "shop.db"], "not an exported model"),
         (["import", "missing"], "missing"),
         (["keys", "create", "x", "--role", "king"], "--role must be one of page, read, write, admin"),
+        (["keys", "create", "x", "--model", "shop"], "--model is for keys with the role 'page', got 'write'"),
+        (
+            ["keys", "create", "x", "--role", "page", "--model", "a b"],
+            "a model's name must be 1 to 64 letters",
+        ),
         (["audit", "--store", "mysql://x"], "a store is a file"),
     ],
 )

@@ -2,16 +2,21 @@
 
 import configparser
 import json
+import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from firstclick import __version__
-from firstclick.serve.config import Settings, flag, variable
+from firstclick.serve.config import Settings, flag, load_settings, variable
 from firstclick.serve.http.metrics import Metrics
 from firstclick.serve.http.routes import ROUTES
+from firstclick.serve.http.server import KEEP_ALIVE
 from firstclick.serve.service import open_service
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +24,10 @@ DEPLOY = ROOT / "deploy"
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE = (DEPLOY / "compose.yaml").read_text()
 OTHER_VARIABLES = {"FIRSTCLICK_CACHE_DIR"}
+
+
+def parsed() -> dict[str, Any]:
+    return dict(yaml.safe_load(COMPOSE))
 
 
 def test_the_image_has_several_stages_and_runs_as_nobody_special() -> None:
@@ -65,6 +74,62 @@ def test_compose_publishes_only_the_balancer_and_has_two_replicas() -> None:
     for replica in ("replica-1", "replica-2"):
         assert f"server {replica}:8000" in (DEPLOY / "nginx.conf").read_text()
     assert "POSTGRES_PASSWORD:" not in COMPOSE
+
+
+def test_pages_may_be_allowed_in_compose_and_none_are_by_default() -> None:
+    said = parsed()["services"]["replica-1"]["environment"]
+    assert said["FIRSTCLICK_ALLOW_ORIGIN"] == "${FIRSTCLICK_ALLOW_ORIGIN:-}"
+    assert load_settings({}, {"FIRSTCLICK_ALLOW_ORIGIN": ""})[0].allow_origin == ()
+
+
+@pytest.mark.parametrize("service", ["replica-1", "replica-2", "balancer"])
+def test_what_faces_the_network_has_no_rights_to_spare(service) -> None:
+    said = parsed()["services"][service]
+    assert said["cap_drop"] == ["ALL"]
+    assert said["security_opt"] == ["no-new-privileges:true"]
+    assert said["read_only"] is True
+
+
+@pytest.mark.parametrize(
+    ("secret", "line"),
+    [
+        ("pass:wo\\rd\n", "database:5432:firstclick:firstclick:pass\\:wo\\\\rd\n"),
+        ("a b$c", "database:5432:firstclick:firstclick:a b$c\n"),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_replica_starts_with_a_password_or_not_at_all(tmp_path, secret, line) -> None:
+    if secret is not None:
+        (tmp_path / "secret").write_text(secret)
+    (tmp_path / "firstclick").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "firstclick").chmod(0o700)
+    shell, _, script, *rest = parsed()["services"]["replica-1"]["entrypoint"]
+    script = script.replace("$$", "$")  # as compose does
+    script = script.replace("/run/secrets/postgres_password", str(tmp_path / "secret"))
+    script = script.replace("/tmp/pgpass", str(tmp_path / "pgpass"))
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [shell, "-c", script, *rest, "serve", "--k", "a b"], env=env, capture_output=True, text=True
+    )
+    if line is None:
+        assert (done.returncode != 0, done.stdout) == (True, "")
+        assert not (tmp_path / "pgpass").exists() or not (tmp_path / "pgpass").read_text()
+    else:
+        assert done.stdout == "serve --k a b\n", done.stderr
+        assert (tmp_path / "pgpass").read_text() == line
+        assert (tmp_path / "pgpass").stat().st_mode & 0o077 == 0
+
+
+def test_nginx_closes_connections_before_a_replica_does_and_asks_for_addresses_again() -> None:
+    text = (DEPLOY / "nginx.conf").read_text()
+    (upstream,) = re.findall(r"upstream replicas {(.*?)\n    }", text, re.DOTALL)
+    (seconds,) = re.findall(r"keepalive_timeout (\d+)s;", upstream)
+    assert int(seconds) < KEEP_ALIVE
+    # An address is looked up only once unless all three are there.
+    assert "zone replicas" in upstream
+    assert len(re.findall(r"server replica-\d:8000 resolve ", upstream)) == 2
+    assert re.search(r"resolver 127\.0\.0\.11 valid=\d+s;", text)
 
 
 def test_the_unit_is_hardened_and_keeps_store_and_kernels() -> None:

@@ -59,10 +59,10 @@ class Site:
         """A body as it is."""
         return self.ask("POST", path, content=content, headers={"content-type": media})
 
-    def add_key(self, role: str) -> str:
+    def add_key(self, role: str, model: str | None = None) -> str:
         """A new key of this role, made behind the server's back."""
         text, digest = new_key()
-        self.service.store.add_api_key(role, role, digest, 0.0)
+        self.service.store.add_api_key(role, role, digest, 0.0, model)
         self.service.maintenance.reload_api_keys()
         return text
 

@@ -124,7 +124,7 @@ def test_text_is_read_by_kind_from_variables_and_flags(name, text, value):
         (
             'allow_origin = ["https://a.example/"]\n',
             "serve.toml: allow_origin must be origins of web pages, such as https://shop.example, got "
-            "'https://a.example/'",
+            "'https://a.example/'; leave out the path",
         ),
     ],
 )  # fmt: skip
@@ -137,7 +137,9 @@ def test_what_is_wrong_in_a_file_is_said_with_its_name(tmp_path, content, messag
 @pytest.mark.parametrize(
     "origin",
     ["*", "null", "a.example", "ftp://a.example", "https://", "https://a:b@c", "https://A.example",
-     "https://a.example?x", "https://a:99999", "https://a:x", "https://[", "https://a:0", 5],
+     "https://a.example?x", "https://a:99999", "https://a:x", "https://[", "https://a:0", 5,
+     "https://a.example:", "https://a:08443", "https://a..b", "https://127.1", "https://[::0001]",
+     "https://[1.2.3.4]", "https://a%20b"],
 )  # fmt: skip
 def test_only_origins_as_browsers_send_them_are_allowed(origin):
     assert refusal({"allow_origin": [origin]}).startswith(
@@ -145,7 +147,29 @@ def test_only_origins_as_browsers_send_them_are_allowed(origin):
     )
 
 
-@pytest.mark.parametrize("origin", ["http://127.0.0.1:8000", "https://shop.example", "http://[::1]:80"])
+@pytest.mark.parametrize(
+    ("origin", "form"),
+    [
+        ("https://a.example:443", "leave out the default port: https://a.example"),
+        ("http://[::1]:80", "leave out the default port: http://[::1]"),
+        ("https://m\u00fcller.example", "write the host in punycode, https://xn--..."),
+        ("https://*.shop.example", "list each origin, as there are no wildcards"),
+        ("*", "list each origin, as there are no wildcards"),
+        ("https://a b", "give each origin by itself"),
+        ("https://a.example/", "leave out the path"),
+        ("https://Shop.example", "write it in lower case"),
+        ("shop.example", "begin with https:// or http://"),
+    ],
+)
+def test_an_origin_no_browser_sends_is_refused_with_the_right_form(origin, form):
+    assert refusal({"allow_origin": [origin]}).endswith(f", got {origin!r}; {form}")
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://127.0.0.1:8000", "https://shop.example", "http://[::1]:8080", "https://a:80", "http://a_b-c:443",
+     "https://xn--mller-kva.example", "http://localhost"],
+)  # fmt: skip
 def test_such_origins(origin):
     assert load_settings({"allow_origin": [origin]}, {})[0].allow_origin == (origin,)
 

@@ -1,7 +1,7 @@
 """`firstclick keys`: who may call a server."""
 
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
 from typer import Argument, Option
@@ -11,6 +11,9 @@ from firstclick.cli.console import page, print_json, talk
 from firstclick.cli.options import choice, count
 from firstclick.cli.stores import OWN_STORE, StoreOption, opened
 from firstclick.errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    from firstclick.serve.store.store import ApiKey
 
 keys_app = command_group("Create, list and revoke API keys.")
 
@@ -28,6 +31,9 @@ def create(
             "admin",
         ),
     ] = "write",
+    model: Annotated[
+        str | None, Option("--model", metavar="NAME", help="With --role page: the only model it is good for.")
+    ] = None,
     store: StoreOption = OWN_STORE,
 ) -> None:
     """Create a key and print it. Only its SHA-256 is stored, so it cannot be shown again.
@@ -35,20 +41,25 @@ def create(
     If a server has the SQLite file open, ask the server: POST /v1/keys.
 
     \b
-    Example:
+    Examples:
       firstclick keys create frontend --role write --store shop.db
+      firstclick keys create web --role page --model shop --store shop.db
     """
-    from firstclick.serve.http.auth import new_key
+    from firstclick.serve.http.auth import check_model_of_key, new_key
 
+    check_model_of_key(role, model, "--model")
     key, hashed = new_key()
     with opened(store, read_only=False) as there:
         if role != "admin" and not there.api_keys():
             raise InvalidInput(
                 "the first key must be an admin's, or nobody could make more; say --role admin"
             )
-        made = there.add_api_key(name, role, hashed, time.time())
+        made = there.add_api_key(name, role, hashed, time.time(), model)
+        missing = model is not None and model not in {stored.name for stored in there.models()}
     print(key)
-    talk.print(f"key {made.id} ({role}) for {name}; send it as `Authorization: Bearer {key[:6]}...`")
+    if missing:
+        talk.print(f"note: the store has no model {model!r} yet")
+    talk.print(f"key {made.id} ({_role(made)}) for {name}; send it as `Authorization: Bearer {key[:6]}...`")
 
 
 @keys_app.command("list", short_help="List all keys, without their secrets.")
@@ -66,15 +77,22 @@ def list_keys(
         keys = there.api_keys()
     if json:
         print_json(
-            [{"id": key.id, "name": key.name, "role": key.role, "created": key.created} for key in keys]
+            [
+                {"id": key.id, "name": key.name, "role": key.role, "created": key.created, "model": key.model}
+                for key in keys
+            ]
         )
         return
     table = Table("id", "name", "role", "made", box=None, pad_edge=False)
     for key in keys:
         table.add_row(
-            str(key.id), key.name, key.role, time.strftime("%Y-%m-%d %H:%M", time.localtime(key.created))
+            str(key.id), key.name, _role(key), time.strftime("%Y-%m-%d %H:%M", time.localtime(key.created))
         )
     page().print(table if keys else "no keys: the server is open to this machine, and to no other")
+
+
+def _role(key: "ApiKey") -> str:
+    return key.role if key.model is None else f"{key.role} of {key.model}"
 
 
 @keys_app.command(short_help="Revoke a key.")

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import ArrayLike
 
 from firstclick.catalog.ids import ItemId
@@ -168,8 +169,11 @@ class Flow:
         }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
         told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
+        # Neither is told to who asks with the key of a page.
+        scores: list[float | None] = told.scores if told.scores is not UNSET else [None] * len(told.items)
+        seq = told.seq if told.seq is not UNSET else 0
         return ServedSlate(
-            told.items, told.scores, told.token, told.seq, told.skipped_pins, told.explored,
+            told.items, scores, told.token, seq, told.skipped_pins, told.explored,
             told.not_evaluable, told.reasons, told.without_exploring,
         )  # fmt: skip
 

@@ -3,13 +3,13 @@
 A flag comes before FIRSTCLICK_<NAME>, that before the file, that before the default.
 """
 
+import ipaddress
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.files.reading import read_toml
@@ -32,6 +32,9 @@ PASSWORDS = (
     re.compile(r"(?<=://)([^/@:\s]*:)(\S+)(?=@)"),
     re.compile(r"(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE),
 )
+# An origin as browsers write it: https://shop.example, http://127.0.0.1:8000, http://[::1]:8000.
+_ORIGIN = re.compile(r"(https?)://(\[[0-9a-f:]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?)(?::([1-9][0-9]*))?")
+DEFAULT_PORTS = {"http": "80", "https": "443"}
 # What no comment of a TOML file may hold.
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -47,7 +50,8 @@ class Origins(Rule):
         given = [value] if isinstance(value, str) or not hasattr(value, "__iter__") else list(value)
         for origin in given:
             if not (isinstance(origin, str) and _is_origin(origin)):
-                raise InvalidInput(f"must be {self.describe()}, got {quoted(origin)}", name, owner)
+                hint = _right_form(origin) if isinstance(origin, str) else ""
+                raise InvalidInput(f"must be {self.describe()}, got {quoted(origin)}{hint}", name, owner)
         return tuple(given)
 
     def parse(self, text: str) -> list[str]:
@@ -92,12 +96,36 @@ def columns(help: str) -> Any:
 
 
 def _is_origin(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        whole = f"{parts.scheme}://{parts.netloc}" == text.lower() == text and parts.port != 0
-        return whole and parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in text
-    except ValueError:
+    """Whether a browser would send this: it has one way to write each origin, and is compared as text."""
+    found = _ORIGIN.fullmatch(text)
+    if not found:
         return False
+    scheme, host, port = found.groups()
+    if port and (port == DEFAULT_PORTS[scheme] or int(port[:6]) > 65535):
+        return False
+    # A host that ends in a number is an address.
+    if host.startswith("[") or host.rpartition(".")[2].isdigit():
+        try:
+            return str(ipaddress.ip_address(host.strip("[]"))) == host.strip("[]")
+        except ValueError:
+            return False
+    return True
+
+
+def _right_form(text: str) -> str:
+    """What to do about an origin that no browser sends, if that is plain."""
+    scheme, _, rest = text.partition("://")
+    bare = text.removesuffix(f":{DEFAULT_PORTS.get(scheme)}")
+    found = [
+        ("*" in text, "list each origin, as there are no wildcards"),
+        (bool(re.search(r"[\s,;]", text)), "give each origin by itself"),
+        (not text.isascii(), "write the host in punycode, https://xn--..."),
+        (text != text.lower(), "write it in lower case"),
+        (scheme not in DEFAULT_PORTS, "begin with https:// or http://"),
+        (bool(re.search("[/?#]", rest)), "leave out the path"),
+        (bare != text, f"leave out the default port: {bare}"),
+    ]
+    return next((f"; {hint}" for wrong, hint in found if wrong), "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +190,7 @@ class Settings:
         20.0, "requests per second per address with a page key; 0 for no limit", at_least=0
     )
     behind_proxy: bool = param(
-        False, "tell callers apart by the last address in X-Forwarded-For, which your proxy sets"
+        False, "tell callers apart by the last X-Forwarded-For address, set by your proxy; needs API keys"
     )
     snapshot_events: int = param(10_000, "write a snapshot after this many events", at_least=1)
     snapshot_seconds: float = param(

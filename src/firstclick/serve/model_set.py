@@ -16,6 +16,14 @@ from firstclick.wire.errors import NotServed, OtherVersion, Unavailable, Unknown
 log = logging.getLogger("firstclick.serve")
 
 
+class NoModel(Unknown):
+    """No model has this name. The message ends with the names that there are; `unlisted` does not."""
+
+    def __init__(self, quoted_name: str, known: str) -> None:
+        super().__init__(f"no model {quoted_name}; there are: {known}")
+        self.unlisted = f"no model {quoted_name}"
+
+
 class ModelSet:
     """Models at work, and why others are not."""
 
@@ -46,7 +54,7 @@ class ModelSet:
         return [model for _, model in sorted(self._models.copy().items())]
 
     def find(self, name: str) -> Model:
-        """The model of this name; Unknown, or Unavailable if its log cannot be folded."""
+        """The model of this name; NoModel, or Unavailable if its log cannot be folded."""
         model = self._models.get(name)
         if model is not None:
             return model
@@ -55,7 +63,7 @@ class ModelSet:
         if name in self.broken:
             raise Unavailable(f"model {name!r} cannot be served: {self.broken[name]}")
         known = ", ".join(map(repr, self.names())) or "none yet"
-        raise Unknown(f"no model {quoted(name)}; there are: {known}")
+        raise NoModel(quoted(name), known)
 
     def take_up(self, stored: StoredModel, progress: Progress = silent) -> Model | None:
         """The model that is in the store, ready to work; None if its log cannot be folded."""

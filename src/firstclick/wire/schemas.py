@@ -18,6 +18,7 @@ FeatureObject = Annotated[
 ]
 Features = FeatureList | FeatureObject
 Role = Literal["page", "read", "write", "admin"]
+KeyModel = Annotated[str, Meta(description="of a page key: the only model it works for; all if absent")]
 Durability = Annotated[
     Literal["full", "relaxed"],
     Meta(description="relaxed: a power cut may still lose clicks of the last moments"),
@@ -43,7 +44,8 @@ RequestId = Annotated[
     Meta(
         min_length=1,
         max_length=256,
-        description="repeated within an hour, it gets the same slate and token; feedback counts once",
+        description="one id for each page view; repeated within an hour, it gets the same slate and token, "
+        "and feedback counts once",
     ),
 ]
 Unit = (
@@ -129,16 +131,22 @@ class Recommend(Body):
     ] = False
 
 
-class Recommended(Struct, omit_defaults=True):
-    """A slate, best first."""
+class Recommended(Struct, omit_defaults=True, kw_only=True):
+    """A slate, best first. A page's key gets `items` and `token` alone."""
 
     items: Annotated[list[ItemId], Meta(description="items to show, best first")]
-    scores: Annotated[
-        list[float | None],
-        Meta(description="estimated attraction of each item; null if the policy has no estimate"),
-    ]
+    scores: (
+        Annotated[
+            list[float | None],
+            Meta(description="estimate for each item, null if the policy has none; not for page keys"),
+        ]
+        | UnsetType
+    ) = UNSET
     token: Annotated[str, Meta(description="send it back with the feedback")]
-    seq: Annotated[int, Meta(description="last event of the log that the slate is based on")]
+    seq: (
+        Annotated[int, Meta(description="last event that the slate is based on; not for page keys")]
+        | UnsetType
+    ) = UNSET
     skipped_pins: Annotated[
         tuple[ItemId, ...],
         Meta(description="pinned items that are not shown because they are excluded or hidden"),
@@ -484,18 +492,20 @@ class NewKey(Body):
 
     name: Annotated[str, Meta(min_length=1, max_length=100, description="who or what will use it")]
     role: Annotated[Role, Meta(description="what it may do")]
+    model: KeyModel | None = None
 
 
-class KeyFacts(Struct):
+class KeyFacts(Struct, omit_defaults=True):
     """An API key. The key itself is not stored."""
 
     id: Annotated[int, Meta(description="number, for revoking it")]
     name: Annotated[str, Meta(description="who or what uses it")]
     role: Annotated[str, Meta(description="what it may do; a role unknown to this version may do nothing")]
     created: Annotated[float, Meta(description="seconds since 1970")]
+    model: KeyModel | None = None
 
 
-class MadeKey(KeyFacts):
+class MadeKey(KeyFacts, kw_only=True):
     """A new API key, shown this once."""
 
     key: Annotated[str, Meta(description="the key")]

@@ -47,6 +47,18 @@ def test_without_keys_only_this_machine_is_answered(site: Site, host: str, code:
         assert exchange.code == code, path
 
 
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"])
+def test_without_keys_nobody_is_answered_through_a_proxy(site: Site, header: str) -> None:
+    # A proxy on this machine sends our own name as Host, and lets everyone in.
+    sent = {header.lower(): "203.0.113.9"}
+    for method, path in (("GET", "/v1/models"), ("GET", "/"), ("GET", "/health/live"), ("POST", "/v1/keys")):
+        exchange = site.runner.run(Exchange(site.app, [b"{}"]).ask(method, path, sent))
+        assert exchange.code == 421, path
+        assert "firstclick keys create" in exchange.body.decode()
+    key = site.add_key("read")
+    assert site.ask("GET", "/v1/models", headers=sent | bearer(key)).status_code == 200
+
+
 def test_with_keys_any_host_is_answered(site: Site) -> None:
     key = site.add_key("read")
     exchange = Exchange(site.app)

@@ -154,3 +154,17 @@ def test_an_address_of_version_6_is_its_network() -> None:
     assert caller_of("fe80::1%eth0") == "fe80::/64"
     assert caller_of("192.0.2.1") != caller_of("192.0.2.2")
     assert caller_of(None) == "?"
+
+
+def test_an_address_is_the_same_in_every_form_that_proxies_write() -> None:
+    for text in ("192.0.2.1:40000", "::ffff:192.0.2.1", "[::ffff:192.0.2.1]:443", " 192.0.2.1"):
+        assert caller_of(text) == caller_of("192.0.2.1")
+    for text in ("[2001:db8::1]", "[2001:db8::1]:40000", "[2001:db8::1%eth0]:5", "2001:DB8::1"):
+        assert caller_of(text) == caller_of("2001:db8::1")
+    # Visitors of version 4 are told apart in either form.
+    assert caller_of("::ffff:192.0.2.1") != caller_of("::ffff:192.0.2.2")
+
+
+@pytest.mark.parametrize("text", ["", "unknown", "192.0.2.1.evil", "a:b", "_hidden", "1:2:3"])
+def test_what_is_no_address_is_one_caller(text: str) -> None:
+    assert caller_of(text) == caller_of("another")

@@ -199,6 +199,20 @@ def test_an_address_that_others_can_reach_needs_a_key(tmp_path: Path) -> None:
             Server(service, Settings(host="192.0.2.1", port=0))
 
 
+def test_a_server_behind_a_proxy_needs_a_key(tmp_path: Path) -> None:
+    with a_service(tmp_path) as service:
+        settings = Settings(port=0, behind_proxy=True, store="shop.db")
+        with pytest.raises(
+            InvalidInput, match=r"firstclick keys create NAME --role admin --store shop\.db"
+        ) as said:
+            Server(service, settings)
+        assert "--behind-proxy" in str(said.value)
+        service.store.add_api_key("me", "admin", new_key()[1], 0.0)
+        service.maintenance.reload_api_keys()
+        with Server(service, settings):
+            pass
+
+
 PROGRAM = """
 import sys
 from pathlib import Path

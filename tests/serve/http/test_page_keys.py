@@ -6,9 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import Exchange, Site, a_site
+from serving import ITEMS, Exchange, Site, a_site
 
 from firstclick.serve.http.auth import PAGE_FIELDS, check_page
+from firstclick.serve.http.openapi import document
 from firstclick.wire.errors import Forbidden
 from firstclick.wire.schemas import Recommend
 
@@ -40,11 +41,20 @@ def test_a_page_gets_a_slate_and_answers_its_token_once(site: Site) -> None:
     assert [answer.json()["status"] for answer in answers] == ["accepted", "duplicate"]
 
 
+def test_openapi_is_true_of_what_a_page_gets(site: Site) -> None:
+    schema = document()["components"]["schemas"]["Recommended"]
+    assert set(schema["required"]) == ask(site, RECOMMEND, {}).json().keys()
+    admin = {"authorization": f"Bearer {site.add_key('admin')}"}
+    full = site.ask("POST", RECOMMEND, {}, headers=admin).json()
+    assert list(full) == ["items", "scores", "token", "seq", "reasons"]
+    assert full.keys() <= schema["properties"].keys()
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("candidates", ["a"]), ("candidates", []), ("candidates", "a-list"), ("exclude", ["a"]),
-        ("exclude", "a-list"), ("pinned", {"0": "a"}), ("request_id", "visit-1"), ("at_most", 1),
+        ("exclude", "a-list"), ("pinned", {"0": "a"}), ("request_id", "view-1"), ("at_most", 1),
         ("explain", True), ("features", [[1.0]]), ("context", [1e12]),
     ],
 )  # fmt: skip
@@ -52,6 +62,59 @@ def test_a_page_may_not_choose_what_is_shown(site: Site, field: str, value: Any)
     answer = ask(site, RECOMMEND, {field: value})
     assert answer.status_code == 403
     assert repr(field) in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("of_key", [None, "shop", "gone"])
+def test_a_page_learns_the_name_of_no_model(tmp_path: Path, of_key: str | None) -> None:
+    with a_site(tmp_path, allow_origin=(ORIGIN,), page_requests_per_second=1e6) as site:
+        site.service.create("secret-launch", policy="cascade-ts", k=2, items=ITEMS, seed=1)
+        site.headers["authorization"] = f"Bearer {site.add_key('page', of_key)}"
+        for model in ("x", "gone"):
+            for path, body in (("recommend", {}), ("feedback", {"token": "x", "click": 0})):
+                answer = ask(site, f"/v1/models/{model}/{path}", body)
+                assert answer.status_code == (404 if of_key in (None, model) else 403)
+                assert "secret" not in answer.text
+                # Others hear of it: they may list the models.
+                write = {"authorization": f"Bearer {site.add_key('write')}"}
+                assert "secret-launch" in ask(site, f"/v1/models/{model}/{path}", body, **write).text
+
+
+def test_a_page_key_may_be_of_one_model(tmp_path: Path) -> None:
+    with a_site(tmp_path, allow_origin=(ORIGIN,), page_requests_per_second=1e6) as site:
+        site.service.create("other", policy="cascade-ts", k=2, items=ITEMS, seed=1)
+        admin = {"authorization": f"Bearer {site.add_key('admin')}"}
+        made = site.ask("POST", "/v1/keys", {"name": "w", "role": "page", "model": "shop"}, headers=admin)
+        assert made.status_code == 201
+        assert (made.json()["role"], made.json()["model"]) == ("page", "shop")
+        listed = site.ask("GET", "/v1/keys", headers=admin).json()["keys"]
+        assert [one.get("model") for one in listed] == [None, "shop"]
+        site.headers["authorization"] = f"Bearer {made.json()['key']}"
+        slate = ask(site, RECOMMEND, {})
+        assert slate.status_code == 200
+        report = {"token": slate.json()["token"], "click": 0}
+        assert ask(site, FEEDBACK, report).status_code == 201
+        # The same of a model that is there and of one that is not.
+        for model in ("other", "nothing"):
+            for path, body in (("recommend", {}), ("feedback", report)):
+                answer = ask(site, f"/v1/models/{model}/{path}", body)
+                assert answer.status_code == 403
+                message = answer.json()["error"]["message"]
+                assert message == f"this key is for the model 'shop' only, got '{model}'"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"role": "write", "model": "shop"},
+        {"role": "admin", "model": "shop"},
+        {"role": "page", "model": "a b"},
+    ],
+)
+def test_only_keys_of_pages_have_a_model(tmp_path: Path, body: dict[str, str]) -> None:
+    with a_site(tmp_path) as site:
+        site.headers["authorization"] = f"Bearer {site.add_key('admin')}"
+        assert site.ask("POST", "/v1/keys", {"name": "x"} | body).status_code == 422
+        assert len(site.service.store.api_keys()) == 1
 
 
 def test_every_field_of_a_request_is_either_a_pages_or_refused() -> None:

@@ -372,6 +372,18 @@ def test_api_keys_are_added_and_revoked(store: Store) -> None:
     assert store.add_api_key("shop front", "write", b"h" * 32, 1.5).id > second.id
 
 
+def test_an_api_key_may_be_of_one_model(store: Store) -> None:
+    key = store.add_api_key("web", "page", b"h" * 32, 1.5, "shop")
+    assert (key.role, key.model) == ("page", "shop")
+    assert store.api_keys() == [key]
+    # Versions that know nothing of this let such a key do nothing, and neither do we with what is not ours.
+    rows = store._database.rows(f"SELECT role FROM {store.prefix}api_key")
+    assert [tuple(row) for row in rows] == [("page:shop",)]
+    later = store.add_api_key("later", "write:shop", b"i" * 32, 1.5)
+    assert (later.role, later.model) == ("write:shop", None)
+    assert store.api_keys()[1] == later
+
+
 # -- several threads
 
 

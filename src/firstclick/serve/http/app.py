@@ -18,6 +18,8 @@ from firstclick.serve.http.auth import (
     RateLimit,
     caller_of,
     check_host,
+    check_model,
+    check_no_proxy,
     check_page,
     check_role,
     is_loopback,
@@ -33,8 +35,9 @@ from firstclick.serve.http.openapi import document
 from firstclick.serve.http.routes import ROUTES, Matcher, Route
 from firstclick.serve.http.streams import Gone, read_to_file, send_pieces
 from firstclick.serve.model.model import Model
+from firstclick.serve.model_set import NoModel
 from firstclick.serve.service import Service
-from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge
+from firstclick.wire.errors import Malformed, Overloaded, Refused, TooLarge, Unknown
 
 log = logging.getLogger("firstclick.serve")
 
@@ -72,7 +75,7 @@ class App:
         self.site = Site(service, settings, msgspec.json.encode(document()), self._pool)
         self._metrics = self.site.metrics
         self._matcher = Matcher(ROUTES)
-        self._may_be_open = is_loopback(settings.host)
+        self._may_be_open = is_loopback(settings.host) and not settings.behind_proxy
         self._rate = RateLimit(settings.requests_per_second) if settings.requests_per_second else None
         per_visitor = settings.page_requests_per_second
         self._page_rate = RateLimit(per_visitor) if per_visitor else None
@@ -144,8 +147,20 @@ class App:
         headers: dict[bytes, bytes],
         receive: Receive,
     ) -> Answer:
-        asked = Asked(self.site, path, of_page=self._let_in(route, scope, headers))
+        of_page = self._let_in(route, path, scope, headers)
+        asked = Asked(self.site, path, of_page=of_page)
         asked.known_tags = headers.get(b"if-none-match", b"")
+        try:
+            return await self._done(route, asked, scope, headers, receive)
+        except NoModel as refusal:
+            if not of_page:
+                raise
+            # Any visitor would read the names of all models.
+            raise Unknown(refusal.unlisted) from None
+
+    async def _done(
+        self, route: Route, asked: Asked, scope: Scope, headers: dict[bytes, bytes], receive: Receive
+    ) -> Answer:
         large = False
         if route.body is bytes:
             return await self._answer_file(route, asked, headers, receive)
@@ -220,11 +235,12 @@ class App:
         finally:
             (self._slow.add if time.perf_counter() - started > SLOW else self._slow.discard)(asked.path[0])
 
-    def _let_in(self, route: Route, scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    def _let_in(self, route: Route, path: tuple[str, ...], scope: Scope, headers: dict[bytes, bytes]) -> bool:
         """Whether a page asks, by a key that any visitor knows; a Refused for who may not, or not now."""
         keys = self.site.service.maintenance.api_keys
         if not keys:
             check_host(headers.get(b"host", b""))
+            check_no_proxy(headers)
         if not route.always and self._metrics.running > self._settings.max_requests:
             raise Overloaded(
                 f"{self._settings.max_requests} requests are being answered, and no more are taken; "
@@ -242,6 +258,7 @@ class App:
         if route.roles and (keys or not self._may_be_open):
             check_role(route.roles, key, sent=authorization is not None)
         if of_page and route.roles:
+            check_model(key, path[0])  # pages may use routes of a model only
             check_page(headers.get(b"origin"), headers.get(b"host", b""), self._origins)
         return of_page
 

@@ -11,8 +11,10 @@ from enum import Enum
 from functools import lru_cache
 
 from firstclick.serve.http.errors import Misdirected
+from firstclick.serve.model.new_events import check_name
 from firstclick.serve.store.store import ApiKey
-from firstclick.wire.errors import Forbidden, Overloaded, Unauthorised
+from firstclick.validation.quoting import quoted
+from firstclick.wire.errors import Forbidden, Malformed, Overloaded, Unauthorised
 
 PREFIX = "fc_"
 KEY_BYTES = 32
@@ -20,6 +22,8 @@ KEY_BYTES = 32
 # shown, and click it; by request_id they could ask for the slates of others; by an absurd context they could
 # spoil what a policy knows of all users.
 PAGE_FIELDS = ("k", "unit")
+# What a proxy adds to a request. By these headers it gives itself away, if it adds any.
+OF_PROXIES = frozenset({b"x-forwarded-for", b"forwarded", b"x-real-ip", b"via"})
 # Callers whose requests are counted: memory does not grow with them.
 MOST_CALLERS = 10_000
 
@@ -54,6 +58,15 @@ def new_key() -> tuple[str, bytes]:
     return text, hashlib.sha256(text.encode()).digest()
 
 
+def check_model_of_key(role: str, model: str | None, argument: str) -> None:
+    """Malformed if a key of this role cannot be for this model alone."""
+    if model is None:
+        return
+    if role != Role.PAGE.value:
+        raise Malformed(f"is for keys with the role 'page', got {role!r}", argument)
+    check_name(model)
+
+
 def is_loopback(host: str) -> bool:
     """Whether this is a name or an address of the machine itself."""
     if host.rstrip(".").lower() == "localhost":
@@ -80,6 +93,16 @@ def check_host(host: bytes) -> None:
         raise Misdirected(
             "without API keys this server answers at localhost, 127.0.0.1 and [::1] only, got "
             f"Host {name[:100]!r}; make a key with 'firstclick keys'"
+        )
+
+
+def check_no_proxy(headers: Mapping[bytes, bytes]) -> None:
+    """A proxy on this machine lets in whoever reaches it, under our own name."""
+    if found := OF_PROXIES & headers.keys():
+        raise Misdirected(
+            "without API keys this server answers this machine only, and the header "
+            f"{min(found).decode()} says that a proxy passes requests on; make a key with 'firstclick keys "
+            "create NAME --role admin'"
         )
 
 
@@ -132,6 +155,12 @@ def check_page(origin: bytes | None, host: bytes, allowed: Set[bytes]) -> None:
     )
 
 
+def check_model(key: ApiKey | None, model: str) -> None:
+    """Forbidden if the key is for another model, whether there is such a model or not."""
+    if key is not None and key.model not in (None, model):
+        raise Forbidden(f"this key is for the model {key.model!r} only, got {quoted(model)}")
+
+
 def check_page_request(given: Mapping[str, object], defaults: Mapping[str, object]) -> None:
     """Forbidden if a page asks for more than a slate: what it says, any visitor can say."""
     for name, value in given.items():
@@ -176,10 +205,17 @@ class RateLimit:
 
 
 def caller_of(address: str | None) -> str:
-    """Whom an address belongs to: of version 6, everyone has a whole network of 2^64."""
-    if address is None or ":" not in address:
-        return address or "?"
+    """Whom an address belongs to, with or without a port: of version 6, everyone has a whole network of 2^64.
+
+    Whatever is no address is one caller: nobody gets a bucket of their own by making up words.
+    """
+    text = host_of((address or "").strip()).strip("[]").partition("%")[0]
     try:
-        return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
+        found = ipaddress.ip_address(text)
     except ValueError:
-        return address
+        return "?"
+    if found.version == 4:
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, 64), strict=False))

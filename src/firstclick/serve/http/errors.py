@@ -25,7 +25,7 @@ class UnsupportedMedia(Refused):
 
 
 class Misdirected(Refused):
-    """A server without keys was asked under a name that is not this machine's own."""
+    """A server without keys was asked under a name that is not this machine's own, or through a proxy."""
 
     status, code = "misdirected", 421
 

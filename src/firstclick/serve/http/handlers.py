@@ -16,7 +16,7 @@ from firstclick.in_pieces import drop
 from firstclick.not_given import NOT_GIVEN
 from firstclick.online.item_counts import counts_by_item
 from firstclick.serve.dashboard.data import View
-from firstclick.serve.http.auth import check_page_request, new_key
+from firstclick.serve.http.auth import check_model_of_key, check_page_request, new_key
 from firstclick.serve.http.errors import as_answer
 from firstclick.serve.http.messages import Answer, Asked
 from firstclick.serve.model.model import Model
@@ -54,11 +54,11 @@ def recommend(asked: Asked) -> Answer:
     shown = asked.service.recommend(asked.path[0], **arguments)
     if asked.of_page:
         # Not the scores: any visitor could read what the policy has learned.
-        return Answer(encode({"items": shown.items, "token": shown.token}))
+        return Answer(encode(schemas.Recommended(items=shown.items, token=shown.token)))
     headers = [(b"firstclick-seq", b"%d" % shown.seq)]
     if (age := asked.service.maintenance.silence()) > LATELY:
         headers.append((b"firstclick-age", b"%.1f" % age))
-    return Answer(encode(schemas.Recommended(*shown)), 200, headers)
+    return Answer(encode(schemas.Recommended(**shown._asdict())), 200, headers)
 
 
 async def _outcomes(asked: Asked, entries: Sequence[schemas.Feedback]) -> list[Receipt | Refused]:
@@ -351,10 +351,12 @@ def make_key(asked: Asked) -> Answer:
             f"the first key must have the role 'admin', got {body.role!r}: from then on a key is needed, "
             "and nobody could make another"
         )
+    check_model_of_key(body.role, body.model, "model")
     text, digest = new_key()
-    key = store.add_api_key(body.name, body.role, digest, time.time())
+    key = store.add_api_key(body.name, body.role, digest, time.time(), body.model)
     asked.service.maintenance.reload_api_keys()
-    return Answer(encode(schemas.MadeKey(key.id, key.name, body.role, key.created, text)), 201)
+    made = schemas.MadeKey(key.id, key.name, key.role, key.created, key.model, key=text)
+    return Answer(encode(made), 201)
 
 
 def revoke_key(asked: Asked) -> schemas.Keys:

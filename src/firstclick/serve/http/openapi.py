@@ -15,8 +15,9 @@ REASONS = {
     200: "OK", 201: "Created", 401: "The key is missing or unknown",
     403: "The key's role does not allow this", 404: "Not found", 409: "Conflicts with what is there",
     410: "Too late", 413: "The body is too large", 415: "This media type is not accepted",
-    421: "A server without keys was addressed by a foreign host name", 422: "The request breaks a rule",
-    429: "Too many requests; see Retry-After", 500: "Internal error", 503: "Unavailable; see Retry-After",
+    421: "A server without keys was addressed by a foreign host name, or through a proxy",
+    422: "The request breaks a rule", 429: "Too many requests; see Retry-After", 500: "Internal error",
+    503: "Unavailable; see Retry-After",
 }  # fmt: skip
 PARAMETERS = {
     "model": "name of the model",

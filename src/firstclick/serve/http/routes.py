@@ -99,7 +99,7 @@ ROUTES: list[Route] = [
         "Get a slate of items, best first, and the token to send back with the click. Nothing is written. A "
         "key with the role `page` may send only `k` and `unit`, and gets only `items` and `token`.",
         body=schemas.Recommend, answer=schemas.Recommended, refused=(404, 503), timed=True, locks=True,
-        example={"k": 3, "exclude": ["espresso"], "request_id": "visit-4711"},
+        example={"k": 3, "exclude": ["espresso"], "request_id": "view-4711"},
     ),
     Route(
         "POST", f"{MODEL}/feedback", PAGES, handlers.feedback, LEARN, "Send feedback",

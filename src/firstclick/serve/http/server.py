@@ -50,12 +50,8 @@ class Server:
 
     def __init__(self, service: Service, settings: Settings) -> None:
         """Bind to the address; InvalidInput when that cannot be."""
-        if not is_loopback(settings.host) and not service.maintenance.api_keys:
-            raise InvalidInput(
-                f"host {settings.host!r} can be reached from other machines, and the store has no API keys; "
-                "make one with `firstclick keys create NAME --role admin --store "
-                f"{shown_store(settings.store)}`, or listen at 127.0.0.1"
-            )
+        if not service.maintenance.api_keys:
+            _check_private(settings)
         self._service = service
         self._socket = _bound(settings.host, settings.port)
         self._app = App(service, settings)
@@ -125,6 +121,20 @@ class Server:
         self.stop()
         assert self._thread is not None
         self._thread.join()
+
+
+def _check_private(settings: Settings) -> None:
+    """Without keys nobody but this machine may reach the server."""
+    if not is_loopback(settings.host):
+        why, instead = f"host {settings.host!r} can be reached from other machines", "listen at 127.0.0.1"
+    elif settings.behind_proxy:
+        why, instead = "--behind-proxy lets other machines in", "leave it out and have no proxy"
+    else:
+        return
+    raise InvalidInput(
+        f"{why}, and the store has no API keys; make one with `firstclick keys create NAME --role admin "
+        f"--store {shown_store(settings.store)}`, or {instead}"
+    )
 
 
 def _bound(host: str, port: int) -> socket.socket:

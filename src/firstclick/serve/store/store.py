@@ -57,13 +57,25 @@ class Base(NamedTuple):
 
 
 class ApiKey(NamedTuple):
-    """Who may do what. Of the key itself only the SHA-256 is kept."""
+    """Who may do what, with one model or with all. Of the key itself only the SHA-256 is kept."""
 
     id: int
     name: str
     role: str
     hash: bytes
     created: float
+    model: str | None = None
+
+
+# The role of a key in a web page. With a model it is stored as page:MODEL, a role that versions which know
+# nothing of models do not know, and let do nothing.
+OF_PAGE = "page"
+
+
+def _of_model(stored: ApiKey) -> ApiKey:
+    """A key as it is stored, with the model that its role names; no other role may."""
+    role, colon, model = stored.role.partition(":")
+    return stored._replace(role=role, model=model) if colon and role == OF_PAGE else stored
 
 
 class Database(Protocol):
@@ -492,14 +504,19 @@ class Store(ABC):
         found = self._database.rows(
             f"SELECT id, name, role, hash, created FROM {self.prefix}api_key ORDER BY id"
         )
-        return [ApiKey(*row) for row in found]
+        return [_of_model(ApiKey(*row)) for row in found]
 
-    def add_api_key(self, name: str, role: str, hash: bytes, created: float) -> ApiKey:
-        """A new key."""
+    def add_api_key(
+        self, name: str, role: str, hash: bytes, created: float, model: str | None = None
+    ) -> ApiKey:
+        """A new key; a page's may be good for one model alone."""
+        if model is not None:
+            assert role == OF_PAGE, role
+            role = f"{OF_PAGE}:{model}"
         statement = f"INSERT INTO {self.prefix}api_key (name, role, hash, created) VALUES (?, ?, ?, ?)"
         with self._database.transaction() as connection:
             made = self._new_row(connection, statement, (name, role, hash, created))
-        return ApiKey(made, name, role, hash, created)
+        return _of_model(ApiKey(made, name, role, hash, created))
 
     def revoke_api_key(self, key: int) -> bool:
         """Whether there was such a key, which is no longer good."""

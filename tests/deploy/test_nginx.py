@@ -1,0 +1,166 @@
+"""deploy/nginx.conf in a real nginx, between callers and two small servers that say what they were asked."""
+
+import http.client
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+NGINX = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+CONF = (Path(__file__).parents[2] / "deploy" / "nginx.conf").read_text()
+AT_LAST = 20.0
+
+pytestmark = pytest.mark.skipif(NGINX is None, reason="needs nginx")
+
+
+class Replica(ThreadingHTTPServer):
+    """Answers with the X-Forwarded-For that it got; cuts the connection while `broken`."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.asked: list[str] = []
+        self.broken = False
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Replica
+    protocol_version = "HTTP/1.1"
+
+    def _answer(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.server.asked.append(f"{self.command} {self.path}")
+        if self.server.broken:
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+            return
+        told = ", ".join(self.headers.get_all("x-forwarded-for", [])).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(told)))
+        self.end_headers()
+        self.wfile.write(told)
+
+    do_GET = do_POST = do_PUT = _answer
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+def free_port() -> int:
+    with closing(socket.socket()) as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def conf_for(ports: list[int], listen: int, folder: Path) -> str:
+    """The file as it is, with addresses of this machine in place of Docker's."""
+    text = CONF.replace("/tmp/", f"{folder}/").replace("listen 8080", f"listen 127.0.0.1:{listen}")
+    for number, port in enumerate(ports, 1):
+        # There is no name to resolve here; nginx before 1.27.3 cannot.
+        text = re.sub(f"server replica-{number}:8000( resolve)?", f"server 127.0.0.1:{port}", text)
+    assert "replica-" not in re.sub("#.*", "", text)
+    return text
+
+
+@contextmanager
+def balanced(folder: Path) -> Iterator[tuple[int, list[Replica]]]:
+    assert NGINX is not None
+    replicas = [Replica(), Replica()]
+    for replica in replicas:
+        threading.Thread(target=replica.serve_forever, daemon=True).start()
+    port = free_port()
+    path = folder / "nginx.conf"
+    path.write_text(conf_for([one.server_port for one in replicas], port, folder))
+    words = [NGINX, "-e", "stderr", "-c", str(path), "-g", "daemon off; master_process off;"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + AT_LAST
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    process.kill()
+                    pytest.fail(process.communicate()[1])
+                time.sleep(0.02)
+        yield port, replicas
+    finally:
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGTERM)
+        process.communicate(timeout=AT_LAST)
+        for replica in replicas:
+            replica.shutdown()
+            replica.server_close()
+
+
+def ask(port: int, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=AT_LAST)) as connection:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, sent)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def test_visitors_behind_another_proxy_are_told_apart_and_nobody_makes_up_an_address(tmp_path: Path) -> None:
+    # nginx hears these from 127.0.0.1, in place of the proxy in front of it.
+    with balanced(tmp_path) as (port, _):
+        for sent, told in (
+            (None, "127.0.0.1"),
+            ("203.0.113.9", "203.0.113.9"),
+            ("203.0.113.9, 172.18.0.1", "203.0.113.9"),  # two proxies of ours
+            ("192.0.2.1, 203.0.113.9", "203.0.113.9"),  # the first is what the visitor says
+            ("192.0.2.1, 203.0.113.9, 10.0.0.7", "203.0.113.9"),
+            ("203.0.113.9:4711", "203.0.113.9"),
+            ("2001:db8::1", "2001:db8::1"),
+        ):
+            headers = {} if sent is None else {"x_forwarded_for": sent}
+            assert ask(port, "POST", "/v1/models/shop/recommend", "{}", **headers) == (200, told)
+            assert ask(port, "GET", "/v1/models", **headers) == (200, told)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "again"),
+    [
+        ("GET", "/v1/models", True),
+        ("POST", "/v1/models/shop/recommend", True),
+        ("POST", "/v1/models/shop/feedback", True),
+        # Counts twice if it comes twice.
+        ("POST", "/v1/models/shop/warm-start", False),
+    ],
+)
+def test_what_a_dying_replica_was_asked_is_repeated_only_if_it_may_be(
+    tmp_path: Path, method: str, path: str, again: bool
+) -> None:
+    with balanced(tmp_path) as (port, (first, second)):
+        first.broken = True
+        codes = [ask(port, method, path, "{}" if method == "POST" else None)[0] for _ in range(2)]
+        assert codes.count(200) == (2 if again else 1)
+        assert len(first.asked) == 1
+        assert len(second.asked) == codes.count(200)
+
+
+def test_a_request_for_a_replica_that_is_gone_goes_to_the_other(tmp_path: Path) -> None:
+    with balanced(tmp_path) as (port, (first, second)):
+        first.shutdown()
+        first.server_close()
+        codes = [ask(port, "POST", "/v1/models/shop/warm-start", "{}")[0] for _ in range(4)]
+        assert codes == [200] * 4
+        assert len(second.asked) == 4
+
+
+def test_numbers_of_one_replica_are_not_given_out(tmp_path: Path) -> None:
+    with balanced(tmp_path) as (port, replicas):
+        assert ask(port, "GET", "/metrics")[0] == 404
+        assert [one.asked for one in replicas] == [[], []]
