@@ -1,6 +1,7 @@
 """The map: which folders of src/firstclick import from which. Tests and docs/design.md use it."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "firstclick"
@@ -32,6 +33,7 @@ def imported(path: Path) -> set[Path]:
     return {module for module in found if module is not None}
 
 
+@cache  # all modules are parsed: seconds
 def rooms() -> dict[str, set[str]]:
     """Each room and those it imports from."""
     found: dict[str, set[str]] = {}
