@@ -57,7 +57,7 @@ const within = (schema) => (schema.anyOf || schema.oneOf ? `(${typeOf(schema)})`
 /** What a field means; where it may be of several types, what each of them means. */
 function meaning(schema) {
   const parts = [schema.description, ...(schema.anyOf ?? []).map((one) => one.description)].filter(Boolean);
-  return [...new Set(parts)].join("; or ");
+  return [...new Set(parts)].join("; ");
 }
 
 /** The objects with fields that a schema holds, itself included, each once. */
