@@ -302,6 +302,7 @@ rows = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["items.csv", "items.parquet"])
 @given(content=rows)
 def test_what_is_written_is_read_again(tmp_path_factory, name, content):

@@ -87,7 +87,8 @@ def check(verdict: Verdict, died: Counter[str], *, checkpoints: bool) -> None:
     assert verdict.unacked > 0
 
 
-@pytest.mark.parametrize(("n", "seed"), [(16, 1), pytest.param(32, 1, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize(("n", "seed"), [(16, 1), (32, 1)])
 def test_servers_on_sqlite(zygote: Zygote, tmp_path: Path, n: int, seed: int) -> None:
     with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as stage:
         verdict, died = killed(stage, n, seed=seed, checkpoints=True)

@@ -224,6 +224,7 @@ def test_a_tab_in_the_background_waits_for_its_visitor(
     assert (0, 1) in heard(service)
 
 
+@pytest.mark.long
 def test_a_background_tab_that_never_comes_back_is_reported_by_the_next_page(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
@@ -247,6 +248,7 @@ def test_a_background_tab_that_never_comes_back_is_reported_by_the_next_page(
     has_reported(page, "accepted")
 
 
+@pytest.mark.long
 def test_a_report_that_another_tab_is_sending_is_not_taken_back(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
@@ -351,6 +353,7 @@ def test_slates_through_the_shops_own_server(service: Service, server: Server, v
 GUIDE = Path(__file__).parents[3] / "docs" / "service" / "page_client.md"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("copied", [True, False])
 def test_the_documented_page_has_a_list_to_show_when_firstclick_is_away(
@@ -406,6 +409,7 @@ def test_a_backlog_does_not_keep_the_next_slate_away(service: Service, visitor: 
     assert unsent(page) == 0
 
 
+@pytest.mark.long
 def test_a_backlog_is_sent_by_a_page_without_a_slate(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
@@ -419,6 +423,7 @@ def test_a_backlog_is_sent_by_a_page_without_a_slate(
     comes_to(lambda: unsent(page), 0)
 
 
+@pytest.mark.long
 def test_a_report_in_a_backlog_that_was_taken_back_is_not_sent(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
@@ -431,6 +436,7 @@ def test_a_report_in_a_backlog_that_was_taken_back_is_not_sent(
     assert len(heard(service)) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", [201, 403, 503])
 def test_a_clock_that_was_set_right_does_not_lose_a_report(
     service: Service, server: Server, visitor: Visitor, code: int
@@ -454,6 +460,7 @@ def test_a_clock_that_was_set_right_does_not_lose_a_report(
 # Pages that change without being left
 
 
+@pytest.mark.long
 def test_a_container_taken_from_the_page_is_reported_and_forgotten(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
@@ -478,6 +485,7 @@ def test_a_container_taken_from_the_page_is_reported_and_forgotten(
     assert unsent(page) == 0
 
 
+@pytest.mark.long
 def test_a_container_that_is_not_in_the_page_yet_is_not_forgotten(
     service: Service, server: Server, visitor: Visitor
 ) -> None:
@@ -522,6 +530,7 @@ def test_what_is_covered_is_not_seen_until_the_cover_is_gone(
     comes_to(lambda: heard(service), [(None, 1)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "style",
     [
@@ -540,6 +549,7 @@ def test_what_is_decorated_or_touched_by_a_corner_is_seen(
     visitor.page.wait_for_function("seen.includes(1)")
 
 
+@pytest.mark.long
 def test_an_item_without_a_box_of_its_own_is_seen_by_what_is_in_it(server: Server, visitor: Visitor) -> None:
     page = visitor.page
     open_shop(page, server)
@@ -561,6 +571,7 @@ def test_an_item_without_a_box_of_its_own_is_seen_by_what_is_in_it(server: Serve
 # The shop's own code
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("render", "told"),
     [
