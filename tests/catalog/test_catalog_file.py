@@ -201,6 +201,26 @@ def test_ids_that_differ_in_case_or_blanks_are_noted_and_kept(tmp_path):
     )
 
 
+def test_groups_that_differ_in_case_or_blanks_are_noted_and_kept(tmp_path):
+    read = read_catalog(written(tmp_path, "id,group\na,Bosch\nb,DeWalt\nc,bosch \nd,Bosch\n"))
+    assert read.groups == ["Bosch", "DeWalt", "bosch", "Bosch"]
+    assert read.notes == (
+        "groups 'Bosch' and 'bosch' differ in case or blanks alone, and `at_most` counts them apart; spell a "
+        "group in one way",
+    )
+
+
+def test_a_column_of_stock_is_noted_unless_another_is_called_available(tmp_path):
+    read = read_catalog(written(tmp_path, "id,In_Stock\na,3\nb,0\n"))
+    assert read.available == [None, None]
+    assert read.notes == (
+        "column 'In_Stock' is a feature: items without stock are shown; call it available to hide them",
+    )
+    both = read_catalog(written(tmp_path, "id,stock,available\na,3,yes\nb,0,no\n"))
+    assert (both.available, both.notes) == ([True, False], ())
+    assert read_catalog(written(tmp_path, "id,stock\na,3\n"), ignore=["stock"]).notes == ()
+
+
 def test_a_title_is_the_name_where_none_is_called_so(tmp_path):
     rows = "".join(f"{i},https://x.org/{i},Text {i},Film {i},{'ab'[i % 2]}\n" for i in range(20))
     read = read_catalog(written(tmp_path, "id,url,blurb,title,kind\n" + rows))

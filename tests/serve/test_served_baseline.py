@@ -372,6 +372,15 @@ def items_of(service: Service) -> tuple[object, ...]:
     return () if baseline is None else baseline.items
 
 
+def test_a_wrong_list_leaves_no_model_behind(serving: Path) -> None:
+    (serving / "list.csv").write_text("id\ni3\nnope\ni5\n")
+    with pytest.raises(FirstclickError, match="'nope'"):
+        start()
+    (serving / "list.csv").write_text("id\ni3\ni1\ni5\ni6\n")
+    with start(k=4).service as service:
+        assert service.model("shop").k == 4
+
+
 def test_a_server_starts_with_a_list_and_takes_it_once(serving: Path) -> None:
     opened = start(max_loss=0.1, given=("max_loss",))
     with opened.service as service:

@@ -39,6 +39,20 @@ IDS = (
     "asin", "isbn", "ean", "gtin", "upc", "key", "uuid", "code",
 )  # fmt: skip
 NAMES = ("title", "item_name", "product_name", "product_title", "label", "product", "item", "article")
+# What others call the stock. It is not taken for `available`: a number of them may mean something else.
+STOCK = frozenset(
+    (
+        "stock",
+        "in_stock",
+        "instock",
+        "inventory",
+        "availability",
+        "quantity",
+        "qty",
+        "lagerbestand",
+        "bestand",
+    )
+)
 # Of fewer items nobody can tell a title from a brand, unless the column is called so.
 FEWEST_NAMES = 10
 COLUMNS_SHOWN = 12
@@ -226,6 +240,7 @@ def _catalog(
     for word, column in texts.items():
         if word in reserved:
             column[:] = [_word(cell) for cell in take(word, reserved[word], "")]
+    notes += _alike_groups(texts["group"])
     if "name" not in reserved and (name := _name_column(columns, overruled, line)):
         texts["name"][:] = [_word(cell) for cell in take("name", name, "differs in nearly every row")]
         notes.append(f"names are taken from column {name!r}, because none is called name")
@@ -233,6 +248,10 @@ def _catalog(
     if "available" in reserved:
         cells_of = take("available", reserved["available"], "")
         available = _checked_available(file, [plain(cell) for cell in cells_of], line)
+    elif stock := [name for name in columns if name.casefold() in STOCK and name not in overruled]:
+        notes.append(
+            f"column {stock[0]!r} is a feature: items without stock are shown; call it available to hide them"
+        )
     plain_columns = {name: [plain(cell) for cell in column] for name, column in columns.items()}
     return CatalogFile(
         file,
@@ -366,6 +385,21 @@ def _alike(ids: Sequence[ItemId], line: Callable[[int], str]) -> list[str]:
     return [
         f"{count} from another in case or blanks alone, {ids[row]!r} ({line(row)}) and {ids[first]!r} "
         f"({line(first)}) for instance; they are different items"
+    ]
+
+
+def _alike_groups(groups: Sequence[str]) -> list[str]:
+    """A note on groups that differ in case or blanks alone; or none."""
+    spellings: dict[str, set[str]] = {}
+    for group in groups:
+        spellings.setdefault("".join(group.split()).casefold(), set()).add(group)
+    several = sorted(sorted(alike) for alike in spellings.values() if len(alike) > 1)
+    if not several:
+        return []
+    one, other = several[0][:2]
+    return [
+        f"groups {one!r} and {other!r} differ in case or blanks alone, and `at_most` counts them apart; "
+        "spell a group in one way"
     ]
 
 

@@ -78,7 +78,10 @@ def start(
     )  # fmt: skip
     told = _in_words(shares or {"policy": 0.9, "baseline": 0.1})
     talk.print(f"{model}: the trial starts with event {place:,}: {told}")
-    talk.print(f"`firstclick trial report {model}` tells how it stands")
+    from firstclick.serve.config import shown_store
+
+    where = f"--server {server}" if server else f"--store {shown_store(store)}"
+    talk.print(f"`firstclick trial report {model} {where}` says how it stands")
 
 
 @trial_app.command(short_help="Change the shares of the arms.")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from firstclick.catalog.catalog import Catalog
 from firstclick.catalog.describe import short_description
 from firstclick.catalog.file import CatalogFile, read_catalog
 from firstclick.catalog.ids import ItemId
@@ -17,6 +18,7 @@ from firstclick.click_models.click_fit import ClickFit, load_click_fit
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
 from firstclick.not_given import NOT_GIVEN, NotGiven
+from firstclick.online.baseline import check_baseline
 from firstclick.online.log_file import mark_of, read_log
 from firstclick.parameters import split_spec
 from firstclick.registry import make_policy
@@ -193,6 +195,11 @@ def _follow(
         return []  # Told already; other models are served.
     notes += file.notes
     if settings.name not in service.names():
+        if settings.baseline is not None:  # checked first: a wrong list leaves no model behind
+            catalog = Catalog(file.ids)
+            check_baseline(
+                read_list(settings.baseline, catalog), catalog, settings.k, make_policy(settings.policy)
+            )
         try:
             return _create(service, settings, file)
         except Conflict:
