@@ -193,6 +193,16 @@ def test_mistakes_are_one_line_and_no_server(run, folder: Path, words: list[str]
     assert sentence in done.err
 
 
+def test_a_server_that_may_not_be_reached_makes_no_model(run, folder: Path) -> None:
+    Path("items.csv").write_text(CATALOG)
+    for words in (["--host", "0.0.0.0"], ["--behind-proxy"]):
+        done = run("serve", "--catalog", "items.csv", "--store", "shop.db", "--port", 0, *words)
+        assert done.code == 2
+        assert "the store has no API keys" in done.err
+    with open_service("shop.db") as service:
+        assert list(service.names()) == []
+
+
 def test_another_policy_for_a_model_that_is_there_is_refused(run, folder: Path) -> None:
     Path("items.csv").write_text(CATALOG)
     with serving("--catalog", "items.csv", "--k", "2", "--policy", "cascade-lin-ts"):

@@ -71,13 +71,15 @@ def _serve(settings: Settings, given: set[str], stack: ExitStack) -> None:
     # The web server and its libraries are loaded by this command alone.
     with needed_by("the server"):
         from firstclick.serve.demo import DemoTraffic
-        from firstclick.serve.http.server import Server
+        from firstclick.serve.http.server import Server, check_private
         from firstclick.serve.startup import open_for
 
     logging.basicConfig(level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(message)s")
     talk.print("starting (kernels are compiled the first time, which takes about a minute)")
     with progress_bar() as progress:
-        service, catalog, notes = open_for(settings, progress.doing("starting"), given)
+        service, catalog, notes = open_for(
+            settings, progress.doing("starting"), given, lambda service: check_private(service, settings)
+        )
     stack.callback(service.close)
     server = Server(service, settings)
     for line in (*catalog, *(f"note: {note}" for note in notes)):

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,11 +40,15 @@ class Opened(NamedTuple):
 
 
 def open_for(
-    settings: Settings, progress: Progress = silent, given: Collection[str] = ("policy", "k")
+    settings: Settings,
+    progress: Progress = silent,
+    given: Collection[str] = ("policy", "k"),
+    check: Callable[[Service], object] = lambda service: None,
 ) -> Opened:
     """The service that the settings ask for.
 
-    `given` names the settings that somebody chose. A model in the store keeps what nobody did.
+    `given` names the settings that somebody chose. A model in the store keeps what nobody did. `check` is
+    called before models are made or changed, and may refuse.
     """
     store = open_store(settings.store, relaxed=settings.durability == "relaxed")
     try:
@@ -62,6 +66,7 @@ def open_for(
         store.close()
         raise
     try:
+        check(service)
         catalog: list[str] = []
         notes = list(store.notes)
         notes += [f"model {name!r} is not served: {why}" for name, why in service.models.broken.items()]

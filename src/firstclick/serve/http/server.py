@@ -50,8 +50,7 @@ class Server:
 
     def __init__(self, service: Service, settings: Settings) -> None:
         """Bind to the address; InvalidInput when that cannot be."""
-        if not service.maintenance.api_keys:
-            _check_private(settings)
+        check_private(service, settings)
         self._service = service
         self._socket = _bound(settings.host, settings.port)
         self._app = App(service, settings)
@@ -123,8 +122,10 @@ class Server:
         self._thread.join()
 
 
-def _check_private(settings: Settings) -> None:
+def check_private(service: Service, settings: Settings) -> None:
     """Without keys nobody but this machine may reach the server."""
+    if service.maintenance.api_keys:
+        return
     if not is_loopback(settings.host):
         why, instead = f"host {settings.host!r} can be reached from other machines", "listen at 127.0.0.1"
     elif settings.behind_proxy:
