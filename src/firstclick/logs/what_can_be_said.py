@@ -50,7 +50,10 @@ def _hopeless(log: "LogDescription") -> str:
 
 
 def _other_lists(log: "LogDescription") -> list[tuple[str, str]]:
-    explore = "log 5 % of slates with explore=0.05, or at random with their propensities"
+    explore = (
+        "log 5 % of slates with explore=0.05, or, with many items, show the policy to be judged on "
+        "5 % of slates and log their propensities"
+    )
     if log.distinct_slates == 1:
         return [("cannot", f"One list was shown always: nothing can be said of other lists; {explore}.")]
     if log.always_one:
