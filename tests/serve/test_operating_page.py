@@ -82,7 +82,7 @@ def digests(printed: str) -> list[str]:
 
 def test_back_up_break_restore_go_on(shell: Shell) -> None:
     store = shell.folder / "shop.db"
-    (back_up,) = commands("Back up")
+    (back_up,) = commands("Backup")
     (restore,) = commands("Restore")
     with open_service(str(store)) as service:
         create(service)
