@@ -1,0 +1,1 @@
+"""Tests of firstclick. `support` has what they share."""

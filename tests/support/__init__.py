@@ -1,0 +1,1 @@
+"""What tests share: one shop, the doors to it, slow references."""
