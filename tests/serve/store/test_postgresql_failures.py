@@ -154,7 +154,8 @@ def test_a_connection_that_is_cut_between_commit_and_its_answer(
         before = cutter.cuts
         with Crowd([stage.port], ledger, twice=False) as crowd:
             time.sleep(1.5)
-        assert crowd.codes <= {200, 201, 404, 422}, crowd.codes
+        if not broken:  # The mutant answers 503 too: its fault is in the log, not in the codes.
+            assert crowd.codes <= {200, 201, 404, 422}, crowd.codes
         stage.audit(ledger)
         assert cutter.cuts - before > 5
         assert stage.stop(pid) == 0, stage.said()
