@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-long docs notebooks kills bench peers loadtest lock clean
+.PHONY: help install demo test test-long docs notebooks kills mutants bench peers loadtest lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,9 +39,13 @@ docs: .venv/.docs ## build the site, into out/site; open out/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "the site is in out/site: open out/site/index.html"
 
-N ?= 1000
+kills: N ?= 1000
 kills: .venv/.all ## kill N=1000 servers under load, and draw every slate again
 	FIRSTCLICK_KILLS=$(N) $(BIN)/pytest -s -m long tests/serve/test_kills.py -k many_kills
+
+mutants: N ?= 40
+mutants: .venv/.all ## plant N=40 random faults in PACKAGE=catalog, and list those that no test detects
+	nice $(BIN)/python -m tests.support.fault_sample $(PACKAGE) --n $(N)
 
 bench: .venv/.run ## measure the speed of the policies, into out/bench
 	@$(BIN)/python -m benchmarks.bench --out out/bench --overwrite
