@@ -66,8 +66,12 @@ def test_the_name_is_kept_as_given_and_a_text_is_a_path(tmp_path):
     assert os.listdir(tmp_path) == ["model.v2"]
 
 
-def test_another_or_a_newer_format_is_refused_with_both_names(path):
-    assert refusal(path, "box 0") == f"{path}: expected 'box 0', got 'box 1'"
+@pytest.mark.parametrize(
+    ("expected", "way_out"),
+    [("box 2", "use the version of firstclick that wrote the file"), ("jar 1", "name another file")],
+)
+def test_another_format_is_refused_with_both_names_and_a_way_out(path, expected, way_out):
+    assert refusal(path, expected) == f"{path}: its format must be {expected!r}, got 'box 1'; {way_out}"
 
 
 def test_a_missing_file_and_a_folder_are_refused_in_one_sentence(tmp_path):

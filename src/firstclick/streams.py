@@ -15,6 +15,7 @@ from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import LARGEST_SEED, in_powers
 
 Name = str | int
+LARGEST_KEY = 2**64 - 1
 
 
 def _digest(seed: int, names: tuple[Name, ...]) -> bytes:

@@ -66,7 +66,7 @@ def test_files_that_are_no_fits_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match="a part of the fit is missing"):
         load_click_fit(path)
     write_arrays(path, page | {"format": "firstclick click model 9"}, arrays)
-    with pytest.raises(InvalidInput, match="expected 'firstclick click model 1'"):
+    with pytest.raises(InvalidInput, match="its format must be 'firstclick click model 1'"):
         load_click_fit(path)
     path.write_text(json.dumps(page))
     with pytest.raises(InvalidInput, match="damaged, or not a file of firstclick"):

@@ -12,7 +12,7 @@ from firstclick.errors import InvalidInput
 from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.online.baseline import Choice, Chosen, check_baseline, reasons
 from firstclick.online.engine import PolicyEngine
-from firstclick.online.file import FORMAT, SIXTH_FORMAT
+from firstclick.online.file import FORMAT
 from firstclick.online.request import read_request, without_exploring
 from firstclick.registry import make_policy
 
@@ -216,20 +216,6 @@ def test_a_loaded_ranker_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert {slate.chosen for slate in some.pending.values()} == {
         slate.chosen for slate in loaded.pending.values()
     }
-
-
-def test_a_file_of_before_loads_without_a_list(tmp_path: Path) -> None:
-    some = ranker(baseline=None)
-    play(some, 20)
-    some.save(tmp_path / "ranker")
-    page, arrays = read_arrays(tmp_path / "ranker", FORMAT)
-    old = {word: value for word, value in page.items() if word not in ("chosen", "baseline")}
-    write_arrays(tmp_path / "old", old | {"format": SIXTH_FORMAT}, arrays)
-    loaded = Ranker.load(tmp_path / "old")
-    assert (loaded.baseline, loaded.floor) == ((), None)
-    assert play(loaded, 30, 1) == play(some, 30, 1)
-    loaded.set_baseline(LIST)
-    assert shown_by_the_floor(loaded)[0] == ("f", "b", "d")
 
 
 @pytest.mark.parametrize("floor", [np.zeros(3), np.full(10, np.nan), np.full(10, -1.0)])

@@ -10,9 +10,7 @@ import pytest
 
 from firstclick import Catalog, Ranker
 from firstclick.errors import DuplicateFeedback, InvalidInput, UnknownSlate
-from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.online import ranker as ranker_module
-from firstclick.online.file import FORMATS
 
 ITEMS = [f"i{n}" for n in range(12)]
 FEATURES = np.random.default_rng(4).normal(size=(12, 3))
@@ -91,18 +89,13 @@ def test_what_a_request_brought_cannot_be_taken_back(clock: Clock) -> None:
         ranker.learn(slate, click=0)
 
 
-def test_ages_are_saved_and_those_of_old_files_are_unknown(clock: Clock, tmp_path: Path) -> None:
+def test_a_file_keeps_the_ages_of_slates(clock, tmp_path):
     ranker = made()
-    slate = ranker.recommend()
-    ranker.save(tmp_path / "new")
-    page, arrays = read_arrays(tmp_path / "new", FORMATS[0])
+    ranker.recommend()
+    ranker.save(tmp_path / "r.npz")
     clock.now += 100
-    assert Ranker.load(tmp_path / "new").expire(older_than=60) == 1
-    old = {key: value for key, value in page.items() if key not in ("made", "expired", "chosen", "baseline")}
-    write_arrays(tmp_path / "old", old | {"format": FORMATS[1]}, arrays)
-    again = Ranker.load(tmp_path / "old")
-    assert again.expire(older_than=0) == 0
-    again.learn(slate, click=0)
+    assert Ranker.load(tmp_path / "r.npz").expire(older_than=101) == 0
+    assert Ranker.load(tmp_path / "r.npz").expire(older_than=60) == 1
 
 
 def test_expired_slates_are_merged_and_bounded(clock: Clock) -> None:

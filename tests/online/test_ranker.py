@@ -12,7 +12,6 @@ import pytest
 
 from awkward import short_id
 from firstclick import Catalog, Ranker, Slate, make_policy, policy_classes
-from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.errors import (
     DuplicateFeedback,
     ForgottenSlate,
@@ -25,7 +24,7 @@ from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.online import slate_record
 from firstclick.online.file import FORMAT
 from firstclick.policies.cascade_ucb1 import CascadeUCB1
-from firstclick.streams import stream, stream_key
+from firstclick.streams import stream
 
 # The service and the conformance checks use compiled rankers.
 pytestmark = pytest.mark.plain
@@ -299,29 +298,6 @@ def test_what_became_of_a_slate_is_known_after(way, tmp_path):
         wanted = None if slate.id in waiting else expected.get(slate.id, ForgottenSlate)
         assert told[slate.id] == wanted
     assert {None, DuplicateFeedback, ForgottenSlate} == set(told.values())
-
-
-def test_a_file_without_records_tells_what_it_can(tmp_path):
-    """Files of versions before this one."""
-
-    def strip(page, arrays):
-        del page["records"], arrays["forgotten"]
-
-    ranker = new_ranker("random", max_pending=3)
-    learned = ranker.recommend()
-    ranker.learn(learned, click=1)
-    ranker.save(tmp_path / "r.npz")
-    rewrite(tmp_path / "r.npz", strip)
-    assert fates(Ranker.load(tmp_path / "r.npz"), [learned]) == [DuplicateFeedback], (
-        "nothing is forgotten yet"
-    )
-    lost, kept, later, last = (ranker.recommend() for _ in range(4))
-    ranker.learn(later, click=None)
-    ranker.save(tmp_path / "r.npz")
-    rewrite(tmp_path / "r.npz", strip)
-    loaded = Ranker.load(tmp_path / "r.npz")
-    assert "too old to know which" in refusal(loaded.learn, learned.id, click=0, error=ForgottenSlate)
-    assert fates(loaded, [lost, later, kept, last]) == [ForgottenSlate, DuplicateFeedback, None, None]
 
 
 def test_the_record_of_slates_takes_little_room(monkeypatch):
@@ -719,7 +695,7 @@ def test_a_loaded_ranker_goes_on_bit_for_bit_with_the_slates_that_waited(policy,
         pages = [json.loads(file["page"].tobytes()) for file in (a, b)]
     waiting = [[entry[1:] for entry in page.pop("pending")] for page in pages]
     assert [len(page.pop("made")) for page in pages] == [len(waiting[0])] * 2, "when they were shown"
-    runs = [page.pop("runs") for page in pages]
+    runs = [page["records"][0].pop(1) for page in pages]
     assert list(runs[0].values()) == [whole.requests]
     assert len(runs[1]) == 2, "that of the file, and its own"
     assert (pages[0], waiting[0]) == (pages[1], waiting[1])
@@ -837,7 +813,7 @@ def saved(tmp_path):
 
 
 PAGE_KEYS = [
-    "policy", "numbers", "k", "scale", "seed", "key", "origins", "runs", "records", "warm_starts",
+    "policy", "numbers", "k", "scale", "seed", "key", "origins", "records", "warm_starts",
     "max_pending", "requests", "items", "has_features", "groups", "cold", "pending",
     "unavailable", "encoder", "values", "explore", "chosen", "made", "expired", "baseline",
 ]  # fmt: skip
@@ -887,6 +863,10 @@ def test_a_file_with_a_part_missing_is_refused(saved, part):
         lambda page, arrays: page["scale"].update(divisor=0.0),
         lambda page, arrays: page["scale"].update(intercept=float("nan")),
         lambda page, arrays: page.update(cold=7),
+        lambda page, arrays: page.update(origins=[*page["origins"], 7]),  # without a record
+        lambda page, arrays: page.update(records=page["records"] * 2),
+        lambda page, arrays: page.update(made=[]),
+        lambda page, arrays: page.update(made=[None]),
         lambda page, arrays: page.update(numbers=[1.0]),
         lambda page, arrays: page["policy"]["settings"].update(colour="red"),
         lambda page, arrays: page.update(policy="random"),
@@ -906,11 +886,10 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
     ("change", "error", "sentence"),
     [
         (
-            lambda page: page.update(format="firstclick ranker 8"),
+            lambda page: page.update(format="firstclick ranker 2"),
             InvalidInput,
-            "expected 'firstclick ranker 7' or 'firstclick ranker 6' or 'firstclick ranker 5' or 'firstclick "
-            "ranker 4' or 'firstclick ranker 3' or 'firstclick ranker 2' or 'firstclick ranker 1', got "
-            "'firstclick ranker 8'",
+            "its format must be 'firstclick ranker 1', got 'firstclick ranker 2'; use the version of "
+            "firstclick that wrote the file",
         ),
         (
             lambda page: page["policy"].update(name="cascade-lin-uct"),
@@ -934,32 +913,6 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
 def test_a_file_that_asks_for_what_cannot_be_is_refused_with_the_reason(saved, change, error, sentence):
     rewrite(saved, lambda page, arrays: change(page))
     assert refusal(Ranker.load, saved, error=error) == f"{saved}: {sentence}"
-
-
-def test_a_file_of_the_first_format_is_still_read(saved):
-    def as_it_was(page, arrays):
-        page["format"] = "firstclick ranker 1"
-        # It had no scale: it saw features as they were given.
-        arrays["features"] = FeatureScale.from_json(page.pop("scale")).apply(arrays["features"])
-        page["pending"] = [entry[:2] for entry in page["pending"]]
-        del page["policy"]["version"]
-        newer = ("unavailable", "encoder", "values")
-        for part in ("groups", "cold", "key", "origins", "runs", "records", "warm_starts", *newer):
-            del page[part]
-        arrays["hidden"] = arrays.pop("withdrawn")
-        for part in ("pending.contexts", "pending.features", "forgotten"):
-            del arrays[part]
-
-    newer = Ranker.load(saved)
-    rewrite(saved, as_it_was)
-    older = Ranker.load(saved)
-    for ranker in (newer, older):
-        ranker.learn(next(iter(ranker.pending)), click=1)
-    assert same_state(newer, older)
-    assert older._key == stream_key(5, "ranker", "cascade-lin-ucb:sigma=0.5", K), "of the label, as it was"
-    newer._key = older._key
-    assert newer.recommend().items == older.recommend().items
-    assert (older.catalog.groups, older.catalog.cold) == ([None] * N_ITEMS, [])
 
 
 def test_a_save_that_fails_leaves_the_older_file_and_the_ranker_as_they_were(saved, monkeypatch, tmp_path):
@@ -1144,14 +1097,6 @@ def test_a_ranker_shows_these_names_and_nothing_of_its_engine():
     }  # fmt: skip
 
 
-def test_the_old_order_of_arguments_works_with_a_warning():
-    catalog = Catalog(ITEMS, FEATURES)
-    with pytest.warns(DeprecationWarning, match=r"write Ranker\(catalog, k=\.\.\., policy='cascade-ts'\)"):
-        old = Ranker("cascade-ts", catalog, k=K, seed=4)
-    new = Ranker(catalog, k=K, policy="cascade-ts", seed=4)
-    assert old.recommend().items == new.recommend().items
-
-
 def test_a_policy_and_a_seed_are_chosen_for_who_names_none(tmp_path):
     assert Ranker(Catalog(ITEMS), k=K).policy == make_policy("cascade-mixed")
     ranker = Ranker(Catalog(ITEMS, FEATURES), k=K)
@@ -1194,24 +1139,3 @@ def test_features_are_scaled_once_at_the_start_and_stay_as_given_in_the_catalog(
         np.testing.assert_array_equal(one.catalog.features[-1], table[0] * 100)
         assert np.linalg.norm(one._engine.features[-1]) > 10, "by the scale of the start"
     assert same_state(teach(ranker, 20), teach(again, 20))
-
-
-@pytest.mark.parametrize(
-    ("given", "named", "got"),
-    [
-        ((Catalog(["a", "b"]), "cascade-ts"), {}, "Catalog(2 items, no features), 'cascade-ts'"),
-        (("cascade-ts", ["a", "b"]), {}, "'cascade-ts', ['a', 'b']"),
-        (("cascade-ts", Catalog(["a"]), 3), {}, "'cascade-ts', Catalog(1 items, no features), 3"),
-        (("cascade-ts", Catalog(["a"])), {"policy": "random"}, "'cascade-ts', Catalog(1 items, no features)"),
-    ],
-)
-def test_what_is_neither_the_old_order_nor_the_new_one_is_told_the_new_one(given, named, got):
-    assert refusal(Ranker, *given, k=1, **named) == (
-        "Ranker takes the catalog first and all else by name: write Ranker(catalog, k=..., policy=...), "
-        f"got {got}"
-    )
-
-
-def test_the_old_order_is_told_the_policy_with_its_parameters():
-    with pytest.warns(DeprecationWarning, match=r"policy='cascade-ts:a=2'\)"):
-        Ranker(make_policy("cascade-ts:a=2"), Catalog(["a", "b"]), k=1)

@@ -19,14 +19,13 @@ class FeatureScale(NamedTuple):
     divided, 0 if there is none. The same numbers give the same bits, whether they come from a file or,
     later and one by one, over HTTP.
 
-    The constant is last because some policies look at the first features alone, such as context-lin-ts with
-    a `rank`. Models of earlier versions have it first, and keep it there: `constant_first`.
+    The constant is last because some policies use the first features alone, such as context-lin-ts with a
+    `rank`.
     """
 
     names: tuple[str, ...]
     intercept: float
     divisor: float
-    constant_first: bool = False
 
     @classmethod
     def fitted(
@@ -47,22 +46,12 @@ class FeatureScale(NamedTuple):
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> "FeatureScale":
-        """What `as_json` wrote, here or in a version that did not say where the constant is: first."""
-        return cls(
-            tuple(content["names"]),
-            float(content["intercept"]),
-            float(content["divisor"]),
-            content.get("constant", "first") == "first",
-        )
+        """Read what `as_json` wrote."""
+        return cls(tuple(content["names"]), float(content["intercept"]), float(content["divisor"]))
 
     def as_json(self) -> dict[str, Any]:
         """The scale as plain values."""
-        return {
-            "names": list(self.names),
-            "intercept": self.intercept,
-            "divisor": self.divisor,
-            "constant": "first" if self.constant_first else "last",
-        }
+        return {"names": list(self.names), "intercept": self.intercept, "divisor": self.divisor}
 
     @property
     def n_features(self) -> int:
@@ -77,8 +66,7 @@ class FeatureScale(NamedTuple):
                 f"an item has {len(self.names)} features here ({listed(self.names)}), got {rows.shape[1]}"
             )
         if self.intercept:
-            constant = np.full((len(rows), 1), self.intercept)
-            rows = np.hstack([constant, rows] if self.constant_first else [rows, constant])
+            rows = np.hstack([rows, np.full((len(rows), 1), self.intercept)])
         with np.errstate(over="ignore"):
             scaled = rows / self.divisor
         # Refused in words, if it is too large now.
@@ -90,8 +78,7 @@ class FeatureScale(NamedTuple):
         Exactly, where they have at most 15 digits or single precision; others but for rounding in the last
         digit: two numbers may come to the same when they are divided.
         """
-        start = 1 if self.intercept and self.constant_first else 0
-        scaled = rows[:, start : start + len(self.names)]
+        scaled = rows[:, : len(self.names)]
         # What nobody could have sent, and nobody learned from, may be too large to be told.
         with np.errstate(all="ignore"):
             given = scaled * self.divisor

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from firstclick.errors import InvalidInput
 from firstclick.files.reading import as_path, reading
 from firstclick.files.writing import write_whole
+from firstclick.validation.quoting import quoted
 
 _PAGE = "page"
 
@@ -24,20 +25,22 @@ def write_arrays(path: str | os.PathLike[str], page: dict[str, Any], arrays: dic
 
 
 def read_arrays(
-    path: str | os.PathLike[str], *expected: str
+    path: str | os.PathLike[str], expected: str
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The page and the arrays, if the page's `format` is one of those expected."""
+    """Read the page and the arrays of a file in the expected format, which ends in its version."""
     try:
         # NumPy leaves a file that it cannot read open: this one is closed here.
         with reading(path), as_path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         page = json.loads(arrays.pop(_PAGE).tobytes())
-        found = page["format"]
+        actual = page["format"]
     except InvalidInput:
         raise
     except Exception:
         # Damaged bytes make zipfile, zlib, NumPy and json raise whatever they happen to meet.
         raise InvalidInput(f"{path}: damaged, or not a file of firstclick") from None
-    if found not in expected:
-        raise InvalidInput(f"{path}: expected {' or '.join(map(repr, expected))}, got {found!r}")
+    if actual != expected:
+        same_kind = str(actual).rpartition(" ")[0] == expected.rpartition(" ")[0]
+        way_out = "use the version of firstclick that wrote the file" if same_kind else "name another file"
+        raise InvalidInput(f"{path}: its format must be {expected!r}, got {quoted(actual)}; {way_out}")
     return page, arrays

@@ -82,8 +82,6 @@ class PolicyEngine:
 
     def _checked(self, arrays: Mapping[str, NDArray[Any]]) -> State:
         blank = self.policy.like(self.blank_state(), arrays)
-        newer = {name: getattr(blank, name) for name in self.policy.newer_arrays if name not in arrays}
-        arrays = {**arrays, **newer}
         # A file must not decide what kernels are compiled for, or how far they read.
         for name, like in blank._asdict().items():
             array = arrays[name]

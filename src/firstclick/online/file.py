@@ -18,21 +18,14 @@ from firstclick.online.baseline import Baseline, Choice, Chosen
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.explore import check_share
 from firstclick.online.floor import Floor
-from firstclick.online.random_key import LARGEST_KEY, key_of_old
-from firstclick.online.slate_record import SlateRecord, parts_of
+from firstclick.online.slate_record import SlateRecord
 from firstclick.policies.base import PlainParameters, Policy
 from firstclick.registry import policy_class
+from firstclick.streams import LARGEST_KEY
 from firstclick.validation.whole_number import seed_number, whole_number
 
-FORMAT = "firstclick ranker 7"
-SIXTH_FORMAT = "firstclick ranker 6"  # Without a baseline.
-FIFTH_FORMAT = "firstclick ranker 5"  # Without a share of slates to explore.
-FOURTH_FORMAT = "firstclick ranker 4"  # Without an encoder, and what is not available.
-THIRD_FORMAT = "firstclick ranker 3"  # Without a scale: features are seen as they are given.
-SECOND_FORMAT = "firstclick ranker 2"  # Without a key, a version, and what was merged.
-FIRST_FORMAT = "firstclick ranker 1"  # Without contexts, features of a request, groups and cold items.
+FORMAT = "firstclick ranker 1"
 MOST_REQUESTS = 2**62  # Kernels count them in 64 bits.
-FORMATS = (FORMAT, SIXTH_FORMAT, FIFTH_FORMAT, FOURTH_FORMAT, THIRD_FORMAT, SECOND_FORMAT, FIRST_FORMAT)
 
 
 class PendingSlate(NamedTuple):
@@ -41,8 +34,8 @@ class PendingSlate(NamedTuple):
     rows: NDArray[np.int64]
     context: NDArray[np.float64]
     features: NDArray[np.float64]  # one row a position; none where they are those of the catalog
+    made: float  # when, in seconds since the epoch
     chosen: Chosen | None = None  # of a ranker with a baseline
-    made: float | None = None  # when, in seconds since the epoch; None of files of older versions
 
 
 class Saved(NamedTuple):
@@ -71,7 +64,6 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     slates = saved.pending
     contexts = [slate.context for slate in slates.values()]
     given = [slate.features for slate in slates.values() if len(slate.features)]
-    records, own = saved.records, int(saved.key)
     page = {
         "format": FORMAT,
         "policy": {"name": policy.name, "settings": policy.settings, "version": policy.version},
@@ -81,11 +73,8 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "seed": saved.seed,
         "key": int(saved.key),
         "origins": sorted(saved.origins),
-        "runs": records[own].runs,
-        # Files of older versions have no records.
         "records": [
-            [key, {} if key == own else record.runs, record.first, len(record.forgotten)]
-            for key, record in records.items()
+            [key, record.runs, record.first, len(record.forgotten)] for key, record in saved.records.items()
         ],
         "warm_starts": saved.warm_starts,
         "max_pending": saved.max_pending,
@@ -115,16 +104,14 @@ def to_file(saved: Saved) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         **{f"state.{name}": array for name, array in engine.state._asdict().items()},
         "pending.contexts": np.array(contexts).reshape(len(slates), policy.n_context),
         "pending.features": np.concatenate(given) if given else np.empty((0, engine.features.shape[1])),
-        "forgotten": np.frombuffer(b"".join(one.forgotten for one in records.values()), np.uint8),
+        "forgotten": np.frombuffer(b"".join(one.forgotten for one in saved.records.values()), np.uint8),
     }
 
 
 def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     """What a page and its arrays say; any error when they do not fit together."""
-    if page["format"] == FIRST_FORMAT:
-        page, arrays = _in_second_format(page, arrays)
     known = policy_class(page["policy"]["name"])
-    version = whole_number("version", page["policy"].get("version", 1), at_least=1)
+    version = whole_number("version", page["policy"]["version"], at_least=1)
     if version != known.version:
         raise WorkFailed(
             f"the ranker was saved by version {version} of {known.name}, and this "
@@ -132,19 +119,6 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
             "that saved it, or start a new Ranker and give the slates you have logged to warm_start"
         )
     policy = known(**page["policy"]["settings"])
-    if page["format"] in (FIRST_FORMAT, SECOND_FORMAT):
-        page = _in_third_format(page, policy)
-    age = FORMATS.index(page["format"])
-    if age > FORMATS.index(FOURTH_FORMAT):
-        page = page | {"scale": None}
-    if age > FORMATS.index(SIXTH_FORMAT):
-        page = page | {"explore": 0.0}
-    if age > FORMATS.index(FORMAT):
-        unknown = [None] * len(page["pending"])
-        page = page | {"chosen": unknown, "made": unknown, "expired": [], "baseline": None}
-    if age > FORMATS.index(FIFTH_FORMAT):
-        page = page | {"unavailable": [], "encoder": None, "values": []}
-        arrays = arrays | {"withdrawn": arrays["hidden"]}
     n_rows = len(page["items"])
     features, withdrawn = arrays["features"], arrays["withdrawn"]
     for array, shape, dtype in (
@@ -184,14 +158,6 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
         numbers=_numbers(policy, page["numbers"], k, scaled.arrays.features),
         state={name.removeprefix("state."): array for name, array in arrays.items()},
     )
-    pending = _pending(engine, page["pending"], arrays["pending.contexts"], arrays["pending.features"])
-    pending = {
-        id: slate._replace(
-            chosen=None if chosen is None else Chosen(Choice(chosen[0]), *chosen[1:]),
-            made=None if made is None else float(made),
-        )
-        for (id, slate), chosen, made in zip(pending.items(), page["chosen"], page["made"], strict=True)
-    }
     key = np.uint64(_key(page["key"]))
     baseline, out = None, 0.0
     if page["baseline"] is not None:
@@ -199,14 +165,18 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
         ids = [item_id(item) for item in listed]
         floor = Floor(max_loss, array=_floor(arrays["floor"]))
         baseline = Baseline(key, ids, catalog.rows_of(ids), floor)
+    records = _records(page["records"], arrays["forgotten"])
+    origins = frozenset(map(_key, page["origins"]))
+    if key not in origins or records.keys() != origins:
+        raise ValueError("records")
     return Saved(
         engine,
         seed=seed_number(page["seed"]),
         key=key,
-        origins=frozenset(map(_key, page["origins"])),
+        origins=origins,
         max_pending=whole_number("max_pending", page["max_pending"], at_least=1),
-        pending=pending,
-        records=_records(page, arrays["forgotten"]) if "forgotten" in arrays else _old_records(page, pending),
+        pending=_pending(engine, page, arrays["pending.contexts"], arrays["pending.features"]),
+        records=records,
         warm_starts=whole_number("warm_starts", page["warm_starts"], at_least=0),
         requests=whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS),
         explore=check_share(page["explore"], policy),
@@ -216,56 +186,43 @@ def from_file(page: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Saved:
     )
 
 
-def _records(page: Mapping[str, Any], forgotten: NDArray[np.uint8]) -> dict[int, SlateRecord]:
+def _records(entries: Sequence[Any], forgotten: NDArray[np.uint8]) -> dict[int, SlateRecord]:
     """What became of the slates of each ranker; ValueError when the parts do not fit."""
     if forgotten.ndim != 1 or forgotten.dtype != np.uint8:
         raise ValueError("forgotten")
-    records, start, own = {}, 0, _key(page["key"])
-    for key, runs, first, size in page["records"]:
+    records, start = {}, 0
+    for key, runs, first, size in entries:
         stop = start + whole_number("a size", size, at_least=0, at_most=len(forgotten) - start)
         first = whole_number("a number", first, at_least=0, at_most=MOST_REQUESTS)
-        counted = _runs(page["runs"] if key == own else runs)
+        counted = {
+            str(run): whole_number("a request", last, at_least=0, at_most=MOST_REQUESTS)
+            for run, last in runs.items()
+        }
         records[_key(key)] = SlateRecord(counted, first, forgotten[start:stop].tobytes())
         start = stop
-    if start != len(forgotten) or own not in records:
+    if start != len(forgotten):
         raise ValueError("forgotten")
     return records
 
 
-def _old_records(page: Mapping[str, Any], pending: Mapping[str, PendingSlate]) -> dict[int, SlateRecord]:
-    """The record of a ranker whose file has none.
-
-    The oldest slate is forgotten first: whatever is newer than one that waits was learned.
-    """
-    if "records" in page:
-        raise ValueError("forgotten")
-    key = _key(page["key"])
-    waiting = [parts[2] for parts in map(parts_of, pending) if parts is not None and parts[0] == key]
-    requests = whole_number("requests", page["requests"], at_least=0, at_most=MOST_REQUESTS)
-    all_known = requests <= page["max_pending"]
-    return {key: SlateRecord(_runs(page["runs"]), 0 if all_known else min(waiting, default=requests))}
-
-
-def _runs(runs: Mapping[str, Any]) -> dict[str, int]:
-    return {
-        str(run): whole_number("a request", last, at_least=0, at_most=MOST_REQUESTS)
-        for run, last in runs.items()
-    }
-
-
 def _pending(
-    engine: PolicyEngine, entries: Sequence[Any], contexts: NDArray[np.float64], features: NDArray[np.float64]
+    engine: PolicyEngine,
+    page: Mapping[str, Any],
+    contexts: NDArray[np.float64],
+    features: NDArray[np.float64],
 ) -> dict[str, PendingSlate]:
     """The slates that wait; ValueError when the parts do not fit, because kernels do not look whether a row
     exists."""
-    policy = engine.policy
+    policy, entries = engine.policy, page["pending"]
     if contexts.shape != (len(entries), policy.n_context) or features.shape[1:] != engine.features.shape[1:]:
         raise ValueError("pending")
     if not (np.isfinite(contexts).all() and np.isfinite(features).all()):
         raise ValueError("pending")
     pending = {}
     start = 0
-    for (slate, shown, has_features), context in zip(entries, contexts, strict=True):
+    for (slate, shown, has_features), context, chosen, made in zip(
+        entries, contexts, page["chosen"], page["made"], strict=True
+    ):
         rows = _rows(engine, shown)
         size = len(rows) if has_features else 0
         if start + size > len(features):
@@ -275,7 +232,8 @@ def _pending(
             policy.admit(engine.numbers, own)
         if policy.n_context:
             policy.check_context(context)
-        pending[str(slate)] = PendingSlate(rows, context.astype(np.float64), own)
+        decision = None if chosen is None else Chosen(Choice(chosen[0]), *chosen[1:])
+        pending[str(slate)] = PendingSlate(rows, context.astype(np.float64), own, float(made), decision)
         start += size
     if start != len(features):
         raise ValueError("pending")
@@ -336,23 +294,3 @@ def _floor(array: NDArray[Any]) -> NDArray[np.float64]:
 
 def _key(key: int) -> int:
     return whole_number("a key", key, at_least=0, at_most=LARGEST_KEY)
-
-
-def _in_third_format(page: dict[str, Any], policy: Policy) -> dict[str, Any]:
-    """What the page of a file of the second format says, in the words of the third."""
-    key = int(key_of_old("ranker", page["seed"], policy, page["k"]))
-    # Slates had no run in their ids.
-    return page | {"key": key, "origins": [key], "runs": {"": page["requests"]}, "warm_starts": 0}
-
-
-def _in_second_format(
-    page: dict[str, Any], arrays: dict[str, NDArray[Any]]
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What a file of the first format says, in the words of the second."""
-    pending = [[slate, rows, False] for slate, rows in page["pending"]]
-    newer = {"groups": [None] * len(page["items"]), "cold": [], "pending": pending}
-    waiting = {
-        "pending.contexts": np.empty((len(pending), 0)),
-        "pending.features": np.empty((0, arrays["features"].shape[-1])),
-    }
-    return page | newer, arrays | waiting

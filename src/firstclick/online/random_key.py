@@ -11,8 +11,6 @@ import numpy as np
 from firstclick.parameters import Declared
 from firstclick.streams import stream_key
 
-LARGEST_KEY = 2**64 - 1
-
 # What was stored before keys were has the key of its label, made with the defaults of those days. These are
 # no settings: a new default changes nothing here.
 _DEFAULTS_THEN: dict[str, dict[str, Any]] = {

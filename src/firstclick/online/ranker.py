@@ -4,7 +4,6 @@ import os
 import secrets
 import threading
 import time
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -31,7 +30,7 @@ from firstclick.online.baseline import MAX_LOSS, Baseline, Chosen, check_baselin
 from firstclick.online.engine import PolicyEngine, merged_engine, scale_for
 from firstclick.online.explore import Explored, Explorer, check_share
 from firstclick.online.feedback import Click, click_bits
-from firstclick.online.file import FORMATS, PendingSlate, Saved, from_file, to_file
+from firstclick.online.file import FORMAT, PendingSlate, Saved, from_file, to_file
 from firstclick.online.floor import Floor
 from firstclick.online.item_counts import check_takes_counts, counts_of, item_counts, learn_counts
 from firstclick.online.random_key import new_key
@@ -128,7 +127,7 @@ class Ranker:
     def __init__(
         self,
         catalog: Catalog,
-        *old_order: Any,
+        *,
         k: int,
         policy: Policy | str | None = None,
         seed: int | None = None,
@@ -137,8 +136,6 @@ class Ranker:
         baseline: Iterable[ItemId] | None = None,
         max_loss: float | None = None,
     ) -> None:
-        if old_order:
-            policy, catalog = _in_new_order((catalog, *old_order), policy)
         if not isinstance(catalog, Catalog):
             raise InvalidInput(f"a ranker needs a Catalog(items, features), got {quoted(catalog)}")
         k = whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
@@ -170,7 +167,7 @@ class Ranker:
         self._engine, self.seed, self._key, self._origins = saved[:4]
         self.max_pending, self.pending = saved.max_pending, saved.pending
         # Of this ranker and of those that it was merged from.
-        self._records = {**saved.records}
+        self._records = dict(saved.records)
         self._records.setdefault(int(self._key), SlateRecord())
         self._warm_starts, self.requests = saved.warm_starts, saved.requests
         self._explorer = Explorer.of(self._key, saved.explore)
@@ -329,7 +326,7 @@ class Ranker:
             why = reasons(rows.tolist(), asked.rows.pinned.values(), chosen, uniformly)
             slate = Slate(slate_id, self._items(rows), asked.skipped_pins, explored, why, chosen)
             self.requests += 1
-            self.pending[slate.id] = PendingSlate(rows, asked.kernel.context, own, chosen, time.time())
+            self.pending[slate.id] = PendingSlate(rows, asked.kernel.context, own, time.time(), chosen)
             if chosen is not None and listed is not None:
                 self._out += listed.floor.taken(chosen.share)
             if len(self.pending) > self.max_pending:
@@ -391,7 +388,7 @@ class Ranker:
             if waiting is None:
                 self._correct(slate_id, click, clicks, examined)
                 return
-            rows, context, features, chosen, _ = waiting
+            rows, context, features, _, chosen = waiting
             wants_all = self.policy.wants_all_clicks
             clicked, seen = click_bits(len(rows), click, clicks, examined, wants_all=wants_all)
             del self.pending[slate_id]
@@ -415,8 +412,6 @@ class Ranker:
         1
         >>> ranker.learn(slate, click=1)  # a late click replaces the "no click"
 
-        Slates from files of older versions have no age. They keep waiting.
-
         Args:
             older_than: The age from which a slate expires: seconds, a timedelta, or a text such as `"30m"`.
 
@@ -428,11 +423,7 @@ class Ranker:
             raise InvalidInput(f"must not be negative, got {quoted(older_than)}", "older_than")
         with self._lock:
             before = time.time() - seconds
-            late = {
-                id: slate
-                for id, slate in self.pending.items()
-                if slate.made is not None and slate.made <= before
-            }
+            late = {id: slate for id, slate in self.pending.items() if slate.made <= before}
             for slate_id, slate in late.items():
                 self.learn(slate_id, click=None)
                 # What a request's own features taught was weighed by what was known then.
@@ -467,13 +458,7 @@ class Ranker:
             return UnknownSlate(f"{said}it is not of this ranker")
         key, run, number = parts
         self._current_run()
-        record = self._records_until_now().get(key)
-        if record is None:
-            return UnknownSlate(
-                f"{said}it is of a ranker that this one was merged from, by a version of firstclick that did "
-                "not record what became of its slates"
-            )
-        fate = record.fate(run, number)
+        fate = self._records_until_now()[key].fate(run, number)
         if fate is Fate.LEARNED:
             return DuplicateFeedback(f"{said}it was learned already")
         if fate is Fate.FORGOTTEN:
@@ -746,7 +731,7 @@ class Ranker:
         Raises:
             InvalidInput: The file is damaged, or is not a ranker.
         """
-        page, arrays = read_arrays(path, *FORMATS)
+        page, arrays = read_arrays(path, FORMAT)
         try:
             return cls._restored(from_file(page, arrays))
         except FirstclickError as error:
@@ -763,26 +748,3 @@ class Ranker:
 
     def __repr__(self) -> str:
         return f"Ranker({self.policy.label!r}, {len(self.catalog)} items, k={self.k})"
-
-
-def _in_new_order(given: tuple[Any, ...], policy: Any) -> tuple[Any, Catalog]:
-    """The policy and the catalog of a call in the old order, where the policy came first."""
-    if (
-        len(given) != 2
-        or policy is not None
-        or isinstance(given[0], Catalog)
-        or not isinstance(given[1], Catalog)
-    ):
-        raise InvalidInput(
-            "Ranker takes the catalog first and all else by name: write Ranker(catalog, k=..., policy=...), "
-            f"got {', '.join(map(quoted, given))}"
-        )
-    policy, catalog = given
-    written = policy if isinstance(policy, str) else getattr(policy, "label", policy)
-    warnings.warn(
-        f"Ranker takes the catalog first: write Ranker(catalog, k=..., policy={written!r}); the old order "
-        "goes with the next release",
-        DeprecationWarning,
-        stacklevel=3,
-    )
-    return policy, catalog

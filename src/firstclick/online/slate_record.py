@@ -73,9 +73,11 @@ class SlateRecord:
 
 def parts_of(slate_id: str) -> tuple[int, str, int] | None:
     """The key of the ranker, the run and the number in the id of a slate; None if it is none."""
-    key, _, rest = slate_id.partition("-")
-    run, _, number = rest.rpartition("-")  # Older versions gave no run.
-    if len(key) != 16 or not number.isascii() or not number.isdecimal() or len(number) > 20:
+    parts = slate_id.split("-")
+    if len(parts) != 3 or len(parts[0]) != 16:
+        return None
+    key, run, number = parts
+    if not number.isascii() or not number.isdecimal() or len(number) > 20:
         return None
     try:
         return int(key, 16), run, int(number)

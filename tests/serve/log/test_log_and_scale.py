@@ -15,15 +15,11 @@ from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.item import Item
 from firstclick.cli.stores import _write_parquet
 from firstclick.serve.log.events import (
-    Created,
     Event,
-    ItemsPut,
     Kind,
-    NewEvent,
     Words,
     as_json,
     full_payload,
-    packed,
 )
 from firstclick.serve.model.new_events import first_event
 from firstclick.serve.service import Service, open_service
@@ -102,36 +98,6 @@ def test_sizes_are_compared_with_the_features_that_were_given(policy: str, part:
             scale=True,
             encoder=None,
         )
-
-
-def test_a_model_that_has_its_constant_first_keeps_it_there(tmp_path: Path) -> None:
-    # As it was written before the constant came last: nothing is said of its place.
-    stored = {"names": ["a", "b"], "intercept": 2.0, "divisor": 4.0}
-    rows = np.hstack([np.full((4, 1), 2.0), FEATURES]) / 4.0
-    body = ItemsPut.of(items_of(rows))
-    created = Created("cascade-lin-ts", {}, 2, 5, 3, body, stored)
-    path = str(tmp_path / "shop.db")
-    with open_service(path) as service:
-        service.store.create("old", [NewEvent(Kind.CREATED, bytes(16), packed(created), 0.0)])
-    with open_service(path) as service:
-        model = service.model("old")
-        service.put_items(
-            "old", [Item(0, "same", features=FEATURES[0]), Item("new", features=np.ones(2) * 3)]
-        )
-        assert model.catalog.items == [0, 1, 2, 3, "new"]
-        assert model.catalog.arrays.features[4].tolist() == [0.5, 0.75, 0.75]
-        assert model.catalog.features_as_given(np.array([0, 4])) == [[1, 0], [3, 3]]
-        slate = service.recommend("old", candidates=[1, "new"], features=[[1, 2], [3, 4]])
-        service.feedback("old", slate, click=0)
-        wanted = {1: [0.5, 0.25, 0.5], "new": [0.5, 0.75, 1.0]}[slate.items[0]]
-        np.testing.assert_allclose(model.engine.state.moment, wanted, rtol=0)
-        line = log_of(service, "old")[-1]
-        assert line["features"] == [{1: [1, 2], "new": [3, 4]}[item] for item in slate.items]
-        assert service.audit("old").equal
-        assert service.import_model("copy", b"".join(service.export("old"))).digest() == model.digest()
-    with open_service(path) as service:
-        assert service.audit("old").equal
-        assert service.model("copy").created.feature_scale == stored
 
 
 @pytest.mark.parametrize("raw", [FEATURES * 7, [[10, 1.0, 2], [10, 5, 3], [10, 9, 1], [10, 2, 8]]])

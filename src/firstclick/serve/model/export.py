@@ -9,7 +9,6 @@ from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.catalog.item import Item
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.files.progress import Progress, silent
-from firstclick.online.random_key import LARGEST_KEY
 from firstclick.registry import policy_class
 from firstclick.serve.log.events import Created, Event, ItemsChanged, ItemsPut, Kind, unpacked
 from firstclick.serve.log.model_file import ModelFile, model_file
@@ -19,6 +18,7 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import check_context_size, check_items, model_seed
 from firstclick.serve.model.replay import Log, Memory, check_whole, not_reached, recover
 from firstclick.serve.store.store import Store, StoredModel
+from firstclick.streams import LARGEST_KEY
 from firstclick.validation.whole_number import whole_number
 from firstclick.wire.errors import Malformed, OtherVersion
 from firstclick.wire.limits import MOST_ROWS

@@ -217,7 +217,7 @@ class Fork:
         names = self._encoder.names if self._encoder else before.names if before else ()
         given = self._given(origin.first_features(), lambda: origin.values)
         fitted = scale_for(policy, given, origin.k, names)
-        if before is None or fitted is None or before.constant_first:
+        if before is None or fitted is None:
             return fitted
         # The same but for rounding: no number has to be changed.
         return before if bool(before.intercept) == bool(fitted.intercept) else fitted
