@@ -25,7 +25,7 @@ import numpy as np
 
 from firstclick.click_models import FITTED_MODELS, ClickFit, Sessions, fit_sessions, read_sessions
 from firstclick.click_models.quality import quality
-from firstclick.click_models.verdict import HELD_OUT
+from firstclick.click_models.verdict import FOLDS, HELD_OUT
 from firstclick.files.duck import connected
 from firstclick.logs.open_log import open_ranked_log
 
@@ -119,7 +119,7 @@ def speed(n, folder):
 def beside_clax(n, python, folder):
     queries, items, clicks, truth = made_up(n)
     sessions = in_memory(queries, items, clicks)
-    held_out = sessions.folds(HELD_OUT.of) == HELD_OUT.number
+    held_out = sessions.folds(FOLDS) == HELD_OUT
     chosen = np.flatnonzero(held_out)
     path = folder / "sessions.npz"
     np.savez(path, cells=sessions.cells, clicks=clicks, held_out=held_out, n_cells=sessions.n_cells)

@@ -16,11 +16,12 @@ import numpy as np
 from firstclick.catalog.catalog import Catalog
 from firstclick.evaluation.propensities.gaussian import gaussian_propensity
 from firstclick.evaluation.propensities.places import Places
-from firstclick.evaluation.propensities.quadrature import Normals, ordered_chances
+from firstclick.evaluation.propensities.quadrature import ordered_chances
 from firstclick.evaluation.propensities.slate_propensity import propensity_later
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.request import SlateRequest, read_request
 from firstclick.policies.score_laws import GaussianScores
+from tests.support.reference.normals import Normals
 
 ITEMS, FEATURES, K, STEPS = 256, 8, 4, 5_000
 # The policy, and whether it has features.

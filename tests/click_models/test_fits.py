@@ -5,7 +5,7 @@ import pytest
 
 from click_models.made_up_log import MadeUpLog, chain_clicks, position_clicks, shuffled_slates
 from click_models.slow_click_models import expected_chain, expected_positions
-from firstclick.click_models import FITTED_MODELS, Fold, fit, fit_sessions, read_sessions
+from firstclick.click_models import FITTED_MODELS, fit, fit_sessions, read_sessions
 from firstclick.click_models.chain_fit import _Chain, counted
 from firstclick.click_models.em import maximise
 from firstclick.click_models.position_fit import position_counts
@@ -64,16 +64,6 @@ def test_parameters_are_recovered_from_simulated_sessions(model):
     if model == "dbn":
         assert abs(found.chances[0] - 0.85) < 0.02
     assert found.slates == 40_000
-
-
-def test_closed_forms_of_dcm_and_sdbn_are_biased_where_em_is_not():
-    log, attraction, _ = world("sdbn", 40_000)
-    closed, exact = fit(log, "sdbn", closed_form=True), fit(log, "sdbn")
-    assert (closed.attraction[0] > attraction + 0.005).all()
-    assert (
-        np.abs(exact.attraction[0] - attraction).mean()
-        < 0.2 * np.abs(closed.attraction[0] - attraction).mean()
-    )
 
 
 @pytest.mark.parametrize("first_click", [True, False])
@@ -187,17 +177,6 @@ def test_a_resample_is_a_fit_to_repeated_slates():
     found, expected = fit(log, "sdbn", resample=7), fit(repeated, "sdbn")
     np.testing.assert_allclose(found.attraction, expected.attraction, atol=1e-9)
     np.testing.assert_allclose(found.satisfaction, expected.satisfaction, atol=1e-9)
-
-
-def test_a_fold_that_is_left_out_teaches_nothing():
-    log = small_log(examined=None, segments=None)
-    kept = fit(log, "cm", leave_out=Fold(1, of=3))
-    apart = read_sessions(log).folds(3) == 1
-    assert 8 < apart.sum() < 34
-    only = MadeUpLog(log._items[~apart], log._clicks[~apart], n_items=8)
-    np.testing.assert_array_equal(kept.attraction, fit(only, "cm").attraction)
-    with pytest.raises(InvalidInput, match=r"^fold must be below 3"):
-        fit(log, "cm", leave_out=Fold(3, of=3))
 
 
 def test_sparse_items_shrink_to_the_mean_of_their_segment():

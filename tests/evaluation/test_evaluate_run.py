@@ -20,7 +20,6 @@ from firstclick.errors import InvalidInput
 from firstclick.evaluation.click_fits import CrossFit, cross_fit
 from firstclick.evaluation.judged_slates import JudgedSlates
 from firstclick.evaluation.logger_check import LoggerCheck
-from firstclick.evaluation.played import MODEL_BASED as SAID_BY_PLAYED
 from firstclick.evaluation.played import Interval, PlayedOnLog, PlayedPolicy
 from firstclick.evaluation.result import CANNOT_SAY, MODEL_BASED, Evaluation
 from firstclick.evaluation.run import evaluate
@@ -385,7 +384,6 @@ def test_policies_that_go_on_learning_are_played() -> None:
 
 
 def test_policies_that_go_on_learning_stand_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MODEL_BASED == SAID_BY_PLAYED
     told_of = PlayedOnLog(
         "made up", "cm", 1500, 300, 3, 2, Interval(0.52, 0.5, 0.54),
         (PlayedPolicy("random", Interval(0.55, 0.5, 0.6), Interval(0.03, -0.02, 0.08)),), ("Refits.",),

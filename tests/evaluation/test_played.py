@@ -1,6 +1,5 @@
 """Policies played in worlds fitted to a log: what they are compared with, and how sure that is."""
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 
 from firstclick import Catalog, InvalidInput
 from firstclick.click_models import Refits, read_sessions
-from firstclick.evaluation.played import MODEL_BASED, Interval, PlayedOnLog, PlayedPolicy, play_on_log
+from firstclick.evaluation.played import play_on_log
 from firstclick.files.progress import Progress, silent
 from firstclick.logs.ranked_log import RankedLog, SlateBatch
 from firstclick.streams import stream
@@ -119,25 +118,6 @@ def test_segments_are_fitted_apart_and_keep_their_shares():
     # Slates of three: 0.3 clicks for three quarters of the users, 1.5 for a quarter.
     assert played.policies[0].value.value == pytest.approx(0.6, abs=0.05)
     assert "a fit for each segment" in played.notes[0]
-
-
-def test_the_text_says_first_what_kind_of_answer_it_is_and_json_holds_all():
-    one = PlayedPolicy("cascade-ts", Interval(0.5, 0.45, 0.55), Interval(0.2, 0.15, 0.25))
-    played = PlayedOnLog("page.csv", "pbm", 4000, 300, 3, 20, Interval(0.3, 0.29, 0.31), (one,), ("A note.",))
-    assert played.text() == (
-        "model-based, not an estimate from the log\n"
-        "clicks per page over the first 300 pages, in worlds of the click model pbm fitted to 4,000 slates "
-        "of page.csv\n"
-        "\n"
-        "                difference from what was shown    value\n"
-        "cascade-ts      +0.2000 (+0.1500 to +0.2500)      0.5000 (0.4500 to 0.5500)\n"
-        "what was shown                                    0.3000 (0.2900 to 0.3100)\n"
-        "\n"
-        "A note."
-    )
-    told = json.loads(json.dumps(played.as_json()))
-    assert told["kind"] == MODEL_BASED
-    assert told["policies"][0]["difference"] == {"value": 0.2, "low": 0.15, "high": 0.25}
 
 
 @pytest.mark.parametrize(

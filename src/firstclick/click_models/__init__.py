@@ -15,7 +15,6 @@ from firstclick.click_models.base import (
 from firstclick.click_models.click_fit import FITTED_MODELS, ClickFit, load_click_fit
 from firstclick.click_models.fitting import Refits, fit, fit_sessions
 from firstclick.click_models.sessions import Sessions, read_sessions
-from firstclick.click_models.slate_hash import Fold
 
 __all__ = [
     "CLICK_MODELS",
@@ -26,7 +25,6 @@ __all__ = [
     "DependentClick",
     "DependentCounted",
     "DynamicBayesian",
-    "Fold",
     "LeavingUnseen",
     "PositionBased",
     "Refits",

@@ -1,8 +1,8 @@
 """Fits of the click models in which users go down from the top: cm, dcm, sdbn and dbn.
 
-cm has a closed form. For dcm and sdbn there is the one of Guo et al. (2009) and Chapelle and Zhang (2009):
-users looked down to their last click, and left there. It is quick and biased, because who looks on and clicks
-nothing is not seen. EM starts there and finds the maximum of the likelihood.
+cm has a closed form. EM for the others starts at the closed form of Guo et al. (2009) and Chapelle and Zhang
+(2009): users examined the slate down to their last click, and left there. That is biased, because users who
+examine more positions without a click are not counted. EM finds the maximum of the likelihood.
 """
 
 from typing import NamedTuple
@@ -65,12 +65,12 @@ def counted(
 
 
 def fit_chain(
-    sessions: Sessions, weights: Numbers, model: str, *, closed_form: bool = False,
+    sessions: Sessions, weights: Numbers, model: str, *,
     threads: int | None = None, priors: Priors = own_priors,
 ) -> ChainFit:  # fmt: skip
     """Fit cm, dcm, sdbn or dbn to the sessions with these weights."""
     chain = _Chain(sessions, weights, model, threads, priors)
-    if model == "cm" or closed_form:
+    if model == "cm":
         return chain.result(chain.start(), chain.counts.looks, 0, True)
     return chain.by_em()
 

@@ -10,7 +10,6 @@ from firstclick.click_models.click_fit import FITTED_MODELS, SATISFIED_MODELS, C
 from firstclick.click_models.position_fit import PositionFit, fit_positions, position_counts
 from firstclick.click_models.sessions import Sessions, read_sessions
 from firstclick.click_models.shrinkage import Priors, RatePrior, RedrawnPriors, own_priors
-from firstclick.click_models.slate_hash import Fold
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
 from firstclick.logs.ranked_log import RankedLog
@@ -18,31 +17,25 @@ from firstclick.logs.ranked_log import RankedLog
 
 def fit(
     log: RankedLog, model: str, *, by_segment: bool = False, resample: int | None = None,
-    leave_out: Fold | None = None, closed_form: bool = False, threads: int | None = None,
-    progress: Progress = silent,
+    threads: int | None = None, progress: Progress = silent,
 ) -> ClickFit:  # fmt: skip
     """Fit a click model, one of FITTED_MODELS, to the slates of a log whose outcome is known.
 
-    `resample` counts each slate as often as this bootstrap resample has it; `leave_out` leaves out one part
-    of the log, by a hash of the numbers of its slates. `closed_form`: dcm and sdbn as in their papers,
-    without EM. The result does not depend on `threads`.
+    `resample` counts each slate as often as this bootstrap resample has it. The result does not depend on
+    `threads`.
     """
     _check(model)
     sessions = read_sessions(log, by_segment=by_segment, progress=progress)
-    weights = sessions.weights(resample)
-    if leave_out is not None:
-        fold = leave_out.check()
-        weights[sessions.folds(fold.of) == fold.number] = 0.0
-    return fit_sessions(sessions, model, weights, closed_form=closed_form, threads=threads)
+    return fit_sessions(sessions, model, sessions.weights(resample), threads=threads)
 
 
 def fit_sessions(
     sessions: Sessions, model: str, weights: NDArray[np.float64] | None = None, *,
-    closed_form: bool = False, threads: int | None = None,
+    threads: int | None = None,
 ) -> ClickFit:  # fmt: skip
     """As `fit`, for slates in memory, each with its weight."""
     weights = np.ones(sessions.n) if weights is None else weights
-    found, _ = _fitted(sessions, model, weights, closed_form=closed_form, threads=threads)
+    found, _ = _fitted(sessions, model, weights, threads=threads)
     return found
 
 
@@ -68,7 +61,7 @@ class Refits:
 
 
 def _fitted(
-    sessions: Sessions, model: str, weights: NDArray[np.float64], *, closed_form: bool = False,
+    sessions: Sessions, model: str, weights: NDArray[np.float64], *,
     threads: int | None = None, priors: Priors = own_priors,
 ) -> tuple[ClickFit, dict[str, RatePrior]]:  # fmt: skip
     """A fit, and the priors it ended with."""
@@ -82,7 +75,7 @@ def _fitted(
         found = fit_positions(counts, sessions.cell_segments, len(sessions.segments), total, priors)
         chances = found.examination
     else:
-        found = fit_chain(sessions, weights, model, closed_form=closed_form, threads=threads, priors=priors)
+        found = fit_chain(sessions, weights, model, threads=threads, priors=priors)
         chances = {"dcm": 1.0 - found.leaving, "dbn": np.array([found.gamma])}.get(model, np.empty(0))
     satisfaction, ended_with = np.empty((0, 0)), {"attraction": found.attraction_prior}
     if isinstance(found, ChainFit) and model in SATISFIED_MODELS:

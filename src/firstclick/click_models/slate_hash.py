@@ -5,12 +5,10 @@ read.
 """
 
 from math import exp, factorial
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.errors import InvalidInput
 from firstclick.kernels.slate_hash import hash_numbers
 from firstclick.streams import stream_key
 from firstclick.validation.whole_number import whole_number
@@ -18,20 +16,6 @@ from firstclick.validation.whole_number import whole_number
 _ONE_IN = 2.0**-64
 # The chance of at most 0, 1, 2, ... of a Poisson number of mean 1; from 20 on it is 1 to the last bit.
 _AT_MOST = np.cumsum([exp(-1.0) / factorial(count) for count in range(20)])
-
-
-class Fold(NamedTuple):
-    """One of `of` parts of a log, counted from 0."""
-
-    number: int
-    of: int = 5
-
-    def check(self) -> "Fold":
-        """Itself, or InvalidInput."""
-        of = whole_number("folds", self.of, at_least=2)
-        if not 0 <= whole_number("fold", self.number, at_least=0) < of:
-            raise InvalidInput(f"must be below {of}, the number of folds, got {self.number}", "fold")
-        return self
 
 
 def fold_of(numbers: NDArray[np.int64], folds: int) -> NDArray[np.int64]:

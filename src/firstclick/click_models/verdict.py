@@ -20,7 +20,6 @@ from firstclick.click_models.click_fit import ClickFit
 from firstclick.click_models.fitting import fit_sessions
 from firstclick.click_models.quality import Quality, quality
 from firstclick.click_models.sessions import Sessions
-from firstclick.click_models.slate_hash import Fold
 from firstclick.rounding import percent, whole
 
 SIMPLEST_FIRST = ("cm", "dcm", "pbm", "sdbn", "dbn")
@@ -28,7 +27,7 @@ CLOSE_NATS = 0.005
 CLOSE_ERRORS = 2.0
 MOST_SECOND_CLICKS = 0.10
 LEAST_CLICKED = 100
-HELD_OUT = Fold(0, of=5)
+HELD_OUT, FOLDS = 0, 5  # the part on which models are compared
 
 
 @dataclass(frozen=True)
@@ -67,11 +66,9 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
-def compare_models(
-    sessions: Sessions, models: tuple[str, ...], held_out: Fold = HELD_OUT, threads: int | None = None
-) -> Comparison:
-    """Fit each model without the fold `held_out`, and predict its clicks."""
-    apart = sessions.folds(held_out.check().of) == held_out.number
+def compare_models(sessions: Sessions, models: tuple[str, ...], threads: int | None = None) -> Comparison:
+    """Fit each model without the slates that are held out, and predict their clicks."""
+    apart = sessions.folds(FOLDS) == HELD_OUT
     chosen = np.flatnonzero(apart)
     clicks = sessions.clicks[chosen].sum(axis=1, dtype=np.int64)
     fits, qualities = {}, {}

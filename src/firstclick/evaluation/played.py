@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ class PlayedPolicy:
 
 @dataclass(frozen=True)
 class PlayedOnLog:
-    """Policies played in worlds fitted to a log. `print(played.text())` shows it."""
+    """Policies played in worlds fitted to a log."""
 
     log: str
     model: str  # the click model
@@ -65,46 +65,6 @@ class PlayedOnLog:
     shown: Interval  # the logged slates in the same worlds
     policies: tuple[PlayedPolicy, ...]
     notes: tuple[str, ...] = ()  # what the intervals contain and what not
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values; clicks per page."""
-        return {
-            "kind": MODEL_BASED,
-            "log": self.log,
-            "model": self.model,
-            "slates": self.slates,
-            "pages": self.pages,
-            "k": self.k,
-            "refits": self.refits,
-            "shown": self.shown._asdict(),
-            "policies": [
-                {"policy": one.policy, "value": one.value._asdict(), "difference": one.difference._asdict()}
-                for one in self.policies
-            ],
-            "notes": list(self.notes),
-        }
-
-    def text(self) -> str:
-        """The answer for a terminal; its first line says what kind of answer it is."""
-        wide = max(len("what was shown"), *(len(one.policy) for one in self.policies))
-        lines = [
-            MODEL_BASED,
-            f"clicks per page over the first {self.pages:,} pages, in worlds of the click model {self.model} "
-            f"fitted to {self.slates:,} slates of {self.log}",
-            "",
-            f"{'':{wide}}  {'difference from what was shown':32}  value",
-        ]
-        lines += [
-            f"{one.policy:{wide}}  {_shown(one.difference, '+'):32}  {_shown(one.value)}"
-            for one in self.policies
-        ]
-        lines.append(f"{'what was shown':{wide}}  {'':32}  {_shown(self.shown)}")
-        return "\n".join([*lines, "", *self.notes])
-
-
-def _shown(interval: Interval, sign: str = "") -> str:
-    value, low, high = (f"{number:{sign}.4f}" for number in interval)
-    return f"{value} ({low} to {high})"
 
 
 def play_on_log(

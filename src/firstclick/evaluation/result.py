@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from firstclick.source_code import installed_versions
 
 OK, CAUTION, CANNOT_SAY = "ok", "caution", "cannot say"
-VERDICTS = (OK, CAUTION, CANNOT_SAY)
 
 # The exit code of `evaluate run` when some policy that was asked for cannot be judged.
 CANNOT_SAY_CODE = 3
@@ -114,14 +113,12 @@ class PlayedAnswer:
     policy: str
     value: Estimate | None
     difference: Estimate | None  # from what was shown, played in the same worlds
-    notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return {
             "policy": self.policy,
             "value": _json(self.value),
             "difference": _json(self.difference),
-            "notes": list(self.notes),
         }
 
 

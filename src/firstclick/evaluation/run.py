@@ -333,18 +333,14 @@ def _judged_on(target: Target, facts: LogFacts) -> list[str]:
 
 
 def _row(one: OneEstimate, chosen: bool) -> EstimatorRow:
-    notes = []
-    if not one.valid:
-        notes.append("its interval is not valid for a logger that learned")
-    if one.bias_bound is not None:
-        notes.append(f"too low by at most {one.bias_bound:.3g}")
+    note = "" if one.valid else "its interval is not valid for a logger that learned"
     return EstimatorRow(
         one.name,
         one.title,
         Estimate(one.value, one.low, one.high),
         Estimate(one.difference, one.difference_low, one.difference_high),
         chosen,
-        "; ".join(notes),
+        note,
     )
 
 

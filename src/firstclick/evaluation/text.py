@@ -191,9 +191,6 @@ def _played_blocks(played: Played) -> Iterator[str | Table]:
     yield terminal_table(played_block(played))
     yield ""
     yield from played.sentences
-    for answer in played.answers:
-        for note in answer.notes:
-            yield f"{answer.policy}: {note}"
 
 
 def about(evaluation: Evaluation) -> Iterator[str]:

@@ -18,7 +18,7 @@ N_BUCKETS = 10_000
 MOST_ARMS = 8
 LONGEST_UNIT = 256
 LONGEST_NAME = 64
-KEY_SIZES = (16, 32)
+KEY_SIZE = 32
 # 0.1 + 0.2 + 0.7 is not 1 to the last bit.
 _ROUNDING = 1e-9
 
@@ -31,8 +31,8 @@ def bucket_of(unit: Unit, key: bytes) -> int:
     >>> bucket_of("user-7", bytes(32))
     7908
     """
-    if len(key) not in KEY_SIZES:
-        raise InvalidInput(f"must have 16 or 32 bytes, got {len(key)}", "key")
+    if len(key) != KEY_SIZE:
+        raise InvalidInput(f"must have {KEY_SIZE} bytes, got {len(key)}", "key")
     digest = hashlib.blake2b(_text(unit), key=key, digest_size=8).digest()
     return int.from_bytes(digest, "little") % N_BUCKETS
 

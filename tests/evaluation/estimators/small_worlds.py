@@ -100,7 +100,6 @@ def enumerated(model: ClickModel, logger: Table, target: Table) -> tuple[Weighte
         clicks, logged[which], judged[which],
         logged_places=places[slates, positions], target_places=places_judged[slates, positions],
         predicted=quality[positions, slates], predicted_target=expected[which],
-        logged_at=places[slates], target_at=places_judged[slates], examination=EXAMINATION,
     ), chances  # fmt: skip
 
 

@@ -25,7 +25,7 @@ def _slates() -> WeightedSlates:
 
 def test_the_fixture_has_all_estimators_of_obp() -> None:
     ours = {one.name for one in ESTIMATORS}
-    assert set(BY_OBP) == ours - {"sn-cascade-dr", "interpol"}  # obp has neither
+    assert set(BY_OBP) == ours - {"sn-cascade-dr"}  # obp does not have it
 
 
 @pytest.mark.parametrize("name", sorted(BY_OBP))

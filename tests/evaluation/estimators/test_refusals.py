@@ -7,7 +7,7 @@ import pytest
 
 from firstclick.errors import InvalidInput
 from firstclick.evaluation.estimators.evaluate import Evaluation, evaluate
-from firstclick.evaluation.estimators.support import CANNOT_SAY, CAUTION, OK, shares_seen
+from firstclick.evaluation.estimators.support import CANNOT_SAY, CAUTION, OK, prefixes_seen
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 
 ATTRACTION = np.array([0.6, 0.5, 0.3, 0.2, 0.1])
@@ -218,6 +218,7 @@ def test_the_advice_for_many_items_is_a_trial() -> None:
 def test_shares_of_requests_whose_first_places_were_seen() -> None:
     shown = np.array([[3, 1, 0], [3, 2, 0], [1, 2, 3]], dtype=np.int32)
     wanted = np.array([[3, 2, 1], [3, 2, 0], [1, 3, 2], [2, 1, 0]], dtype=np.int32)
-    assert shares_seen(shown, wanted) == [0.75, 0.5, 0.25]
+    np.testing.assert_array_equal(prefixes_seen(shown, wanted).mean(axis=0), [0.75, 0.5, 0.25])
     ended = np.array([[shown[0, 0], -1, -1], [-2, shown[0, 1], -1]], dtype=np.int32)
-    assert shares_seen(shown, ended) == [0.5, 0.5, 0.5], "a slate that has ended, and an item nobody knows"
+    # One slate that has ended, and one with an unknown item.
+    np.testing.assert_array_equal(prefixes_seen(shown, ended).mean(axis=0), [0.5, 0.5, 0.5])

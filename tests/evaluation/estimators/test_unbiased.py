@@ -5,9 +5,7 @@ import pytest
 import small_worlds as small
 
 from firstclick.evaluation.estimators.all_estimators import ESTIMATORS
-from firstclick.evaluation.estimators.position_ips import interpol_weights
-from firstclick.evaluation.estimators.prefix_ips import RIPS, clipped_rips, clipping_bias
-from firstclick.evaluation.estimators.weighted_slates import place_weights, prefix_weights
+from firstclick.evaluation.estimators.prefix_ips import RIPS
 
 LOGGER = small.plackett_luce(np.array([1.0, 2.0, 0.5, 1.5]))
 TARGET = small.plackett_luce(np.array([4.0, 1.0, 1.0, 0.3]))
@@ -52,28 +50,6 @@ def test_the_expectation_is_the_value_where_the_behaviour_is_as_assumed(
         assert found == pytest.approx(truth, abs=1e-12)
     else:
         assert abs(found - truth) > 1e-3
-
-
-def test_clipping_makes_rips_too_low_by_at_most_the_bound() -> None:
-    slates, chances = small.enumerated(small.dbn, LOGGER, TARGET)
-    truth = small.value(small.dbn, TARGET)
-    for largest in (0.5, 1.0, 2.0, 1e9):
-        clipped = clipped_rips(largest)
-        bound = clipping_bias(chances @ np.minimum(prefix_weights(slates), largest))
-        too_low = truth - chances @ clipped.terms(slates, {})
-        assert -1e-12 <= too_low <= bound + 1e-12
-        assert bound < 1e-12 or largest < 1e9
-    assert clipping_bias(chances @ np.minimum(prefix_weights(slates), 1.0)) > 0.1
-
-
-def test_interpol_without_a_window_is_iips_and_over_all_positions_has_the_smallest_weights() -> None:
-    slates, chances = small.enumerated(small.pbm, LOGGER, TARGET)
-    np.testing.assert_allclose(interpol_weights(slates, window=0), place_weights(slates), atol=1e-12)
-    squares = [
-        chances @ (interpol_weights(slates, window) ** 2 * slates.clicks).sum(axis=1)
-        for window in range(small.K)
-    ]
-    assert squares[0] > squares[1] > squares[2]
 
 
 def test_a_target_that_is_the_logger_gets_the_clicks_as_they_were() -> None:

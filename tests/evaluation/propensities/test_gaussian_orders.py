@@ -9,8 +9,9 @@ from scipy.special import ndtr
 from firstclick.evaluation.propensities.gaussian import gaussian_propensity, place_propensity
 from firstclick.evaluation.propensities.own_parts import own_parts_propensity
 from firstclick.evaluation.propensities.places import Places
-from firstclick.evaluation.propensities.quadrature import Normals, ordered_chances
+from firstclick.evaluation.propensities.quadrature import ordered_chances
 from firstclick.policies.score_laws import GaussianScores, PlaceScores
+from tests.support.reference.normals import Normals
 
 DRAW = np.random.default_rng(20)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from firstclick.evaluation.propensities.places import Places
-from firstclick.evaluation.propensities.quadrature import Normals, beta_chances, ordered_chances
+from firstclick.evaluation.propensities.quadrature import beta_chances, ordered_chances
+from tests.support.reference.normals import Normals
 
 Polynomial = list[Fraction]  # the coefficient of u^0, u^1, ...
 

@@ -2,7 +2,7 @@
 
 from firstclick.evaluation.estimators.cascade_dr import CASCADE_DR, SELF_NORMALISED_CASCADE_DR
 from firstclick.evaluation.estimators.estimator import Estimator
-from firstclick.evaluation.estimators.position_ips import IIPS, INTERPOL, SELF_NORMALISED_IIPS
+from firstclick.evaluation.estimators.position_ips import IIPS, SELF_NORMALISED_IIPS
 from firstclick.evaluation.estimators.prefix_ips import (
     RIPS,
     SELF_NORMALISED_RIPS,
@@ -17,7 +17,6 @@ ESTIMATORS: tuple[Estimator, ...] = (
     SELF_NORMALISED_RIPS,
     IIPS,
     SELF_NORMALISED_IIPS,
-    INTERPOL,
     SLATE_IPS,
     SELF_NORMALISED_SLATE_IPS,
 )

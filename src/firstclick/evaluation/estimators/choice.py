@@ -1,8 +1,8 @@
 """Which estimator to believe: by how users behave, then by cross-validation.
 
-**Behaviour.** RIPS and Cascade-DR are right in every click model that reads from the top. IIPS and INTERPOL
-are right under PBM alone, and may be chosen only if that is what fits the log. Slate IPS is shown for
-comparison: it is right whenever RIPS is, and its weights are larger.
+**Behaviour.** RIPS and Cascade-DR are right in every click model that reads from the top. IIPS is right
+under PBM alone, and may be chosen only if that is what fits the log. Slate IPS is shown for comparison: it is
+right whenever RIPS is, and its weights are larger.
 
 **Cross-validation** (Cief, Kveton and Kompan 2024): the log is cut in two at random, again and again. Each
 candidate estimates on one half, RIPS (unbiased) on the other; the mean squared distance is the candidate's

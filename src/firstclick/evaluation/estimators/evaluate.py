@@ -1,6 +1,5 @@
 """From weighted slates to an answer: all estimates, the one to believe, and whether to believe it."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +18,6 @@ from firstclick.evaluation.estimators.choice import (
 )
 from firstclick.evaluation.estimators.estimator import Estimator, Means
 from firstclick.evaluation.estimators.intervals import (
-    Bounds,
     Intervals,
     bernstein,
     normal,
@@ -27,7 +25,7 @@ from firstclick.evaluation.estimators.intervals import (
     stabilising_weights,
 )
 from firstclick.evaluation.estimators.position_ips import IIPS
-from firstclick.evaluation.estimators.prefix_ips import RIPS, clipped_rips, clipping_bias
+from firstclick.evaluation.estimators.prefix_ips import RIPS
 from firstclick.evaluation.estimators.support import CANNOT_SAY, Support, SupportSums, judge
 from firstclick.evaluation.estimators.weighted_slates import (
     Table,
@@ -61,7 +59,6 @@ class Estimate:
     interval: str
     valid: bool
     loss: float | None  # in cross-validation; None: not a candidate
-    bias_bound: float | None = None  # clipped forms: too low by at most this, and `high` has it added
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,6 @@ class Evaluation:
 
     slates: int
     shown: float  # clicks a page, as logged
-    shown_low: float
-    shown_high: float
     confidence: float
     learning: bool
     chosen: str | None
@@ -92,7 +87,6 @@ def evaluate(
     learning: bool,
     click_model: str | None = None,
     confidence: float = 0.95,
-    largest_weight: float | None = None,
     missing: int = 0,
     unreported: int = 0,
     seen: Sequence[float] | None = None,
@@ -104,9 +98,9 @@ def evaluate(
 
     `slates` are arrays, or batches of them that can be gone through twice. `learning`: whether the logger
     changed with the clicks it saw. `click_model` is the one that fits the log ("cm", "pbm", ...).
-    `largest_weight` is where clipped RIPS clips (the square root of the number of slates, Ionides 2008).
-    `missing` (slates without a propensity that are not in `slates`), `unreported`, `seen` (see
-    `shares_seen`), `candidates` and `explore` go into the verdict and its advice.
+    `missing` (slates without a propensity that are not in `slates`), `unreported`, `seen` (by number of first
+    places: the share of requests whose slate of the target the log has so far down), `candidates` and
+    `explore` go into the verdict and its advice.
 
     >>> rng = np.random.default_rng(2)
     >>> slates = np.array([rng.permutation(3)[:2] for _ in range(3000)])
@@ -127,10 +121,8 @@ def evaluate(
     n = first.sums.n
     if not n:
         return _nothing(first, missing, unreported, candidates, explore, confidence, learning)
-    clip = math.sqrt(n) if largest_weight is None else largest_weight
-    clipped = clipped_rips(clip)
-    usable = [*first.estimators, *([] if first.prefixes is None else [clipped])]
-    second = _second_pass(batches, usable, first, clipped)
+    usable = first.estimators
+    second = _second_pass(batches, first)
     weights = second.stabilising
     found: dict[str, tuple[Intervals, str, bool]] = {}
     for one in usable:
@@ -146,11 +138,7 @@ def evaluate(
         else:
             found[one.name] = normal(terms, second.shown, confidence), "normal", False
     choice = _choice(usable, second, found, weights, click_model, seed)
-    bias = clipping_bias(second.clipped_weights / n)
-    estimates = tuple(
-        _estimate(one, *found[one.name], choice.losses.get(one.name), bias if one is clipped else None)
-        for one in usable
-    )
+    estimates = tuple(_estimate(one, *found[one.name], choice.losses.get(one.name)) for one in usable)
     best = next(one for one in estimates if one.name == choice.name)
     family = next(one.family for one in usable if one.name == choice.name)
     sums = first.places if family == "position" and first.places is not None else first.sums
@@ -163,10 +151,9 @@ def evaluate(
         candidates=candidates,
         explore=explore,
     )
-    observed = normal(second.shown, second.shown, confidence).value
     refused = support.verdict == CANNOT_SAY
     return Evaluation(
-        n, *observed, confidence, learning, None if refused else choice.name,
+        n, float(second.shown.mean()), confidence, learning, None if refused else choice.name,
         support.reasons if refused else (*choice.reasons, _interval_rule(learning, weights is not None)),
         estimates, support,
     )  # fmt: skip
@@ -248,25 +235,23 @@ class _Second:
     mirrored: dict[str, Table]
     shown: Table
     stabilising: Table | None
-    clipped_weights: Table
 
 
-def _second_pass(batches: _Chunks, usable: list[Estimator], first: _First, clipped: Estimator) -> _Second:
-    n, k = first.sums.n, len(first.sums.clicks)
-    by_weight = [one for one in usable if one.weights is not None and one.unbiased]
+def _second_pass(batches: _Chunks, first: _First) -> _Second:
+    n = first.sums.n
+    by_weight = [one for one in first.estimators if one.weights is not None and one.unbiased]
     found = _Second(
-        {one.name: np.empty(n) for one in usable},
+        {one.name: np.empty(n) for one in first.estimators},
         {} if first.has_spread else {one.name: np.empty(n) for one in by_weight},
         np.empty(n),
         np.empty(n) if first.has_spread else None,
-        np.zeros(k),
     )
     done = 0
     for batch in batches:
         slates = known(batch)
         rows = slice(done, done + slates.n)
         done += slates.n
-        for one in usable:
+        for one in first.estimators:
             found.terms[one.name][rows] = one.terms(slates, first.means.get(one.name, {}))
         found.shown[rows] = slates.clicks.sum(axis=1)
         for one in by_weight if found.mirrored else ():
@@ -274,9 +259,6 @@ def _second_pass(batches: _Chunks, usable: list[Estimator], first: _First, clipp
             found.mirrored[one.name][rows] = (one.weights(slates) * (1.0 - slates.clicks)).sum(axis=1)
         if found.stabilising is not None:
             found.stabilising[rows] = _counted(slates)
-        if first.prefixes is not None:
-            assert clipped.weights is not None
-            found.clipped_weights += clipped.weights(slates).sum(axis=0)
     return found
 
 
@@ -292,7 +274,7 @@ def _choice(
     candidates = [
         one for one in usable
         if (may_be_chosen(one, click_model) or not has_prefixes)
-        and found[one.name][2] and one.name != "clipped-rips"
+        and found[one.name][2]
     ]  # fmt: skip
     n = len(second.shown)
     n_folds = min(FOLDS, n // SLATES_IN_FOLD)
@@ -312,16 +294,8 @@ def _by_fold(folds: NDArray[np.int64], values: Table, n_folds: int) -> Table:
     return np.bincount(folds, values, n_folds).astype(np.float64)
 
 
-def _estimate(
-    one: Estimator, found: Intervals, interval: str, valid: bool, loss: float | None, bias: float | None
-) -> Estimate:
-    more = bias or 0.0
-    return Estimate(
-        one.name, one.title, one.right_if,
-        found.value.value, found.value.low, found.value.high + more,
-        found.difference.value, found.difference.low, found.difference.high + more,
-        interval, valid, loss, bias,
-    )  # fmt: skip
+def _estimate(one: Estimator, found: Intervals, interval: str, valid: bool, loss: float | None) -> Estimate:
+    return Estimate(one.name, one.title, one.right_if, *found.value, *found.difference, interval, valid, loss)
 
 
 def _interval_rule(learning: bool, has_spread: bool) -> str:
@@ -347,5 +321,5 @@ def _nothing(
     support = judge(
         first.sums, missing=missing, unreported=unreported, candidates=candidates, explore=explore
     )
-    nothing = Bounds(0.0, 0.0, 0.0)  # clicks on no slates; NaN is no JSON
-    return Evaluation(0, *nothing, confidence, learning, None, support.reasons, (), support)
+    # 0 clicks per impression instead of NaN, which JSON does not have.
+    return Evaluation(0, 0.0, confidence, learning, None, support.reasons, (), support)

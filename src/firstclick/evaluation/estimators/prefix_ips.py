@@ -1,4 +1,4 @@
-"""Weights of prefixes: RIPS, slate IPS, and their self-normalised and clipped forms.
+"""Weights of prefixes: RIPS, slate IPS, and their self-normalised forms.
 
 RIPS (McInerney et al. 2020, reward interaction) weighs the click at position k by the chance of the first k
 items: sum over k of w_{1:k} y_k. It is unbiased if a click depends on the items above it and its own, which
@@ -72,27 +72,3 @@ SELF_NORMALISED_SLATE_IPS = Estimator(
     "sn-slate-ips", "slate IPS, self-normalised", "slate", ANY_BEHAVIOUR, _PREFIXES,
     normalised_terms(slate_weights), normalising_columns(slate_weights), unbiased=False,
 )  # fmt: skip
-
-
-def clipped_rips(largest: float) -> Estimator:
-    """RIPS with no weight above `largest`: less variance, and too low by at most `clipping_bias`."""
-
-    def clipped(slates: WeightedSlates) -> Table:
-        return np.minimum(prefix_weights(slates), largest)
-
-    return Estimator(
-        "clipped-rips", f"RIPS, weights up to {largest:.4g}", "cascade", FROM_THE_TOP, _PREFIXES,
-        weighted_clicks(clipped), weights=clipped, unbiased=False,
-    )  # fmt: skip
-
-
-def clipping_bias(mean_clipped_weights: Table) -> float:
-    """How far clipped RIPS lies below the truth at most, in clicks a page, if a position has at most one.
-
-    A weight has mean 1 if the logger may show all that the target shows. So the mean of what is cut off is
-    1 less the mean of the clipped weight, and that mean is well known because clipped weights are bounded.
-
-    >>> round(clipping_bias(np.array([1.0, 0.9, 0.7])), 3)
-    0.4
-    """
-    return float(np.maximum(1.0 - mean_clipped_weights, 0.0).sum())

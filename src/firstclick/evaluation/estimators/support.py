@@ -263,17 +263,6 @@ def _findings(
     return refusals, cautions
 
 
-def shares_seen(shown: NDArray[np.int32], wanted: NDArray[np.int32]) -> list[float]:
-    """For each number of first places: the share of the slates `wanted` whose first items, in their order,
-    some slate of `shown` has.
-
-    >>> shown = np.array([[0, 1], [2, 0]], dtype=np.int32)
-    >>> shares_seen(shown, np.array([[0, 2], [2, 0], [1, 0], [0, 1]], dtype=np.int32))
-    [0.75, 0.5]
-    """
-    return [float(share) for share in prefixes_seen(shown, wanted).mean(axis=0)]
-
-
 def prefixes_seen(shown: NDArray[np.int32], wanted: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Whether some slate of `shown` begins as each slate of `wanted` does, n x K. What has ended in `wanted`
     is seen as far as it goes."""

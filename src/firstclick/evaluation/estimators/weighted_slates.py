@@ -29,11 +29,6 @@ class WeightedSlates(NamedTuple):
     # that the target would show there, after the logged items above it. None without a model.
     predicted: Table | None = None
     predicted_target: Table | None = None
-    # n x K x K: the probability that the item shown at position j stands at position l. Their diagonals are
-    # `logged_places` and `target_places`. With `examination` (K): how likely each position is looked at.
-    logged_at: Table | None = None
-    target_at: Table | None = None
-    examination: Table | None = None
     # The mean of the squared weight of each prefix, as it was known before the slate was drawn: the sum over
     # prefixes of target^2 / logged. For a fixed list it is 1 / (the probability of its first items).
     spread: Table | None = None
@@ -51,13 +46,10 @@ def check(slates: WeightedSlates, first: int = 0) -> None:
     shape = slates.clicks.shape
     if len(shape) != 2 or not shape[1]:
         raise InvalidInput(f"must have one row a slate and one column a position, got {shape}", "clicks")
-    k = shape[1]
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(WeightedSlates._fields, shape)
-    shapes |= {"logged_at": (*shape, k), "target_at": (*shape, k), "examination": (k,)}
     for name in WeightedSlates._fields:
         array = getattr(slates, name)
-        if array is not None and array.shape != shapes[name]:
-            raise InvalidInput(f"must have the shape {shapes[name]}, got {array.shape}", name)
+        if array is not None and array.shape != shape:
+            raise InvalidInput(f"must have the shape {shape}, got {array.shape}", name)
     with np.errstate(invalid="ignore"):
         _refuse(~(slates.clicks >= 0), slates.clicks, first, "clicks", "must be numbers from 0 on")
         if slates.logged is not None:
@@ -103,11 +95,8 @@ def known(slates: WeightedSlates) -> WeightedSlates:
 
 def chosen_rows(slates: WeightedSlates, rows: NDArray[np.bool_] | slice) -> WeightedSlates:
     """Some of the slates."""
-    taken: dict[str, Any] = {
-        name: array if array is None or name == "examination" else array[rows]
-        for name, array in zip(WeightedSlates._fields, slates, strict=True)
-    }
-    return WeightedSlates(**taken)
+    taken: list[Any] = [None if array is None else array[rows] for array in slates]
+    return WeightedSlates(*taken)
 
 
 def prefix_weights(slates: WeightedSlates) -> Table:

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, betaln, expit, log_ndtr
+from scipy.special import betainc, betaln, expit
 
 from firstclick.evaluation.propensities.places import Places
 
@@ -69,26 +69,6 @@ class LogitBeta(NamedTuple):
     def centres(self, items: NDArray[np.int64]) -> tuple[Numbers, Numbers]:
         a, b = self.a[items], self.b[items]
         return np.log(a / b), np.sqrt((a + b) / (a * b))
-
-
-class Normals(NamedTuple):
-    """Normal scores."""
-
-    means: Numbers
-    deviations: Numbers
-
-    def log_density(self, items: NDArray[np.int64], t: Numbers) -> Numbers:
-        deviations = self.deviations[items, None]
-        z = (t - self.means[items, None]) / deviations
-        found: Numbers = -0.5 * z * z - np.log(deviations * np.sqrt(2 * np.pi))
-        return found
-
-    def log_distribution(self, items: NDArray[np.int64], t: Numbers) -> Numbers:
-        found: Numbers = log_ndtr((t - self.means[items, None]) / self.deviations[items, None])
-        return found
-
-    def centres(self, items: NDArray[np.int64]) -> tuple[Numbers, Numbers]:
-        return self.means[items], self.deviations[items]
 
 
 def _gauss_legendre() -> tuple[Numbers, Numbers, Numbers, Numbers]:
