@@ -45,7 +45,8 @@ def test_new_folders_are_not_in_the_list():
 
 
 def test_lines_of_hits_are_those_of_the_file():
-    text = '"""First line.\n\nNobody clicks.\n"""\nx = told  # The list is\n# no number.\ny = ("sent "\n    "anew")\n'
+    docstring = '"""First line.\n\nNobody clicks.\n"""\n'
+    text = docstring + 'x = told  # The list is\n# no number.\ny = ("sent "\n    "anew")\n'
     lines = [(line, words) for line, words, _ in style.hits(text, ".py")]
     assert lines == [(5, "told"), (3, "nobody"), (5, "is no number"), (8, "anew")]
 

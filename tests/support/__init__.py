@@ -1,1 +1,1 @@
-"""What tests share: one shop, the doors to it, slow references."""
+"""Helpers shared by all tests: one shop, the doors to it, slow references."""

@@ -54,8 +54,8 @@ OPERATORS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast
 Fault = collections.namedtuple("Fault", "key file start end line before after function")
 
 
-def mutated(node):
-    """The code of the node with a fault, or None."""
+def mutate(node):
+    """Return the code of the node with a fault, or None."""
     match node:
         case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
             changed = ast.Compare(node.left, [COMPARISONS[type(operator)]()], node.comparators)
@@ -98,7 +98,7 @@ def faults(files, seed):
         for line in text.splitlines(keepends=True):
             starts.append(starts[-1] + len(line))
         for node, function in nodes(ast.parse(text)):
-            after = mutated(node)
+            after = mutate(node)
             if after is None:
                 continue
             start = starts[node.lineno - 1] + node.col_offset
@@ -115,8 +115,8 @@ def faults(files, seed):
 
 def below(folder, names, pattern):
     """Files named by a list of folders and patterns."""
-    listed = [path for name in names for path in sorted(folder.glob(name))]
-    return [file for path in listed for file in (sorted(path.rglob(pattern)) if path.is_dir() else [path])]
+    roots = [path for name in names for path in sorted(folder.glob(name))]
+    return [file for path in roots for file in (sorted(path.rglob(pattern)) if path.is_dir() else [path])]
 
 
 class Outcome:
@@ -150,8 +150,8 @@ def run(arguments, folder, cpu=None, wall=None):
         options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"--basetemp={folder / 'tmp'}"]
         ignored = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
         code = pytest.main([*options, *ignored, *arguments], [outcome])
-        places = {name: str(getattr(module, "__file__", "")) for name, module in sys.modules.items()}
-        libraries = [name for name, place in places.items() if "-packages/" in place]
+        paths = {name: str(getattr(module, "__file__", "")) for name, module in sys.modules.items()}
+        libraries = [name for name, where in paths.items() if "-packages/" in where]
         result.write_text(json.dumps([outcome.failed, outcome.seconds, libraries]))
         os._exit(code)
     began = time.monotonic()
@@ -212,16 +212,16 @@ def sample(package, n, seed, root):
             fault.file.write_bytes(text[: fault.start] + fault.after.encode() + text[fault.end :])
             code, failed, *_ = run(["-x", *skipped, *map(str, first)], folder, cpu, wall)
             fault.file.write_bytes(text)
-            place = f"{fault.file.relative_to(folder)}:{fault.line[0]}"
+            where = f"{fault.file.relative_to(folder)}:{fault.line[0]}"
             verdict = {None: "time limit", 0: "SURVIVED", 1: (*failed, "")[0]}.get(code, "error")
-            print(f"{number}/{len(chosen)} {place}: {fault.before} -> {fault.after}  {verdict}", flush=True)
+            print(f"{number}/{len(chosen)} {where}: {fault.before} -> {fault.after}  {verdict}", flush=True)
             if code == 0:
-                survivors.append(f"{place}: {fault.before} -> {fault.after} in: {fault.line[1]}")
+                survivors.append(f"{where}: {fault.before} -> {fault.after} in: {fault.line[1]}")
     used = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - began
-    found = len(chosen) - len(survivors)
+    n_found = len(chosen) - len(survivors)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=root, capture_output=True, text=True)
     return {
-        "found": found, "planted": len(chosen), "cpu_seconds": round(used), "commit": commit.stdout.strip(),
+        "found": n_found, "planted": len(chosen), "cpu_seconds": round(used), "commit": commit.stdout.strip(),
         "not_run": broken, "survivors": survivors,
     }  # fmt: skip
 

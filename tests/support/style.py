@@ -299,10 +299,10 @@ RULES = (
     ),
     Rule(
         "name",
-        r"(?:found|there|listed|one)(?= = | := |: [^=\n(]{1,40} = |, \w+ in | in )(?<!not in )",
+        r"(?<![_.])(?:found|there|listed|one)(?= = | := |: [^=\n(]{1,40} = |, \w+ in | in )(?<!not in )",
         "the name of the thing: column, matches, policy",
         "found = matches(x)",
-        "matches = search(x)",
+        "n_found = 3; matches = search(x)",
     ),
 )
 
