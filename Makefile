@@ -7,6 +7,10 @@ PACKAGE := $(PIP) --no-index --no-deps --no-build-isolation --editable .
 COMPILE := $(UV) pip compile -q --upgrade --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate \
 	--custom-compile-command "make lock" pyproject.toml
+# Remove the pins of list $(1) from list $(2), and let $(2) begin with $(1). A pin for more systems than in $(1) stays.
+layer = awk 'NR == FNR { below[$$0]; next } /^[^ ]/ { stays = !($$0 in below) } stays' \
+	requirements/$(1).txt requirements/$(2).txt | sed '1i -r $(1).txt' >requirements/layer \
+	&& mv requirements/layer requirements/$(2).txt
 PEERS := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["peers"], sep="\n")
 
 # Tests start hundreds of processes: without bytecode each one would compile our modules again.
@@ -14,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-long docs notebooks kills mutants bench peers loadtest lock clean
+.PHONY: help install demo test test-long docs kills mutants bench peers loadtest lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -56,14 +60,13 @@ peers: .venv/.run ## install the libraries of python -m benchmarks.bench --peers
 loadtest: .venv/.run ## put a server under load, and measure it
 	@$(BIN)/python -m benchmarks.loadtest
 
-notebooks: .venv/.docs ## run the tutorials and write them with their outputs
-	$(BIN)/python docs/scripts/notebooks.py
-
 lock: ## pin the newest versions again (needs uv)
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: pip install uv, or make lock UV=/path/to/uv" >&2; exit 1; }
-	$(COMPILE) --all-extras --group dev -o requirements.txt
-	$(COMPILE) --extra report --extra serve --group build -c requirements.txt -o requirements-run.txt
-	$(COMPILE) --all-extras --group dev --group docs -c requirements.txt -o requirements-docs.txt
+	$(COMPILE) --extra report --extra serve --extra postgresql --group build -o requirements/run.txt
+	$(COMPILE) --all-extras --group dev -c requirements/run.txt -o requirements/test.txt
+	$(COMPILE) --all-extras --group dev --group docs -c requirements/test.txt -o requirements/docs.txt
+	@$(call layer,test,docs)
+	@$(call layer,run,test)
 
 clean: ## remove .venv, caches and build products
 	rm -rf .venv build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -72,21 +75,21 @@ clean: ## remove .venv, caches and build products
 # Stamps: a second make does nothing, a changed pin or pyproject.toml installs again.
 # Each list of pins contains the one before: .docs stands for .all, and .all for .run.
 
-.venv/.run: .venv/.made requirements-run.txt pyproject.toml
+.venv/.run: .venv/.made requirements/run.txt pyproject.toml
 	@echo "installing what firstclick needs into .venv (under a minute on a fast line) ..."
-	@$(PIP) --require-hashes -r requirements-run.txt
+	@$(PIP) --require-hashes -r requirements/run.txt
 	@$(PACKAGE)
 	@touch $@
 
-.venv/.all: .venv/.made requirements.txt pyproject.toml
+.venv/.all: .venv/.made requirements/run.txt requirements/test.txt pyproject.toml
 	@echo "installing firstclick's requirements and development tools into .venv (about a minute on a fast line) ..."
-	@$(PIP) --require-hashes -r requirements.txt
+	@$(PIP) --require-hashes -r requirements/test.txt
 	@$(PACKAGE)
 	@touch .venv/.run $@
 
-.venv/.docs: .venv/.made requirements-docs.txt pyproject.toml
+.venv/.docs: .venv/.made requirements/run.txt requirements/test.txt requirements/docs.txt pyproject.toml
 	@echo "installing what the site and the tutorials need, too ..."
-	@$(PIP) --require-hashes -r requirements-docs.txt
+	@$(PIP) --require-hashes -r requirements/docs.txt
 	@$(PACKAGE)
 	@touch .venv/.run .venv/.all $@
 

@@ -1,6 +1,7 @@
 """What a user installs: the wheel is complete, works alone, and names nothing of its maker's machine."""
 
 import importlib.util
+import itertools
 import os
 import re
 import site
@@ -110,7 +111,7 @@ def test_the_demo_runs_in_an_empty_environment_with_only_the_pinned_requirements
     wheel: Path, tmp_path: Path
 ) -> None:
     target = new_venv(tmp_path / "venv")
-    pip_install(target, "--require-hashes", "-r", ROOT / "requirements-run.txt")
+    pip_install(target, "--require-hashes", "-r", ROOT / "requirements" / "run.txt")
     pip_install(target, "--no-deps", "--no-index", wheel)
 
     out = tmp_path / "out"
@@ -134,13 +135,26 @@ def test_every_place_states_the_same_oldest_python() -> None:
         assert f"Python {oldest}" in readme.read_text(encoding="utf-8")
 
 
-def test_the_runtime_pins_are_among_the_development_pins() -> None:
-    """make test installs requirements.txt alone, and make demo afterwards must find nothing to change."""
-    pins = {
-        name: set(re.findall(r"^([\w.-]+==\S+)", (ROOT / name).read_text(), flags=re.MULTILINE))
-        for name in ("requirements.txt", "requirements-run.txt")
-    }
-    assert pins["requirements-run.txt"] < pins["requirements.txt"]
+def pins(layer):
+    """The pins of one list of requirements, with their conditions."""
+    return set(
+        re.findall(r"^[\w.-]+==[^\\]*", (ROOT / "requirements" / f"{layer}.txt").read_text(), re.MULTILINE)
+    )
+
+
+def test_each_pin_is_in_one_layer_of_requirements():
+    layers = ["run", "test", "docs"]
+    for below, above in itertools.pairwise(layers):
+        assert (ROOT / "requirements" / f"{above}.txt").read_text().startswith(f"-r {below}.txt\n")
+    for one, other in itertools.combinations(layers, 2):
+        assert pins(one)
+        assert not pins(one) & pins(other)
+
+
+def test_layers_pin_one_version_of_each_package():
+    versions = {tuple(re.split("==| ", pin)[:2]) for layer in ("run", "test", "docs") for pin in pins(layer)}
+    packages = [package for package, _ in versions]
+    assert sorted(packages) == sorted(set(packages))
 
 
 def tracked_texts() -> Iterator[tuple[str, str]]:

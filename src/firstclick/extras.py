@@ -10,7 +10,6 @@ EXTRAS = {
     "report": ("jinja2", "matplotlib"),
     "serve": ("httptools", "httpx", "msgspec", "prometheus_client", "uvicorn", "uvloop"),
     "postgresql": ("psycopg",),
-    "parquet": (),  # DuckDB, which everybody has, reads and writes Parquet; older installations ask for it
     "pandas": ("pandas",),
     "dask": ("dask", "distributed"),
 }
