@@ -262,7 +262,8 @@ def test_row_numbers_of_pandas_are_told_and_left_out(tmp_path):
     frame.to_csv(tmp_path / "items.csv")
     read = read_catalog(tmp_path / "items.csv")
     decision = read.encoder().decisions[0]
-    assert (decision.name, decision.in_short, read.encoder().names) == ("column 1", "row numbers", ("f",))
+    assert (decision.name, read.encoder().names) == ("column 1", ("f",))
+    assert decision.reason == "row numbers; they say nothing of an item"
     # What pandas calls an index of its own in a Parquet file.
     columns = {"id": list("abcd"), "f": [1.0, 2.0, 5.0, 3.0], "__index_level_0__": [3, 5, 7, 9]}
     pl.DataFrame(columns).write_parquet(tmp_path / "items.parquet")

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
-import polars
 import pytest
 from reading import plain, read
 
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.files.parquet import write_parquet
 from firstclick.logs import duck_log
-from firstclick.logs.open_log import open_ranked_log, ranked_log_from_frame
+from firstclick.logs.open_log import open_ranked_log
 from firstclick.logs.ranked_log import NOT_TOLD
 
 ROWS: list[dict[str, Any]] = [
@@ -67,16 +65,6 @@ def test_every_file_gives_the_same_log(kind: str, tmp_path: Path) -> None:
     assert found.chances == [[0.5, 0.25, 0.25], [0.5, 0.1, 0.1], [None] * 3, [1.0, 1.0, 1.0]]
     assert [batch.examined.tolist() for batch in log.batches()] == [[NOT_TOLD, 2, NOT_TOLD, 1]]
     assert (found.odd, found.doubtful) == ([], [])
-
-
-@pytest.mark.parametrize("make", [pandas.DataFrame, polars.DataFrame])
-def test_frames_give_the_same_log(make: Any) -> None:
-    log = ranked_log_from_frame(make([{"examined": None} | row for row in ROWS]))
-    found = read(log)
-    assert (found.slates, found.clicks) == (SLATES, CLICKS)
-    assert found.chances[1] == [0.5, 0.1, 0.1]
-    with pytest.raises(InvalidInput, match="frame must be a frame of pandas or polars, got list"):
-        ranked_log_from_frame([1, 2])
 
 
 def test_a_log_can_be_read_twice_and_its_order_is_kept(tmp_path: Path, monkeypatch: Any) -> None:

@@ -259,11 +259,6 @@ class Catalog:
         """The group of every row, including withdrawn items; None for no group."""
         return [self.group_of[item] for item in self.items]
 
-    @property
-    def cold(self) -> list[ItemId]:
-        """The items that can be shown and have no features of their own."""
-        return [self.items[row] for row in self.cold_rows if not self.hidden[row]]
-
     def regroup(self, items: Sequence[ItemId], groups: Iterable[Group | None] | None) -> None:
         """Put these items into these groups, one for each; None: into no group."""
         named = [None] * len(items) if groups is None else checked_groups(groups, len(items))

@@ -88,8 +88,8 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 class Decision:
     """What a column was taken as, and why.
 
-    `kind` is number, category, yes/no, date, embedding or left out. What stands before the first semicolon of
-    `reason` is the reason in short. `block` is the embedding that the column is a part of, if it is.
+    `kind` is number, category, yes/no, date, embedding or left out. `block` is the embedding that the column
+    is a part of, if it is.
     """
 
     name: str
@@ -100,11 +100,6 @@ class Decision:
     examples: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     block: str = ""
-
-    @property
-    def in_short(self) -> str:
-        """The reason in a few words."""
-        return self.reason.partition(";")[0]
 
 
 class Look:
@@ -516,7 +511,7 @@ def _date(look: Look) -> Found:
 def _text(look: Look, hint: bool) -> Found:
     if look.share(_is_long) > 0.5:
         return None, look.decided(LEFT_OUT, f"long text; more than {LONGEST_LEVEL} characters in most cells")
-    if not is_nearly_unique(look):
+    if not _differs(look):
         return _category(look, "category")
     # Better than nothing, and it is told.
     if look.share(_is_number) >= MOSTLY:
@@ -534,6 +529,10 @@ def is_nearly_unique(look: Look) -> bool:
     """Whether it is a text that differs in nearly every row, such as a title; no number and no date."""
     if look.are(_is_number) or look.are(_is_date) or look.are(_is_vector) or look.share(_is_long) > 0.5:
         return False
+    return _differs(look)
+
+
+def _differs(look: Look) -> bool:
     levels = look.levels
     return len(levels) >= NEARLY_ALL * look.n_present or max(levels.values()) < FEWEST_OF_A_LEVEL
 

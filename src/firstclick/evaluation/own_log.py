@@ -101,7 +101,7 @@ class OwnLog(RankedLog):
         looked = self._look(min((one.since for one in counts), default=np.inf), progress)
         if not looked.slates:
             raise InvalidInput(f"model {stored.name!r} has no slate with a reported outcome yet")
-        self.rows, self.k, self.timed_out = looked.slates, looked.k, looked.timed_out
+        self.k, self.timed_out = looked.k, looked.timed_out
         recommended = sum(sum(one.slates.values()) for one in counts)
         self.unreported = max(0, recommended - looked.issued)
         self.notes = self._told(bool(counts), base)

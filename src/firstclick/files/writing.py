@@ -39,7 +39,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes | Iterable[bytes]) 
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to, that takes its place when all of it is written: see `write_whole`."""
     given = as_path(path)
-    try:
+    with _errors_named(path):
         older = _status(given)
         if older is not None and not (stat.S_ISREG(older.st_mode) or stat.S_ISDIR(older.st_mode)):
             # A device or a pipe, such as /dev/stdout, must not be replaced by a file.
@@ -56,13 +56,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             if sys.platform == "win32":
                 file.close()  # Nothing that is open can be replaced there.
             draft.replace(target)
-        # A full disk has been noticed by now; not every file system can sync a folder.
-        with suppress(OSError):
-            _sync_folder(target.parent)
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
-    except OSError as error:
-        raise WorkFailed(f"{path} cannot be written: {error.strerror or error}") from None
+        _sync_folder(target.parent)
 
 
 @contextmanager
@@ -70,13 +64,19 @@ def private_draft(path: str | os.PathLike[str]) -> Iterator[Path]:
     """An empty file, for its owner alone, that somebody else writes to; at the end of the block it is on the
     disk and has this name, or it is gone if the block raises."""
     target = Path(os.path.realpath(as_path(path)))
-    try:
+    with _errors_named(path):
         with _draft_of(target, private=True) as (draft, file):
             yield draft
             os.fsync(file.fileno())
             draft.replace(target)
-        with suppress(OSError):
-            _sync_folder(target.parent)
+        _sync_folder(target.parent)
+
+
+@contextmanager
+def _errors_named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn errors of the system into ours, which name the file: InvalidInput where the path is wrong."""
+    try:
+        yield
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
     except OSError as error:
@@ -197,10 +197,14 @@ def _lives(process: int) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put the folder's new entry on the disk too, where folders can be opened."""
+    """Put the folder's new entry on the disk too, where the file system can do that.
+
+    A full disk has been noticed before.
+    """
     if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        with suppress(OSError):
+            descriptor = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)

@@ -115,7 +115,7 @@ class _Counts:
         self.slates = self.reported = self.clicked = self.several = self.examined = 0
         self.prefixes = self.whole = self.places = 0
         self.shortest = k
-        self.least, self.largest_gap = np.inf, 0.0
+        self.least = np.inf
         self.first, self.last = np.inf, -np.inf
         self.shown, self.clicks = np.zeros(k, np.int64), np.zeros(k, np.int64)
         self.highest, self.lowest = np.full(n_items, k), np.full(n_items, -1)

@@ -40,7 +40,7 @@ class FinnLog(RankedLog):
         self._type = next((name for name in _TYPES if name in names), None)
         met = np.zeros(2, np.bool_)
         kinds: set[int] = set()
-        self.k = self.rows = 0
+        self.k = n_slates = 0
         for slates, clicks, types, _ in self._pieces(progress):
             largest = int(slates.max(initial=0))
             if largest >= len(met):
@@ -48,7 +48,7 @@ class FinnLog(RankedLog):
             met[slates.ravel()] = True
             shown = (slates > NO_CLICK).sum(axis=1)[clicks != 0]
             self.k = max(self.k, int(shown.max(initial=0)))
-            self.rows += len(shown)
+            n_slates += len(shown)
             kinds |= set(np.unique(types).tolist())
         met[: NO_CLICK + 1] = False
         numbers = np.flatnonzero(met)
@@ -57,7 +57,7 @@ class FinnLog(RankedLog):
         self._codes[numbers] = np.arange(len(numbers))
         self._kinds = np.array(sorted(kinds), np.int64)
         self.segments = [str(kind) for kind in self._kinds] if self._type else ()
-        if not self.rows or not self.k:
+        if not n_slates or not self.k:
             raise InvalidInput(f"{path.name} has no slates")
         self.notes = ("FINN.no slates: 0 fills up, 1 means no click",)
 

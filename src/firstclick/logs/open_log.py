@@ -1,8 +1,8 @@
-"""The door to ranked logs: a file or frame of any known format becomes a RankedLog."""
+"""The door to ranked logs: a file of any known format becomes a RankedLog."""
 
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from firstclick.errors import InvalidInput
 from firstclick.files.progress import Progress, silent
@@ -20,7 +20,7 @@ from firstclick.logs.open_bandit import is_open_bandit, slates_of_open_bandit
 from firstclick.logs.place_matrix import LogWithPlaces
 from firstclick.logs.ranked_log import RankedLog
 from firstclick.logs.slate_rows import SlateOptions, is_table_of_slates, slates_of_rows
-from firstclick.logs.table_source import TableSource, open_table, table_of_frame
+from firstclick.logs.table_source import TableSource, open_table
 from firstclick.logs.yandex import is_yandex, yandex_log
 
 FORMATS = ("slates", "impressions", "open-bandit", "finn", "yandex")
@@ -61,7 +61,8 @@ def open_ranked_log(
     [[[1, 0], [0, 0], [0, 1]]]
     """
     path = as_path(source)
-    _check_format(format)
+    if format not in (None, *FORMATS):
+        raise InvalidInput(f"must be one of {', '.join(FORMATS)}, got {format!r}", "format")
     with reading(path), path.open("rb"):
         pass
     how = _How(
@@ -76,39 +77,6 @@ def open_ranked_log(
     else:
         log = _log_of(open_table(path, separator=separator, encoding=encoding), how, progress)
     return log if places is None else LogWithPlaces(log, places)
-
-
-def ranked_log_from_frame(
-    frame: Any,
-    *,
-    format: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    item_separator: str | None = None,
-    clicks_as: str | None = None,
-    positions_from: int | None = None,
-    empty_click: str | None = None,
-    propensity_of: str | None = None,
-    gaps: str | None = None,
-) -> RankedLog:
-    """The log in a frame of pandas or polars, by the rules of `open_ranked_log`.
-
-    >>> import pandas
-    >>> frame = pandas.DataFrame({"items": [["tea", "jam"], ["jam"]], "clicks": [[1], []]})
-    >>> log = ranked_log_from_frame(frame)
-    >>> log.items, log.k
-    (['jam', 'tea'], 2)
-    """
-    _check_format(format)
-    how = _How(
-        format, dict(columns or {}), item_separator, ClickRules(clicks_as, positions_from, empty_click),
-        propensity_of, gaps,
-    )  # fmt: skip
-    return _log_of(table_of_frame(frame), how, silent)
-
-
-def _check_format(format: str | None) -> None:
-    if format not in (None, *FORMATS):
-        raise InvalidInput(f"must be one of {', '.join(FORMATS)}, got {format!r}", "format")
 
 
 class _How(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from firstclick.errors import InvalidInput
 from firstclick.files.duck import connected, identifier, literal, path_literal, rejects, run, text_relation
@@ -65,26 +65,6 @@ def open_table(
             _open_json(source, path)
         else:
             _open_text(source, path, stack, separator, encoding, header)
-        source.resources = stack.pop_all()
-    return source
-
-
-def table_of_frame(frame: Any) -> TableSource:
-    """A frame of pandas or polars; it is copied to a temporary file."""
-    if not hasattr(frame, "columns") or not hasattr(frame, "shape"):
-        raise InvalidInput(f"must be a frame of pandas or polars, got {type(frame).__name__}", "frame")
-    with ExitStack() as stack:
-        source = _begin("the frame", stack)
-        if hasattr(frame, "write_parquet"):
-            path = source.folder / "rows-frame.parquet"
-            frame.write_parquet(path)
-            _describe(source, f"SELECT * FROM read_parquet({path_literal(path)})")
-        else:
-            source.connection.register("frame", frame)
-            # Whoever changes the frame later does not change the log.
-            _describe(source, source.keep("SELECT * FROM frame"))
-            source.connection.unregister("frame")
-        source.kept = True
         source.resources = stack.pop_all()
     return source
 
