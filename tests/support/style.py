@@ -13,10 +13,11 @@ folder above it is in `style_not_clean.txt`. The numbers there only shrink.
 import argparse
 import re
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+from tests.support import shrinking
 
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "tests/support/style_not_clean.txt"
@@ -383,10 +384,7 @@ def check(names):
 
 def not_clean():
     """Read the list: the number of hits that each file or folder may have."""
-    rows = (
-        line.rsplit(None, 1) for line in LIST.read_text("utf-8").splitlines() if line[:1] not in ("", "#")
-    )
-    return {name: int(number) for name, number in rows}
+    return shrinking.read(LIST)
 
 
 def prefix(name, listed):
@@ -409,23 +407,12 @@ def package(name):
     return "/".join(path[: 3 if path[0] == "src" else 2])
 
 
-def write(numbers):
-    rows = (f"{name} {number}\n" for name, number in sorted(numbers.items()) if number)
-    LIST.write_text(HEADER + "".join(rows), "utf-8")
-
-
-def lowered(listed, now):
-    return {name: min(number, now[name]) for name, number in listed.items()}
-
-
-def moved(listed, by_file):
-    """Count by package again, and refuse a sum that grew."""
-    now = Counter()
+def by_package(by_file):
+    """Count hits by package."""
+    total = Counter()
     for name, of_file in by_file.items():
-        now[package(name)] += len(of_file)
-    if now.total() > sum(listed.values()):
-        sys.exit(f"{now.total()} hits, the list allows {sum(listed.values())}: mend the new ones first")
-    return now
+        total[package(name)] += len(of_file)
+    return +total
 
 
 def main():
@@ -442,9 +429,9 @@ def main():
     options = parser.parse_args()
     by_file = check(files_of_the_project())
     if options.update:
-        write(lowered(not_clean(), counts(by_file, not_clean())))
+        shrinking.write(LIST, HEADER, shrinking.lower(not_clean(), counts(by_file, not_clean())))
     elif options.moved:
-        write(moved(not_clean(), by_file))
+        shrinking.write(LIST, HEADER, shrinking.recount(not_clean(), by_package(by_file)))
     else:
         paths = [path.removeprefix("./").rstrip("/") for path in options.paths]
         for name, of_file in by_file.items():
