@@ -55,7 +55,7 @@ def main() -> None:
         assert again.digest() == wanted, name
         print(name, wanted)
         if policy.growable:
-            log.put_now([*made_log.made_items(seed=5)[4:7], *made_log.made_items(1, first=60)])
+            log.put([*made_log.made_items(seed=5)[4:7], *made_log.made_items(1, first=60)])
             log.set_available(off=("i3",))
             log.play(6, seed=3)
             assert log.model_at(len(log.events)).digest() == log.model.digest(), name

@@ -7,14 +7,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from stores import feedback
 
 from firstclick.serve.store import crash_points as steps
-from firstclick.serve.store import migrations, open_store, sqlite_file
+from firstclick.serve.store import open_store, sqlite_file
 from firstclick.serve.store.postgresql import PostgresStore  # noqa: F401, imported once for all forks
 
 BATCH = 5
@@ -29,7 +28,6 @@ class Kill(NamedTuple):
     times: int
     acks: str
     early: bool = False  # acknowledge before anything is written, as a broken service would
-    more_steps: Sequence[Sequence[str]] = ()  # of the schema, as a later version would have
 
 
 def kills(asked: list[Kill]) -> list[list[str]]:
@@ -49,8 +47,6 @@ def kills(asked: list[Kill]) -> list[list[str]]:
 def write_until_killed(kill: Kill) -> None:
     """Create a model, append batches, save snapshots; note each when it has returned."""
     sqlite_file.CHECKPOINT_PAGES = 20
-    migrations.SQLITE_STEPS += kill.more_steps
-    migrations.POSTGRESQL_STEPS += kill.more_steps
     steps.kill_at(kill.step, kill.times)
     acks = os.open(kill.acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     store = open_store(kill.url)

@@ -11,7 +11,7 @@ from firstclick.serve.log.events import (
     Body,
     Created,
     Event,
-    ItemsPut,
+    FirstItems,
     ItemsWithdrawn,
     Kind,
     RolledBack,
@@ -50,8 +50,8 @@ def created(policy: str = "cascade-lin-ts", items: list[Item] | None = None) -> 
     items = made_items() if items is None else items
     if not takes_features(policy):
         items = bare(items)
-    body = ItemsPut.of(items)
-    return Created(policy, {}, K, 5, body.n_features, body)
+    body = FirstItems.of(items)
+    return Created(policy, {}, K, 5, body.n_features, body, key=5, version=policy_class(policy).version)
 
 
 class Log:
@@ -79,10 +79,6 @@ class Log:
         self._apply(self._add(KIND_OF[type(body)], packed(body)))
 
     def put(self, items: list[Item]) -> None:
-        self.change(ItemsPut.of(items if self.created.n_features else bare(items)))
-
-    def put_now(self, items: list[Item]) -> None:
-        """As this version puts items; `put` does as earlier ones did."""
         if not self.created.n_features:
             items = [item._replace(features=NOT_GIVEN) for item in items]
         self.change(items_changed(self.model, items))
@@ -132,10 +128,10 @@ class Log:
         self.roll_back(len(self.events) - 3)
         self.play(10, seed=5)
         other = made_items(seed=10)
-        self.put_now([other[5], Item("i6", "named"), *made_items(1, first=90), Item("i91", available=False)])
+        self.put([other[5], Item("i6", "named"), *made_items(1, first=90), Item("i91", available=False)])
         self.set_available(off=("i7", "i3"))
         self.play(10, seed=6)
-        self.put_now([*other[7:9], Item("i3", available=True)])
+        self.put([*other[7:9], Item("i3", available=True)])
         self.roll_back(len(self.events) - 5)
         self.play(5, seed=7)
         return self

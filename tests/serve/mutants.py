@@ -27,7 +27,7 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.open_slates import OpenSlate, OpenSlates
 from firstclick.serve.model.trial import Trial
 from firstclick.serve.service import Service
-from firstclick.serve.store import migrations
+from firstclick.serve.store import schema
 from firstclick.serve.store.numbering import Batch
 from firstclick.serve.store.sqlite import SqliteStore
 from firstclick.serve.store.sqlite_file import SqliteFile
@@ -75,9 +75,9 @@ def apply_before_commit() -> None:
 
 
 def no_unique_index() -> None:
-    migrations.SQLITE_STEPS[0] = [
+    schema.SQLITE_TABLES[:] = [
         statement.replace("CREATE UNIQUE INDEX event_nonce", "CREATE INDEX event_nonce")
-        for statement in migrations.SQLITE_STEPS[0]
+        for statement in schema.SQLITE_TABLES
     ]
 
     def insert(self: SqliteStore, connection: sqlite3.Connection, rows: Any) -> bool:

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from firstclick.errors import FirstclickError, UnknownName
 from firstclick.serve.config import (
-    RENAMED,
     Settings,
     as_toml,
     flag,
     load_settings,
-    renamed_notes,
     shown_store,
     variable,
 )
@@ -282,19 +280,3 @@ def test_a_printed_file_without_its_password_is_refused_and_a_variable_gives_it(
     assert "in place of its password" in refusal(path=path)
     settings, _ = load_settings({}, {"FIRSTCLICK_STORE": SECRET}, path)
     assert settings == Settings(store=SECRET, k=3)
-
-
-@pytest.mark.parametrize(("old", "new"), RENAMED.items())
-def test_old_names_are_read_with_a_note_and_the_new_one_wins(tmp_path, old, new):
-    for flags, env, path, note in (
-        ({old: "70000"}, {}, None, f"{flag(old)} is now called {flag(new)}"),
-        ({}, {variable(old): "70000"}, None, f"{variable(old)} is now called {variable(new)}"),
-        ({}, {}, file(tmp_path, f"{old} = 70000\n"), f"serve.toml: {old} is now called {new}"),
-    ):
-        more = {"max_body": "5000"} if new == "max_bulk_body" else {}
-        settings, origins = load_settings(flags | more, env, path)
-        assert getattr(settings, new) == 70000
-        assert [one.split(";")[0] for one in renamed_notes(origins)] == [note]
-    both, origins = load_settings({old: "70000", new: "90000"}, {"FIRSTCLICK_MAX_BODY": "5000"})
-    assert getattr(both, new) == 90000
-    assert renamed_notes(origins) == []

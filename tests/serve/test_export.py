@@ -10,7 +10,7 @@ import pytest
 from made_log import Log
 from stores import feedback, log_of
 
-from firstclick.serve.log.events import Created, Event, ItemsPut, Kind, NewEvent, packed, unpacked
+from firstclick.serve.log.events import Created, Event, ItemsChanged, Kind, NewEvent, packed, unpacked
 from firstclick.serve.log.model_file import model_file
 from firstclick.serve.model import loading
 from firstclick.serve.model.export import export_model, import_model
@@ -66,8 +66,12 @@ def _same_nonce_later(events: list[Event]) -> list[Event]:
 
 
 def _bad_items_later(events: list[Event]) -> list[Event]:
-    wrong = ItemsPut(["new"], ["new"], [""], 2, bytes(16))
-    return [*events[:200], events[200]._replace(kind=Kind.ITEMS_PUT, payload=packed(wrong)), *events[201:]]
+    wrong = ItemsChanged(["new"], ["new"], [""], [None], [True], 2, bytes(16), [])
+    return [
+        *events[:200],
+        events[200]._replace(kind=Kind.ITEMS_CHANGED, payload=packed(wrong)),
+        *events[201:],
+    ]
 
 
 def _too_many_in_a_slate(events: list[Event]) -> list[Event]:

@@ -20,9 +20,9 @@ from firstclick.serve.store import open_store
 
 WRITING = ("before begin", "after begin", "after insert", "after commit", "after apply", "after reply")
 SELDOM = ("before snapshot", "after snapshot insert", "after snapshot", "after checkpoint")
-STEPS = (*WRITING, *SELDOM, "after migration step")
+STEPS = (*WRITING, *SELDOM, "after creation of tables")
 # A store that is not there yet: its tables, then its models.
-BIRTH = [("after migration step", 1), *((step, 1) for step in WRITING[:4])]
+BIRTH = [("after creation of tables", 1), *((step, 1) for step in WRITING[:4])]
 
 
 def steps_to_die_at(n: int, draw: random.Random, *, checkpoints: bool) -> Iterator[tuple[str, int]]:

@@ -25,9 +25,8 @@ from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import (
     Created,
     Event,
-    FeedbackEvent,
+    FirstItems,
     ItemsChanged,
-    ItemsPut,
     Kind,
     Words,
     as_json,
@@ -36,12 +35,10 @@ from firstclick.serve.log.events import (
     read_feedback,
     unpacked,
 )
-from firstclick.serve.log.token import KeyRing, Token
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
 from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service, open_service
-from firstclick.serve.store.store import TokenKey
 from firstclick.wire.errors import Malformed
 from firstclick.wire.feedback import ClickReport
 
@@ -59,41 +56,9 @@ def floats(*numbers: float) -> bytes:
     return np.array(numbers, "<f8").tobytes()
 
 
-# As they were written before there was more to tell than one click.
-OLD_TOKEN = "AQcAAAAFAAAAACD2iZoBAAAAAQIDBAUGBwgJCgsMDQ4PAwMAAAAAAAAAcBEBAGd68WPkVTmmCAukOSu_Vl4"
-OLD_PAYLOADS = {
-    None: "ffff0020f6899a010000030000000000000070110100",
-    0: "00000020f6899a010000030000000000000070110100",
-    2: "02000020f6899a010000030000000000000070110100",
-}
-OLD_DIGEST = "81205f6019b7f00e3412dbd9f2f9ce2c9abb94fc203a26773bf32a0539e32f9a"
-
-
-def test_what_was_written_before_is_read_as_it_was() -> None:
-    keys = KeyRing([TokenKey(7, b"n" * 32, 0.0)], list)
-    shown = rows_of(3, 0, 70_000)
-    token = Token(5, ISSUED, bytes(range(16)), shown)
-    assert keys.read(OLD_TOKEN, 5, days=1e6) == token
-    assert keys.sign(token) != OLD_TOKEN, "tokens of now say what a slate was drawn from"
-    for click, text in OLD_PAYLOADS.items():
-        clicks = () if click is None else (click,)
-        assert read_feedback(bytes.fromhex(text)) == FeedbackEvent(clicks, ISSUED / 1000, (3, 0, 70_000))
-        assert full_payload(clicks, ISSUED, shown).hex() == text
-    model = Model(1, "made", Created("cascade-ts", {}, 3, 5, 0, ItemsPut.of(five_items())))
-    said = [(1, (0, 1, 2)), (None, (3, 4, 0)), (0, (4, 2, 1)), (None, ()), (2, (1, 0, 3))]
-    payloads = [feedback_payload(click, ISSUED + i, rows_of(*rows)) for i, (click, rows) in enumerate(said)]
-    events = [Event(i + 2, 1, bytes([i] * 16), payload, 1e6 + i) for i, payload in enumerate(payloads)]
-    model.apply(events, lambda seq: model.known())
-    assert model.digest() == OLD_DIGEST
-
-
-def five_items() -> list[Item]:
-    return [Item(f"i{n}", f"item {n}", "g", None) for n in range(5)]
-
-
 def made_model(policy: str, **settings: Any) -> Model:
-    body = ItemsPut.of(made_items())
-    return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body))
+    body = FirstItems.of(made_items())
+    return Model(1, "made", Created(policy, settings, K, 5, body.n_features, body, 5, 1))
 
 
 @pytest.mark.parametrize(

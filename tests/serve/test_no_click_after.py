@@ -272,14 +272,14 @@ def test_nothing_to_set_is_refused(service: Service) -> None:
 def test_open_slates_are_bounded_and_the_oldest_go_first() -> None:
     slates = OpenSlates(most=3)
     for n in range(5):
-        slates.add(bytes([n]), n, b"", arm=n % 2, excess=0.5)
-    assert (len(slates), slates.lost, slates.excess, slates.by_arm()) == (3, 2, 1.5, {0: 2, 1: 1})
+        slates.add(bytes([n]), n, b"", excess=0.5)
+    assert (len(slates), slates.lost, slates.excess) == (3, 2, 1.5)
     assert [slate.nonce for slate in slates.due(3, most=9)] == [b"\x02", b"\x03"]
     slates.answered(b"\x03", b"\x00")
     slates.add(b"\x04", 9, b"again", excess=0.25)
-    assert (len(slates), slates.excess, slates.by_arm()) == (2, 0.75, {0: 2})
+    assert (len(slates), slates.excess) == (2, 0.75)
     slates.answered(b"\x02", b"\x04")
-    assert (len(slates), slates.excess, slates.by_arm()) == (0, 0.0, {})
+    assert (len(slates), slates.excess) == (0, 0.0)
 
 
 def test_long_slates_count_by_their_bytes() -> None:

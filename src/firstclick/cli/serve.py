@@ -17,13 +17,11 @@ from firstclick.cli.progress_bar import progress_bar
 from firstclick.errors import InvalidInput
 from firstclick.extras import needed_by
 from firstclick.serve.config import (
-    RENAMED,
     Columns,
     Settings,
     as_toml,
     flag,
     load_settings,
-    renamed_notes,
     shown_store,
 )
 from firstclick.wire.errors import Refused
@@ -54,8 +52,6 @@ def serve(**flags: Any) -> None:
     if settings.demo and origins["name"] == "default":
         flags["name"] = DEMO_MODEL
         settings, origins = load_settings(flags, os.environ, file)
-    for note in renamed_notes(origins):
-        talk.print(f"note: {note}")
     if printing:
         print(as_toml(settings, origins), end="")
         return
@@ -143,8 +139,6 @@ def _signature() -> inspect.Signature:
         shown = "COLUMN" if name == "id" or isinstance(rule, Columns) else METAVARS.get(rule.kind, "TEXT")
         shown = OWN_METAVARS.get(name, shown)
         options[name] = kind, Option(flag(name), metavar=shown, help=told + known)
-    for old in RENAMED:
-        options[old] = str | None, Option(flag(old), hidden=True)
     options["config"] = (
         Path | None,
         Option("--config", metavar="FILE", help="TOML file with any of these settings."),

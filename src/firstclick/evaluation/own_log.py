@@ -114,10 +114,10 @@ class OwnLog(RankedLog):
         """Whether both logs begin with the same events: they are one, or one is a copy of the other."""
         ends = [self.stored.head, stored.head, self.created.copied, created_in(log, stored).copied]
         last = min(end for end in ends if end)
-        mine, its = self.log.marks(self.stored.id, last, last), log.marks(stored.id, last, last)
-        if last not in mine or last not in its:  # archived
+        mine, its = self.log.events_at(self.stored.id, [last]), log.events_at(stored.id, [last])
+        if not mine or not its:  # archived
             return self.name == stored.name
-        return mine[last].nonce == its[last].nonce
+        return mine[0].nonce == its[0].nonce
 
     def _told(self, counted: bool, base: Base | None) -> tuple[str, ...]:
         notes = []
@@ -258,12 +258,8 @@ class _FileLog:
         return None
 
     def marks(self, model: int, first: int, last: int) -> dict[int, Mark]:
-        """As `Store.marks`, without links."""
-        return {
-            event.seq: Mark(event.seq, event.nonce, event.received, None)
-            for chunk in self._file.events(first - 1, last)
-            for event in chunk
-        }
+        """None: a file has no snapshots to compare with them."""
+        return {}
 
     def events_at(self, model: int, seqs: Sequence[int]) -> list[Event]:
         """As `Store.events_at`; they should be near one another."""

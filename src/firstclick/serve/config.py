@@ -20,11 +20,6 @@ from firstclick.validation.quoting import quoted
 
 PREFIX = "FIRSTCLICK_"
 DEFAULT = "default"
-# Old names, read for one release with a note.
-RENAMED = {
-    "batch_most": "max_batch", "waiting_most": "max_queue", "body_most": "max_body",
-    "bulk_body_most": "max_bulk_body", "requests_at_once": "max_requests", "lag_most": "max_lag",
-}  # fmt: skip
 HIDDEN = "***"
 
 # What comes before a password, and the password: postgresql://user:HERE@host, or password=HERE.
@@ -252,44 +247,28 @@ def load_settings(
     setting are left alone, as others have that prefix too; in the file they are refused.
     """
     rules = Settings.rules()
-    known = {**{name: name for name in rules}, **RENAMED}
     for name in flags:
-        check_name("setting", name, known)
+        check_name("setting", name, rules)
     values: dict[str, Any] = {}
     origins = dict.fromkeys(rules, DEFAULT)
 
-    def take(given: str, value: Any, owner: str, shown: str, origin: str) -> None:
-        name = known[given]
+    def take(name: str, value: Any, owner: str, shown: str, origin: str) -> None:
         values[name] = rules[name].check(owner, shown, value)
         origins[name] = origin
 
     # Later ones win. All are checked, or a mistake would come to light when the flag above it is left out.
-    # Old names come first in each, so that the new one wins.
-    in_order = (*RENAMED, *rules)
     content = _in_file(file) if file else {}
-    for name in in_order:
+    for name in rules:
         if file and name in content:
-            take(
-                name, content[name], file.name, name, f"{file.name}: {name}" if name in RENAMED else file.name
-            )
-    for name in in_order:
+            take(name, content[name], file.name, name, file.name)
+    for name, rule in rules.items():
         if text := env.get(variable(name), ""):
-            take(name, rules[known[name]].parse(text), "environment", variable(name), variable(name))
-    for name in in_order:
+            take(name, rule.parse(text), "environment", variable(name), variable(name))
+    for name, rule in rules.items():
         if (value := flags.get(name)) not in (None, (), []):
-            parsed = rules[known[name]].parse(value) if isinstance(value, str) else value
-            take(name, parsed, "serve", flag(name), flag(name) if name in RENAMED else "flag")
+            parsed = rule.parse(value) if isinstance(value, str) else value
+            take(name, parsed, "serve", flag(name), "flag")
     return Settings(**values), origins
-
-
-def renamed_notes(origins: Mapping[str, str]) -> list[str]:
-    """What to tell about settings that were given by their old name."""
-    return [
-        f"{origins[new]} is now called {write(new)}; the old name will not be read after this release"
-        for old, new in RENAMED.items()
-        for write in (flag, variable, str)
-        if origins[new] == write(old) or (write is str and origins[new].endswith(f": {old}"))
-    ]
 
 
 def as_toml(settings: Settings, origins: Mapping[str, str]) -> str:
@@ -314,7 +293,7 @@ def _in_file(path: Path) -> dict[str, Any]:
     content = read_toml(path)
     for key in content:
         try:
-            check_name("setting", key, (*Settings.rules(), *RENAMED))
+            check_name("setting", key, Settings.rules())
         except UnknownName as error:
             raise error.within(path.name) from None
     return content

@@ -1095,7 +1095,7 @@ def _keep_open(model: Model, nonce: bytes, issued_ms: int, ranked: Ranked) -> No
     if model.no_click_after or ranked.chosen is not None:
         model.open.add(
             nonce, issued_ms, ranked.rows.astype("<u4").tobytes(), ranked.context, ranked.features,
-            ranked.fields, arm=ranked.arm, excess=model.launch.taken(ranked.chosen),
+            ranked.fields, excess=model.launch.taken(ranked.chosen),
         )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def open_for(
             if is_new and settings.baseline is None:
                 notes += start_beside_the_list(service, settings.name, settings.max_loss)
         elif settings.catalog is not None:
-            catalog = _follow(service, settings, _read(service, settings), given, notes)
+            catalog = _follow(service, settings, _read(settings), given, notes)
         notes += _warm_start(service, settings, progress)
         notes += _baseline(service, settings, given)
         notes += _exploration(service, settings, given)
@@ -176,19 +176,13 @@ def _no_click_after(service: Service, settings: Settings, given: Collection[str]
     ]
 
 
-def _read(service: Service, settings: Settings) -> CatalogFile:
-    """The catalog file, with the words that the stored model knows."""
+def _read(settings: Settings) -> CatalogFile:
+    """Read the catalog file."""
     assert settings.catalog is not None
-    options: dict[str, Any] = {
-        "id": settings.id, "ignore": settings.ignore, "category": settings.category,
-        "embedding": settings.embedding, "encoding": settings.encoding,
-    }  # fmt: skip
-    file = read_catalog(settings.catalog, number=settings.number, **options)
-    if settings.name in service.names() and service.model(settings.name).catalog.encoder is None:
-        # To models of earlier versions `available` was a feature like others.
-        words = [decision.name for decision in file.chosen if decision.kind == "available"]
-        return read_catalog(settings.catalog, number=(*settings.number, *words), **options)
-    return file
+    return read_catalog(
+        settings.catalog, id=settings.id, ignore=settings.ignore, category=settings.category,
+        number=settings.number, embedding=settings.embedding, encoding=settings.encoding,
+    )  # fmt: skip
 
 
 def _follow(

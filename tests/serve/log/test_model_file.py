@@ -129,8 +129,7 @@ def test_a_file_with_right_checksums_and_wrong_parts_is_refused(events: list[Eve
         [page, end],
         [page, *between, block(Block.END, b'{"events": 59, "digest": "d1"}')],
         [page, *between, block(Block.END, b"[]")],
-        [block(Block.PAGE, b'{"format": "firstclick model 3", "name": "shop", "first": 1}'), *between, end],
-        [block(Block.PAGE, b'{"format": "firstclick model 2", "name": "shop", "first": "1"}'), *between, end],
+        [block(Block.PAGE, b'{"name": "shop", "first": "1"}'), *between, end],
         [page, between[1], between[0], end],  # begins without the creation
         [page, between[0], between[0], end],  # two creations
         [page, block(9, b"what is this"), *between, end],
@@ -143,6 +142,11 @@ def test_a_file_with_right_checksums_and_wrong_parts_is_refused(events: list[Eve
     for blocks in wrong:
         with pytest.raises(Malformed, match=r"not an exported model"):
             ModelFile(BytesIO(sealed(blocks)))
+
+
+def test_a_file_of_another_format_is_refused(events):
+    with pytest.raises(Malformed, match="has format '2', and this firstclick reads format '1'; import"):
+        ModelFile(BytesIO(MAGIC[:-1] + b"2" + written(events)[len(MAGIC) :]))
 
 
 def test_a_rollback_to_what_comes_later_is_refused(events: list[Event]) -> None:

@@ -85,6 +85,13 @@ def test_one_changed_bit_is_noticed(position: int, bit: int) -> None:
         ring(OLD).read(base64.urlsafe_b64encode(raw).rstrip(b"=").decode(), 5, days=1)
 
 
+def test_a_token_of_another_version_is_unknown():
+    raw = bytearray(base64.urlsafe_b64decode(ring(OLD).sign(token([1])) + "=="))
+    raw[0] = 2
+    with pytest.raises(Unknown, match="has version 2, and this server reads version 1"):
+        ring(OLD).read(base64.urlsafe_b64encode(raw).rstrip(b"=").decode(), 5, days=1)
+
+
 @given(
     text=st.one_of(
         st.text(max_size=200), st.binary(max_size=200).map(lambda b: base64.urlsafe_b64encode(b).decode())

@@ -114,7 +114,7 @@ class Naive(PostgresStore):
         with self._link.transaction() as connection:
             for model, event in batch:
                 connection.execute(
-                    "INSERT INTO firstclick_event VALUES (%s, nextval('numbers'), %s, %s, %s, %s)",
+                    "INSERT INTO firstclick_event VALUES (%s, nextval('numbers'), %s, %s, %s, %s, '')",
                     (model, int(event.kind), *event[1:]),
                 )
             module.step("after insert")

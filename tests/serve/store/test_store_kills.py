@@ -61,9 +61,9 @@ def test_killed_at_any_step_of_a_creation(urls: Iterator[str], tmp_path: Path) -
         store.close()
 
 
-def test_killed_after_a_checkpoint_or_between_migration_and_use(urls: Iterator[str], tmp_path: Path) -> None:
+def test_killed_after_a_checkpoint_or_between_creation_and_use(urls: Iterator[str], tmp_path: Path) -> None:
     url = next(urls)
-    asked = [Kill(url, "after migration step", 1, str(tmp_path / "acks-migration"))]
+    asked = [Kill(url, "after creation of tables", 1, str(tmp_path / "acks-created"))]
     if not url.startswith("postgresql"):
         asked += [Kill(next(urls), "after checkpoint", n, str(tmp_path / f"acks-{n}")) for n in (1, 2)]
     for kill, acks in zip(asked, kills(asked), strict=True):

@@ -1,5 +1,6 @@
 """What every kind of store promises."""
 
+import re
 import sqlite3
 import threading
 import time
@@ -25,10 +26,10 @@ def damage(url: str, statement: str) -> None:
     """Run a statement behind the store's back; tables by their short names in braces."""
     if url.startswith("postgresql"):
         with psycopg.connect(url) as connection:
-            connection.execute(statement.format(event="firstclick_event", model="firstclick_model").encode())
+            connection.execute(re.sub(r"{(\w+)}", r"firstclick_\1", statement).encode())
     else:
         other = sqlite3.connect(url, isolation_level=None)
-        other.execute(statement.format(event="event", model="model"))
+        other.execute(re.sub(r"{(\w+)}", r"\1", statement))
         other.close()
 
 
@@ -254,8 +255,8 @@ def test_events_between_two_numbers(store: Store) -> None:
 
 
 def test_events_without_feedback(store: Store) -> None:
-    puts = {n for n in range(1, 200) if n % 50 == 0}
-    events = [feedback(n, b"", Kind.ITEMS_PUT if n in puts else Kind.FEEDBACK) for n in range(1, 200)]
+    changes = {n for n in range(1, 200) if n % 50 == 0}
+    events = [feedback(n, b"", Kind.ITEMS_CHANGED if n in changes else Kind.FEEDBACK) for n in range(1, 200)]
     shop = store.create("shop", [CREATED, *events]).id
     assert [event.seq for event in log_of(store, shop, feedback=False)] == [1, 51, 101, 151]
     assert [event.seq for event in log_of(store, shop, 1, 150, feedback=False)] == [51, 101]
@@ -494,6 +495,21 @@ def test_a_store_opened_for_reading_reads_and_refuses_to_write(store: Store, sto
     with pytest.raises(InvalidInput, match="for reading only"):
         reader.append([(shop, feedback(2))])
     reader.close()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_with_another_format_is_refused_and_not_changed(store, store_url, read_only):
+    store.create("shop", [CREATED])
+    store.close()
+    damage(store_url, "UPDATE {meta} SET value = '2' WHERE key = 'format'")
+    with pytest.raises(
+        InvalidInput,
+        match=r"has format 2, and this firstclick reads format 1; use the firstclick that made it, or name",
+    ):
+        open_store(store_url, read_only=read_only)
+    damage(store_url, "UPDATE {meta} SET value = '1' WHERE key = 'format' AND value = '2'")
+    with open_store(store_url) as again:
+        assert [model.head for model in again.models()] == [1]
 
 
 def test_a_store_without_tables_is_not_opened_for_reading(store_url: str) -> None:

@@ -21,8 +21,8 @@ from firstclick.serve.log.events import (
     Created,
     Event,
     FeedbackEvent,
+    FirstItems,
     ItemsChanged,
-    ItemsPut,
     Kind,
     Origin,
     WarmStart,
@@ -43,8 +43,8 @@ def left_out(event: Event, place: int) -> Event:
 
 
 def with_features(
-    body: ItemsPut | ItemsChanged, rows: NDArray[np.float64], place: int
-) -> ItemsPut | ItemsChanged:
+    body: FirstItems | ItemsChanged, rows: NDArray[np.float64], place: int
+) -> FirstItems | ItemsChanged:
     """The items with other features than origin `place` has for them."""
     return msgspec.structs.replace(
         body,
@@ -85,7 +85,7 @@ def with_other_slates(warm_start: bytes, change: Callable[[bytes], bytes]) -> by
 def origin_of(created: Created, name: str, id: int, upto: int, *, same_features: bool) -> Origin:
     """The model of this creation as the origin of another, which has the same items."""
     features = b"" if same_features else created.items.features
-    items = ItemsPut([], [], [], created.n_features, features)
+    items = FirstItems([], [], [], created.n_features, features)
     its = msgspec.structs.replace(created, items=items, values=[], file_marks=[], origins=[])
     return Origin(name, id, upto, its)
 
@@ -120,8 +120,6 @@ def seen_by(event: Event, place: int, created: Created) -> Event:
         case Kind.WARM_START:
             earlier = with_other_slates(event.payload, lambda payload: _earlier_payload(payload, place))
             return event._replace(payload=earlier)
-        case Kind.ITEMS_PUT:
-            return event._replace(payload=packed(_earlier_items(unpacked(event, ItemsPut), place)))
         case Kind.ITEMS_CHANGED:
             return event._replace(payload=packed(_earlier_items(unpacked(event, ItemsChanged), place)))
     return event
@@ -135,7 +133,7 @@ def drawn_by(created: Created, seq: int) -> int | None:
     return None
 
 
-def _earlier_items(body: ItemsPut | ItemsChanged, place: int) -> ItemsPut | ItemsChanged:
+def _earlier_items(body: ItemsChanged, place: int) -> ItemsChanged:
     features = _at(body.earlier, place)
     if features is None:
         return body

@@ -3,8 +3,7 @@
 A slate is a function of the state after event `seq`, of the request and of the number in the nonce. Whoever
 has the log can therefore draw it again, if the log says which `seq` and which request.
 
-The bytes are fields, each with a tag and its length. A reader passes over tags that it does not know, so that
-later versions can add some.
+The bytes are fields, each with a tag and its length.
 """
 
 import operator
@@ -167,7 +166,7 @@ def read_drawn(fields: bytes) -> Drawn | None:
         msgspec.msgpack.decode(found[Tag.AT_MOST]) if Tag.AT_MOST in found else None,
         None if features is None else np.frombuffer(_inflated(features), "<f8"),
         None if explore is None else _read_explore(explore),
-        "" if reason is None else REASONS.get(reason[0], "made by a later version"),
+        "" if reason is None else REASONS[reason[0]],
         _read_choice(found[Tag.CHOICE]) if Tag.CHOICE in found else None,
         _read_assigned(found[Tag.TRIAL]) if Tag.TRIAL in found else None,
         found.get(Tag.ARM_FIELDS),

@@ -28,23 +28,22 @@ class Kind(IntEnum):
 
     CREATED = 0
     FEEDBACK = 1
-    ITEMS_PUT = 2
+    ITEMS_CHANGED = 2
     ITEMS_WITHDRAWN = 3
     ROLLED_BACK = 4
-    ITEMS_CHANGED = 5
-    AVAILABILITY = 6
-    BUILD = 7
-    LIST_PUT = 8
-    LIST_REMOVED = 9
-    SETTINGS = 10
-    BASELINE = 11
-    WARM_START = 12
-    TRIAL_STARTED = 13
-    TRIAL_SHARES = 14
-    TRIAL_STOPPED = 15
-    CORRECTION = 16
-    RECOMMENDED = 17
-    COPIED = 18
+    AVAILABILITY = 5
+    BUILD = 6
+    LIST_PUT = 7
+    LIST_REMOVED = 8
+    SETTINGS = 9
+    BASELINE = 10
+    WARM_START = 11
+    TRIAL_STARTED = 12
+    TRIAL_SHARES = 13
+    TRIAL_STOPPED = 14
+    CORRECTION = 15
+    RECOMMENDED = 16
+    COPIED = 17
 
 
 class NewEvent(NamedTuple):
@@ -66,9 +65,8 @@ class Event(NamedTuple):
     received: float
 
 
-class ItemsPut(msgspec.Struct, frozen=True, array_like=True):
-    """Items as they are: the first of a model. Versions before 2026-11 put later ones by this too; with other
-    features such an item gets a new row."""
+class FirstItems(msgspec.Struct, frozen=True, array_like=True):
+    """The items that a model begins with."""
 
     ids: list[ItemId]
     names: list[str]
@@ -79,7 +77,7 @@ class ItemsPut(msgspec.Struct, frozen=True, array_like=True):
     earlier: dict[int, bytes] = {}
 
     @classmethod
-    def of(cls, items: Sequence[Item]) -> "ItemsPut":
+    def of(cls, items: Sequence[Item]) -> "FirstItems":
         """The items, all with name and group, and with equally many features, or none."""
         rows: Any = [item.features for item in items if item.features is not None]
         table = array_of(rows).astype("<f8") if rows else np.empty((len(items), 0), "<f8")
@@ -121,7 +119,7 @@ class ItemsChanged(msgspec.Struct, frozen=True, array_like=True):
     # Of items that a catalog file put: a hash of what it said of each. A file that says the same again at the
     # next start puts nothing.
     file_marks: list[str] = []
-    earlier: dict[int, bytes] = {}  # as in `ItemsPut`
+    earlier: dict[int, bytes] = {}  # as in `FirstItems`
 
     def table(self) -> NDArray[np.float64] | None:
         """The features, one row an item, or None."""
@@ -277,12 +275,12 @@ class Created(msgspec.Struct, frozen=True):
     k: int
     seed: int
     n_features: int  # 0 for a catalog without features
-    items: ItemsPut
-    feature_scale: dict[str, Any] | None = None
+    items: FirstItems
     # What is explored, and the version of the policy's arithmetic: stored, so that no later default or label
-    # can change them. Models without a key are older than these two.
-    key: int | None = None
-    version: int = 1
+    # can change them.
+    key: int
+    version: int
+    feature_scale: dict[str, Any] | None = None
     encoder: dict[str, Any] | None = None  # how raw values become features, see `Encoder`
     values: list[list[Any]] = []  # of each item, as people gave them, in the order of the encoder's inputs
     unavailable: list[ItemId] = []
@@ -293,7 +291,7 @@ class Created(msgspec.Struct, frozen=True):
     # Events up to this one come from the log of another model, which drew their slates: `firstclick fork`.
     copied: int = 0
     baseline: BaselineSet | None = None
-    # The models that they come from, the first one first. Versions before 2026-11-18 did not say.
+    # The models that they come from, the first one first.
     origins: list[Origin] = []
 
     def first_features(self) -> NDArray[np.float64]:
@@ -315,20 +313,19 @@ class RolledBack(msgspec.Struct, frozen=True):
     to: int
 
 
-def _table(items: ItemsPut | ItemsChanged) -> NDArray[np.float64] | None:
+def _table(items: FirstItems | ItemsChanged) -> NDArray[np.float64] | None:
     if not items.n_features:
         return None
     return np.frombuffer(items.features, "<f8").reshape(len(items.ids), items.n_features)
 
 
 Body = (
-    Created | ItemsPut | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
+    Created | ItemsWithdrawn | RolledBack | ItemsChanged | Availability
     | Build | ListPut | ListRemoved | SettingsChanged | BaselineSet | WarmStart | Correction | Recommended
     | TrialStarted | TrialShares | TrialStopped | Copied
 )  # fmt: skip
 BODY_OF: dict[int, type[Body]] = {
     Kind.CREATED: Created,
-    Kind.ITEMS_PUT: ItemsPut,
     Kind.ITEMS_WITHDRAWN: ItemsWithdrawn,
     Kind.ROLLED_BACK: RolledBack,
     Kind.ITEMS_CHANGED: ItemsChanged,
@@ -500,8 +497,6 @@ def as_json(event: Event, words: Words) -> dict[str, Any]:
     if event.kind == Kind.FEEDBACK:
         return told | _feedback_in_words(event.payload, words)
     body = unpacked(event, BODY_OF[event.kind])
-    if isinstance(body, ItemsPut):
-        return told | {"items": _items_in_words(body, words.scale)}
     if isinstance(body, ItemsChanged):
         return told | {"items": _changes_in_words(body, words)}
     if isinstance(body, Correction):
@@ -598,7 +593,7 @@ def _as_given(table: NDArray[np.float64], scale: FeatureScale | None) -> list[li
     return given
 
 
-def _items_in_words(body: ItemsPut, scale: FeatureScale | None) -> list[dict[str, Any]]:
+def _items_in_words(body: FirstItems, scale: FeatureScale | None) -> list[dict[str, Any]]:
     table = body.table()
     rows = None if table is None else _as_given(table, scale)
     return [

@@ -21,32 +21,25 @@ _HEAD = struct.Struct("<Bd")
 
 
 class Mark(NamedTuple):
-    """An event as far as it is compared. `link` is None where whoever appended it did not know it: versions
-    before 2026-12 wrote none."""
+    """An event as far as it is compared."""
 
     seq: int
     nonce: bytes
     received: float
-    link: bytes | None
+    link: bytes
 
     def same(self, other: "Mark | None") -> bool:
         """Whether both are one event of one history; None is an event that is not there."""
-        if other is None or self.seq != other.seq:
-            return False
-        if self.link is not None and other.link is not None:
-            return self.link == other.link
-        return (self.nonce, self.received) == (other.nonce, other.received)
+        return other is not None and (self.seq, self.link) == (other.seq, other.link)
 
 
-def link_of(event: Event | NewEvent, previous: bytes | None) -> bytes | None:
+def link_of(event: Event | NewEvent, previous: bytes) -> bytes:
     """The link of an event that comes after one with link `previous`."""
-    if previous is None:
-        return None
     content = previous + _HEAD.pack(event.kind, event.received) + event.nonce + event.payload
     return blake2b(content, digest_size=LINK_SIZE).digest()
 
 
-def links_of(events: Iterable[Event], previous: bytes | None) -> list[bytes | None]:
+def links_of(events: Iterable[Event], previous: bytes) -> list[bytes]:
     """The link of each event, of which the first comes after one with link `previous`."""
     links = []
     for event in events:

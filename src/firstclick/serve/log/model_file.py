@@ -7,7 +7,6 @@
 The first block is a page (JSON), the last the number of events and the digest of what they come to. Between
 them are the events in columns and, in an archive that does not begin with the creation, what the model knew
 before. The sums are chained: a block that is changed, missing or in another place is noticed.
-Files of format 1, which was one snapshot of columns, are read too.
 """
 
 import hashlib
@@ -20,16 +19,13 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from firstclick.errors import WorkFailed
 from firstclick.serve.log.events import BODY_OF, NONCE_SIZE, Event, Kind, RolledBack, unpacked
-from firstclick.serve.log.snapshot import MAGIC as MAGIC_1
-from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot
 from firstclick.wire.errors import Malformed
 
-MAGIC = b"fcmodel2"
-FORMAT_1, FORMAT = "firstclick model 1", "firstclick model 2"
+NAME, FORMAT = b"fcmodel", b"1"
+MAGIC = NAME + FORMAT
 # Times, rows and lengths get much shorter by the fastest setting; a better one takes several times as long.
 LEVEL = 1
 _HEAD = struct.Struct("<BIIQQ")
@@ -70,7 +66,7 @@ def model_file(
         seal = hashlib.sha256(seal + whole).digest()
         return whole + seal
 
-    yield MAGIC + block(Block.PAGE, json.dumps({"format": FORMAT, "name": name, "first": first}).encode())
+    yield MAGIC + block(Block.PAGE, json.dumps({"name": name, "first": first}).encode())
     if base:
         yield block(Block.BASE, base)
     following = first
@@ -105,13 +101,7 @@ class ModelFile:
         # Where events go back to: few, and wanted before the first event is folded.
         self.rollbacks: list[Event] = []
         self.base = b""
-        self._old: list[Event] = []
-        start = file.read(len(MAGIC))
-        file.seek(self._at_start)
-        if start == MAGIC_1:
-            self._read_format_1(file.read())
-        else:
-            self._check()
+        self._check()
 
     def _check(self) -> None:
         blocks = self._blocks()
@@ -119,10 +109,8 @@ class ModelFile:
         if first is None:
             raise _cut()
         page = _page(first, Block.PAGE)
-        if page.get("format") != FORMAT or type(page.get("first")) is not int or page["first"] < 1:
-            raise Malformed(
-                f"not an exported model: expected {FORMAT!r}, got {str(page.get('format'))[:40]!r}"
-            )
+        if type(page.get("first")) is not int or page["first"] < 1:
+            raise _unfit()
         self.name, self.first = str(page.get("name")), int(page["first"])
         following = self.first
         for found in blocks:
@@ -148,10 +136,6 @@ class ModelFile:
     ) -> Iterator[list[Event]]:
         """The events with after < seq <= upto, a block at a time; without `feedback` only the others."""
         upto = self.last if upto is None else min(upto, self.last)
-        if self._old:
-            chosen = [event for event in self._old[after:upto] if feedback or event.kind != Kind.FEEDBACK]
-            yield from ([chosen] if chosen else [])
-            return
         following = self.first
 
         def wanted(head: _Found) -> bool:
@@ -173,7 +157,12 @@ class ModelFile:
         """The blocks in order; those that are not wanted are passed over, without their content."""
         file = self._file
         file.seek(self._at_start)
-        if file.read(len(MAGIC)) != MAGIC:
+        if (start := file.read(len(MAGIC))) != MAGIC:
+            if start.startswith(NAME) and len(start) == len(MAGIC):
+                raise Malformed(
+                    f"the exported model has format {chr(start[-1])!r}, and this firstclick reads format "
+                    f"{FORMAT.decode()!r}; import it with the firstclick that exported it"
+                )
             raise Malformed("not an exported model: the file does not begin as one does")
         at, seal = self._at_start + len(MAGIC), b""
         while head := file.read(_HEAD.size):
@@ -199,29 +188,6 @@ class ModelFile:
             yield found
             # Who reads two parts of the file at a time has moved on in it.
             file.seek(at)
-
-    def _read_format_1(self, content: bytes) -> None:
-        try:
-            page, arrays = read_snapshot(content)
-            if page.get("format") != FORMAT_1:
-                raise BadSnapshot(f"expected {FORMAT_1!r}, got {str(page.get('format'))[:40]!r}")
-            ends = arrays["ends"]
-            if ends.dtype != np.dtype("<i8") or ends.ndim != 1 or (np.diff(ends, prepend=0) < 0).any():
-                raise _unfit()
-            self._old = _of_columns(
-                arrays["kind"], arrays["received"], np.diff(ends, prepend=0), arrays["nonce"].tobytes(),
-                arrays["payload"].tobytes(), 1, feedback=True,
-            )  # fmt: skip
-            if not self._old:
-                raise _unfit()
-        except BadSnapshot as error:
-            raise Malformed(f"not an exported model: {error}") from None
-        except LookupError:
-            raise _unfit() from None
-        self.name, self.digest = str(page.get("name")), str(page.get("digest"))
-        self.first, self.last = 1, len(self._old)
-        _check_changes(self._old)
-        self.rollbacks = [event for event in self._old if event.kind == Kind.ROLLED_BACK]
 
 
 def _inflated(packed: bytes, size: int) -> bytes:
@@ -255,30 +221,10 @@ def _events(found: _Found, first: int, *, feedback: bool) -> list[Event]:
     kinds = np.frombuffer(content, "<u1", n)
     received = np.frombuffer(content, "<f8", n, n)
     lengths = np.frombuffer(content, "<u4", n, 9 * n).astype(np.int64)
-    if np.count_nonzero(kinds != Kind.FEEDBACK) != found.n_changes:
+    nonces, payload = content[13 * n : fixed], content[fixed:]
+    if np.count_nonzero(kinds != Kind.FEEDBACK) != found.n_changes or lengths.sum() != len(payload):
         raise _unfit()
-    return _of_columns(
-        kinds, received, lengths, content[13 * n : fixed], content[fixed:], first, feedback=feedback
-    )
-
-
-def _of_columns(
-    kinds: NDArray[Any],
-    received: NDArray[Any],
-    lengths: NDArray[np.int64],
-    nonces: bytes,
-    payload: bytes,
-    first: int,
-    *,
-    feedback: bool,
-) -> list[Event]:
-    n = len(lengths)
-    for column, dtype in ((kinds, "<u1"), (received, "<f8")):
-        if column.shape != (n,) or column.dtype != np.dtype(dtype):
-            raise _unfit()
-    if len(nonces) != n * NONCE_SIZE or lengths.sum() != len(payload) or not np.isfinite(received).all():
-        raise _unfit()
-    if not set(np.unique(kinds).tolist()) <= {*BODY_OF, Kind.FEEDBACK}:
+    if not np.isfinite(received).all() or not set(np.unique(kinds).tolist()) <= {*BODY_OF, Kind.FEEDBACK}:
         raise _unfit()
     # A log begins with its creation, and has no other.
     if np.flatnonzero(kinds == Kind.CREATED).tolist() != ([0] if first == 1 else []):

@@ -1,7 +1,7 @@
 """What a model has learned, as bytes, and back. A cache: whatever is wrong with it, the log is still there.
 
-Magic, length of the page, page (JSON), arrays, SHA-256 of all before. The catalog is not in it: it is read
-from the events that made it, which are few.
+Magic, length of the page, page (JSON), arrays, SHA-256 of all before. Of the catalog it contains what differs
+from the first event.
 """
 
 import hashlib

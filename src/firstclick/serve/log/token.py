@@ -20,13 +20,12 @@ from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Expired, Malformed, Unknown
 from firstclick.wire.limits import LONGEST_TOKEN
 
-# Tokens of earlier versions: a plain slate, and one whose request had a context or features of its own. Those
-# of this version end in fields that say what the slate was drawn from.
-PLAIN, WITH_MORE, WITH_FIELDS = 1, 2, 3
+# Another version is refused.
+VERSION = 1
 # Version, key, model, when it was issued (ms since the epoch), nonce, number of rows.
 HEAD = struct.Struct("<BIIQ16sB")
-# What follows the rows, but for plain ones: how many numbers the context has, and the features of a row; then
-# these numbers.
+# What follows the rows: how many numbers the context has, and the features of a row; then these numbers, and
+# fields that contain what the slate was drawn from.
 TAIL = struct.Struct("<HH")
 MAC_SIZE = 16
 
@@ -116,7 +115,7 @@ class KeyRing:
         """The token as text; Malformed if it would be too long."""
         key = self.newest
         n_columns = len(token.features) // (FLOAT_SIZE * token.size) if token.features else 0
-        head = HEAD.pack(WITH_FIELDS, key, token.model, token.issued_ms, token.nonce, token.size) + token.rows
+        head = HEAD.pack(VERSION, key, token.model, token.issued_ms, token.nonce, token.size) + token.rows
         tail = TAIL.pack(len(token.context) // FLOAT_SIZE, n_columns) + token.context + token.features
         content = head + tail + token.fields
         text = base64.urlsafe_b64encode(content + self._mac(key, content)).rstrip(b"=").decode()
@@ -136,13 +135,10 @@ class KeyRing:
         """What the token says; Unknown when it was not signed here for this model, Expired when it is old."""
         content, mac = _parts(text)
         version, key, of_model, issued_ms, nonce, size = HEAD.unpack_from(content)
+        if version != VERSION:
+            raise _unknown(f"it has version {version}, and this server reads version {VERSION}")
         end = HEAD.size + size * ROW_SIZE
-        context, features, fields = (
-            (b"", b"", content[end:]) if version == PLAIN else _more(content, end, size)
-        )
-        left_over = fields and version != WITH_FIELDS
-        if not PLAIN <= version <= WITH_FIELDS or len(content) < end or left_over:
-            raise _unknown("it is cut off, or not one of ours")
+        context, features, fields = _after_rows(content, end, size)
         if key not in self._macs:
             self._look_for(key)
         if not hmac.compare_digest(mac, self._mac(key, content)):
@@ -187,8 +183,8 @@ def _parts(text: str) -> tuple[bytes, bytes]:
     return raw[:-MAC_SIZE], raw[-MAC_SIZE:]
 
 
-def _more(content: bytes, at: int, size: int) -> tuple[bytes, bytes, bytes]:
-    """The context and the features that follow the rows, and what is left."""
+def _after_rows(content: bytes, at: int, size: int) -> tuple[bytes, bytes, bytes]:
+    """Return context, features and fields."""
     floats = at + TAIL.size
     if len(content) >= floats:
         n_context, n_columns = TAIL.unpack_from(content, at)

@@ -18,7 +18,6 @@ from firstclick.serve.log.events import (
     Created,
     Event,
     ItemsChanged,
-    ItemsPut,
     ItemsWithdrawn,
     Kind,
     ListPut,
@@ -104,8 +103,6 @@ class CatalogState:
     def apply(self, event: Event, change: ChangeFeatures, copy_at: Callable[[int], CatalogCopy]) -> None:
         """One event that is neither feedback nor the creation; `copy_at` knows how things stood once."""
         match event.kind:
-            case Kind.ITEMS_PUT:
-                self._put(unpacked(event, ItemsPut))
             case Kind.ITEMS_CHANGED:
                 self._change(unpacked(event, ItemsChanged), change)
             case Kind.ITEMS_WITHDRAWN:
@@ -197,36 +194,11 @@ class CatalogState:
                 merged[place] = value
             values[item] = merged
 
-    def _put(self, items: ItemsPut) -> None:
-        """As events of earlier versions mean it: an item with other features gets a new row."""
-        table = items.table()
-        catalog = self.catalog
-        features = catalog.features
-        rows = [catalog.row_of(item) for item in items.ids]
-        # Equal features: the same item, with all that was learned about it.
-        same = np.array([row is not None for row in rows])
-        if table is not None and features is not None:
-            known = np.flatnonzero(same)
-            held = np.array([rows[i] for i in known.tolist()], np.int64)
-            same[known] = (features[held] == table[known]).all(axis=1)
-        new = np.flatnonzero(~same)
-        again = [items.ids[i] for i in np.flatnonzero(same).tolist()]
-        ids = [items.ids[i] for i in new.tolist()]
-        if again:
-            catalog.show_again(again)
-        if ids:
-            catalog.withdraw([item for item in ids if catalog.has(item)])
-            catalog.add(ids, None if table is None else table[new])
-        self.names.update(zip(items.ids, items.names, strict=True))
-        catalog.regroup(items.ids, items.groups)
-        self._touched.update(items.ids)
-
     def snapshot(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """What is not as it was at first, as a page and arrays: as much as was changed, however large the
         catalog is."""
         catalog, n_first = self.catalog, self._n_first
         items, marks = sorted_pieces(self._touched, key=str), self.file_marks
-        # All rows of an item: in logs of earlier versions it may have several.
         rows = [row for row, item in enumerate(catalog.items[:n_first]) if item in self._touched]
         changed = np.array([*rows, *range(n_first, len(catalog.items))], np.int64)
         page = {

@@ -10,7 +10,7 @@ from firstclick.catalog.item import Item
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.files.progress import Progress, silent
 from firstclick.registry import policy_class
-from firstclick.serve.log.events import Created, Event, ItemsChanged, ItemsPut, Kind, unpacked
+from firstclick.serve.log.events import Created, Event, FirstItems, ItemsChanged, Kind, unpacked
 from firstclick.serve.log.model_file import ModelFile, model_file
 from firstclick.serve.model.fork import Fork
 from firstclick.serve.model.loading import check_new, load, publish, reserved
@@ -117,7 +117,7 @@ class _Doors:
     def __init__(self, created: Created) -> None:
         whole_number("k", created.k, at_least=1, at_most=MOST_ROWS)
         model_seed(created.seed)
-        whole_number("key", created.key or 0, at_least=0, at_most=LARGEST_KEY)
+        whole_number("key", created.key, at_least=0, at_most=LARGEST_KEY)
         # Another version may have other settings; the model says so.
         if policy_class(created.policy).version == created.version:
             check_context_size(policy_class(created.policy)(**created.settings))
@@ -134,9 +134,7 @@ class _Doors:
 
     def check(self, events: Iterable[Event]) -> None:
         for event in events:
-            if event.kind == Kind.ITEMS_PUT:
-                check_items(_items(unpacked(event, ItemsPut)), self._n_features)
-            elif event.kind == Kind.ITEMS_CHANGED:
+            if event.kind == Kind.ITEMS_CHANGED:
                 self._check_changes(unpacked(event, ItemsChanged))
 
     def _check_changes(self, body: ItemsChanged) -> None:
@@ -149,7 +147,7 @@ class _Doors:
                 raise InvalidInput("the values of the items do not fit the encoder")
 
 
-def _items(body: ItemsPut | ItemsChanged) -> list[Item]:
+def _items(body: FirstItems | ItemsChanged) -> list[Item]:
     table = body.table()
     rows = [None] * len(body.ids) if table is None else table
     return [Item(*parts) for parts in zip(body.ids, body.names, body.groups, rows, strict=True)]

@@ -3,7 +3,7 @@ version of the same one."""
 
 import secrets
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
@@ -32,14 +32,12 @@ from firstclick.serve.log.events import (
     Event,
     FeedbackEvent,
     ItemsChanged,
-    ItemsPut,
     Kind,
     packed,
     read_feedback,
     unpacked,
 )
 from firstclick.serve.model.build import this_build
-from firstclick.serve.model.catalog_state import CatalogState
 from firstclick.serve.model.loading import check_new, load, publish, reserved
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import check_context_size, model_seed
@@ -94,7 +92,6 @@ def fork(
                 load(store, number, made.fold(name, made.events(events), memory))
                 progress(events[-1].seq, stored.head)
             assert made.model is not None
-            made.check_rows(lambda: changes_in(log, stored, 1))
             published = publish(store, number, name, made.model)
             return Forked(published, made.policy.label, made.n_left_out, made.n_late_clicks)
 
@@ -264,17 +261,10 @@ class Fork:
     def _left_out(self, event: Event) -> Event:
         return left_out(event, self._place)
 
-    def _items_put(self, event: Event) -> Event:
-        body = unpacked(event, ItemsPut)
-        # Versions that put items so had no encoder.
-        return self._changed(event, body, self._items(body, list))
-
     def _items_changed(self, event: Event) -> Event:
         body = unpacked(event, ItemsChanged)
-        return self._changed(event, body, self._items(body, lambda: self._lines(body)))
-
-    def _changed(self, event: Event, before: Any, after: Any) -> Event:
-        return event if before is after else event._replace(payload=packed(after))
+        fitting = self._items(body, lambda: self._lines(body))
+        return event if fitting is body else event._replace(payload=packed(fitting))
 
     def _lines(self, body: ItemsChanged) -> list[list[Any]]:
         """The values of all inputs, None where none was sent."""
@@ -353,27 +343,11 @@ class Fork:
             ) from None
         return events
 
-    def check_rows(self, changes: Callable[[], Iterable[Event]]) -> None:
-        """WorkFailed if the items of the fork stand in other rows than those of the log, which slates name.
-
-        In logs of earlier versions an item with other features gets a new row: two rows of features that are
-        two numbers in one scale could be one number in another.
-        """
-        assert self.model is not None
-        if self._before == self._after:
-            return
-        if CatalogState.after(self._origin, changes).catalog.items != self.model.catalog.items:
-            raise WorkFailed(
-                f"the log of {self._name!r} has items whose features differ in the last digit alone, and "
-                f"{self.policy.label} could not tell them apart; make a new model"
-            )
-
 
 # What becomes of each kind of event. A kind that is not here stops a fork: whoever adds one has to say.
 COPIES: dict[int, Callable[[Fork, Event], Event]] = {
     Kind.CREATED: Fork._first,
     Kind.FEEDBACK: Fork._feedback,
-    Kind.ITEMS_PUT: Fork._items_put,
     Kind.ITEMS_CHANGED: Fork._items_changed,
     Kind.ITEMS_WITHDRAWN: Fork._same,
     Kind.AVAILABILITY: Fork._same,

@@ -23,7 +23,6 @@ from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.online.baseline import Chosen, decided, reasons
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.explore import Explored, Explorer, check_share
-from firstclick.online.random_key import key_of_old
 from firstclick.online.request import (
     RowRequest,
     SlateRequest,
@@ -157,7 +156,7 @@ class Model:
         self.no_click_after = created.no_click_after  # seconds; 0: never
         self.open = OpenSlates()  # of this process: no part of what is folded
         self.recent: deque[tuple[float, FeedbackEvent]] = deque(maxlen=RECENT)  # for people to look at
-        self.last = Mark(1, b"", 0.0, None)
+        self.last = Mark(1, b"", 0.0, START)
         if first is not None:
             self.last = Mark(1, first.nonce, first.received, link_of(first, START))
         # The links of the last events: when the log is another one, how far both are the same.
@@ -177,11 +176,7 @@ class Model:
         self._ready_seq = 0
         self._ready_fields = b""
         self._at_once = 1
-        self._key = (
-            key_of_old("model", created.seed, policy, created.k)
-            if created.key is None
-            else np.uint64(created.key)
-        )
+        self._key = np.uint64(created.key)
         self.explorer = Explorer.of(self._key, created.explore)
         self.launch = Launch(self._key, created, self.catalog)
         self.wants_context = policy.n_context > 0
@@ -576,38 +571,27 @@ class Model:
         with self.lock:
             # Copied now and hashed later: nobody waits for the digest of a large catalog.
             catalog, names, groups = self.catalog, dict(self.items.names), dict(self.catalog.group_of)
-            state, newer = _copied(self.engine.state), self.engine.policy.newer_arrays
-            known = [array for name, array in state._asdict().items() if array.size or name not in newer]
-            arrays = [*known, catalog.hidden.copy(), self.engine.features.copy()]
+            arrays = [*_copied(self.engine.state), catalog.hidden.copy(), self.engine.features.copy()]
             page = {"seq": self.seq, "items": catalog.items.copy(), "history": self.click_stats.as_json()}
-            # Only where there are any: models without them have the digests they always had.
-            if self.builds:
-                page["builds"] = [msgspec.to_builtins(build) for build in self.builds]
-            if self.items.lists:
-                page["lists"] = {name: list(listed) for name, listed in sorted(self.items.lists.items())}
-            if self.explorer.share:
-                page["explore"] = self.explorer.share
-            if launch := self.launch.as_json():
-                page["launch"] = launch
-                arrays += self.launch.arrays().values()
-            if self.warm_starts:
-                page["warm_starts"] = self.warm_starts.copy()
-            if self.no_click_after:
-                page["no_click_after"] = self.no_click_after
-            if self.reports:
-                page["reports"] = self.reports.as_json()
-            if self.reports.timed_out and self.in_force.kept:
-                page["in_force"] = [list(self.in_force.kept), self.in_force.since]
-            if catalog.unavailable:
-                page["unavailable"] = sorted_pieces(map(str, catalog.unavailable))
-            if catalog.values:
-                page["values"] = [
+            arrays += self.launch.arrays().values()
+            page |= {
+                "builds": [msgspec.to_builtins(build) for build in self.builds],
+                "lists": {name: list(listed) for name, listed in sorted(self.items.lists.items())},
+                "explore": self.explorer.share,
+                "launch": self.launch.as_json(),
+                "warm_starts": self.warm_starts.copy(),
+                "no_click_after": self.no_click_after,
+                "reports": self.reports.as_json(),
+                "in_force": [list(self.in_force.kept), self.in_force.since],
+                "unavailable": sorted_pieces(map(str, catalog.unavailable)),
+                "values": [
                     (str(item), values)
                     # 5 and '5' are two items; their values may have no order.
                     for item, values in sorted_pieces(
                         catalog.values.items(), key=lambda pair: (str(pair[0]), type(pair[0]) is str)
                     )
-                ]
+                ],
+            }
         page["names"] = sorted_pieces((str(item), name) for item, name in names.items())
         page["groups"] = sorted_pieces((str(item), group or "") for item, group in groups.items())
         digest = hashlib.sha256()
@@ -630,7 +614,7 @@ class Model:
                 "seq": self.seq,
                 "nonce": self.last.nonce.hex(),
                 "received": self.last.received,
-                "link": None if self.last.link is None else self.last.link.hex(),
+                "link": self.last.link.hex(),
                 "code": self._code(),
                 "history": self.click_stats.as_json(),
                 "catalog": catalog,
@@ -662,20 +646,16 @@ class Model:
                 raise BadSnapshot("the snapshot was made by other code, which may have folded otherwise")
             model.engine = model.engine.with_state(arrays)
             model.click_stats = ClickStats.from_json(page["history"])
-            link = None if page["link"] is None else bytes.fromhex(page["link"])
-            model.last = Mark(seq, bytes.fromhex(page["nonce"]), float(page["received"]), link)
+            nonce, link = bytes.fromhex(page["nonce"]), bytes.fromhex(page["link"])
+            model.last = Mark(seq, nonce, float(page["received"]), link)
             model.builds = msgspec.convert(page["builds"], list[Build])
             model.explorer = Explorer.of(model._key, check_share(page["explore"], model.engine.policy))
-            # What was archived by an earlier version has none.
-            model.launch.restore(page.get("launch", {}), arrays)
-            # What an archive goes on from may be older than these.
-            model.warm_starts = [str(mark) for mark in page.get("warm_starts", [])]
-            model.no_click_after = float(page.get("no_click_after", created.no_click_after))
-            if "reports" in page:
-                model.reports = Reports.from_json(page["reports"])
-            if "in_force" in page:
-                kept, since = page["in_force"]
-                model.in_force = InForce(tuple((int(first), int(last)) for first, last in kept), int(since))
+            model.launch.restore(page["launch"], arrays)
+            model.warm_starts = [str(mark) for mark in page["warm_starts"]]
+            model.no_click_after = float(page["no_click_after"])
+            model.reports = Reports.from_json(page["reports"])
+            kept, since = page["in_force"]
+            model.in_force = InForce(tuple((int(first), int(last)) for first, last in kept), int(since))
         except (LookupError, TypeError, ValueError) as error:
             raise BadSnapshot(f"the snapshot does not fit the model: {error}") from None
         model.past = deque([model.last.link], maxlen=PAST)

@@ -24,7 +24,7 @@ from firstclick.online.floor import check_max_loss
 from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
-from firstclick.serve.log.events import Availability, BaselineSet, Created, ItemsChanged, ItemsPut, ListPut
+from firstclick.serve.log.events import Availability, BaselineSet, Created, FirstItems, ItemsChanged, ListPut
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.model import Model
 from firstclick.validation.duration import check_wait
@@ -376,17 +376,17 @@ def _filled(rows: Rows, more: Sequence[NDArray[np.float64]] | NDArray[np.float64
     return [mean if row is None else row for row in rows]
 
 
-def _as_put(items: Sequence[Item], rows: Rows, n_features: int | None = None) -> ItemsPut:
+def _as_put(items: Sequence[Item], rows: Rows, n_features: int | None = None) -> FirstItems:
     """The items with these features; Malformed if scaling made them too many or too large."""
     ready = [
         Item(item.id, _told(item.name) or "", _told(item.group) or "", row)
         for item, row in zip(items, rows, strict=True)
     ]
     check_items(ready, n_features)
-    return ItemsPut.of(ready)
+    return FirstItems.of(ready)
 
 
-def _merged(model: Model, put: ItemsPut, sent: Sequence[bool | list[int]]) -> NDArray[np.float64] | None:
+def _merged(model: Model, put: FirstItems, sent: Sequence[bool | list[int]]) -> NDArray[np.float64] | None:
     """The features that the items will have if nobody else changes them meanwhile; None if they have none."""
     catalog, table = model.catalog, put.table()
     if table is None:

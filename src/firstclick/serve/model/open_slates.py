@@ -30,8 +30,8 @@ class OpenSlate(NamedTuple):
 
 
 # In plain tuples, which Python's garbage collector soon stops looking at: issued, rows, context, features,
-# fields, arm, excess.
-_Kept = tuple[int, bytes, bytes, bytes, bytes, int, float]
+# fields, excess.
+_Kept = tuple[int, bytes, bytes, bytes, bytes, float]
 
 
 class OpenSlates:
@@ -57,7 +57,6 @@ class OpenSlates:
         self._most, self._most_bytes = most, most_bytes
         self._slates: dict[bytes, _Kept] = {}  # in the order in which they were recommended
         self._bytes = 0
-        self._by_arm: dict[int, int] = {}
         self._excess = 0.0
         self._lock = threading.Lock()
         self.lost = 0
@@ -74,17 +73,15 @@ class OpenSlates:
         features: bytes = b"",
         fields: bytes = b"",
         *,
-        arm: int = 0,
         excess: float = 0.0,
     ) -> None:
         """A slate that was recommended now."""
-        kept = (issued_ms, rows, context, features, fields, arm, excess)
+        kept = (issued_ms, rows, context, features, fields, excess)
         with self._lock:
             if nonce in self._slates:
                 self._remove(nonce)
             self._slates[nonce] = kept
             self._bytes += _size(kept)
-            self._by_arm[arm] = self._by_arm.get(arm, 0) + 1
             self._excess += excess
             while len(self._slates) > self._most or self._bytes > self._most_bytes:
                 self._remove(next(iter(self._slates)))
@@ -101,7 +98,7 @@ class OpenSlates:
         """The oldest slates, if they were recommended before this time. They stay until `answered`."""
         with self._lock:
             found = []
-            for nonce, (issued, rows, context, features, fields, _, _) in islice(self._slates.items(), most):
+            for nonce, (issued, rows, context, features, fields, _) in islice(self._slates.items(), most):
                 if issued > issued_before_ms:
                     break
                 found.append(OpenSlate(nonce, issued, rows, context, features, fields))
@@ -112,17 +109,11 @@ class OpenSlates:
         """The sum over the slates that are open."""
         return self._excess
 
-    def by_arm(self) -> dict[int, int]:
-        """How many are open, by arm."""
-        with self._lock:
-            return {arm: n for arm, n in self._by_arm.items() if n}
-
     def _remove(self, nonce: bytes) -> None:
         kept = self._slates.pop(nonce)
         self._bytes -= _size(kept)
-        self._by_arm[kept[5]] -= 1
         # Rounding does not add up: without slates the sum is 0.
-        self._excess = self._excess - kept[6] if self._slates else 0.0
+        self._excess = self._excess - kept[5] if self._slates else 0.0
 
 
 def _size(kept: _Kept) -> int:

@@ -32,9 +32,6 @@ class Reports:
         )
         self.corrected = 0  # of these, ones that were clicked later
 
-    def __bool__(self) -> bool:
-        return bool(self.by_arm or self.timed_out or self.corrected)
-
     @property
     def recommended(self) -> int:
         """Slates that were recommended, as far as processes have said so."""

@@ -33,13 +33,9 @@ def set_back_of(store: Store, model: Model) -> SetBack:
     for seq, link in enumerate(past, first):
         if seq not in there:
             break
-        if link is None or there[seq].link is None:
-            sure = False  # Of an earlier version, without a link: one takes it for the same.
-        elif link == there[seq].link:
-            sure = True
-        else:
+        if link != there[seq].link:
             break
-        common = seq
+        common, sure = seq, True
     if sure:
         return SetBack(model.name, known, known - common, exact=True)
     # What came before may be lost too; what is beyond the end of the log is so for sure.

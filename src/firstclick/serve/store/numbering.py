@@ -11,10 +11,10 @@ from firstclick.wire.errors import Unknown
 Batch = Sequence[tuple[int, NewEvent]]
 # Of (model, nonce), where the event stands and what it says.
 Known = Mapping[tuple[int, bytes], tuple[int, bytes]]
-# The link of the last event of each model; None where it is not known.
-Links = Mapping[int, bytes | None]
+# The link of the last event of each model.
+Links = Mapping[int, bytes]
 # model, seq, kind, nonce, payload, received, link
-Row = tuple[int, int, int, bytes, bytes, float, bytes | None]
+Row = tuple[int, int, int, bytes, bytes, float, bytes]
 
 
 class ModelGone(Unknown):

@@ -25,17 +25,14 @@ class PostgresStore(Store):
     prefix = "firstclick_"
 
     def __init__(self, url: str, *, relaxed: bool = False, read_only: bool = False) -> None:
-        """Reach the database and make or change its tables; Unavailable when it cannot be reached.
+        """Reach the database and make its tables; Unavailable when it cannot be reached.
 
         `relaxed` trusts the server not to crash: what was committed last may then be lost, nothing else.
         """
         self._link = link = Link(url, relaxed=relaxed, read_only=read_only)
         try:
             with link.patient() as connection:
-                schema = PostgresSchema(link.name, connection)
-                if not read_only:
-                    schema.migrate()
-                schema.check_current()
+                PostgresSchema(link.name, connection).prepare(read_only=read_only)
             careless = link.rows(
                 "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'"
             )

@@ -11,7 +11,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from firstclick.errors import FirstclickError, InvalidInput
-from firstclick.serve.store.migrations import POSTGRESQL_STEPS, Schema
+from firstclick.serve.store.schema import POSTGRESQL_TABLES, Schema
 from firstclick.wire.errors import StoreBroken, Unavailable
 
 CONNECT_SECONDS = 5
@@ -21,10 +21,10 @@ STATEMENT_SECONDS = 10
 IDLE_SECONDS = 10
 # The server's own limits do not help when its answer gets lost: then the client must give up.
 ANSWER_SECONDS = 15.0
-# An hour, for what may take long: a migration, a check.
+# An hour, for what may take long, such as a check.
 PATIENT_SECONDS = 3600.0
-# Any number, the same in all versions: who holds this lock changes the tables.
-MIGRATION_LOCK = 0x66697273
+# Any number: a process that creates the tables holds this lock.
+CREATION_LOCK = 0x66697273
 T = TypeVar("T")
 
 
@@ -224,31 +224,27 @@ class Link:
 class PostgresSchema(Schema):
     """The tables in a database."""
 
-    steps = POSTGRESQL_STEPS
+    tables = POSTGRESQL_TABLES
 
-    def number(self) -> int:
+    def stored_format(self) -> str | None:
         # Not by to_regclass, which may remember that the table was not there before we waited for the lock.
-        there = self._connection.execute(
+        tables = self._connection.execute(
             "SELECT 1 FROM pg_tables WHERE tablename = 'firstclick_meta' "
             "AND schemaname = ANY(current_schemas(false))"
         )
-        if there.fetchone() is None:
-            return 0
-        found = self._connection.execute("SELECT value FROM firstclick_meta WHERE key = 'schema'").fetchone()
-        return int(found[0]) if found else 0
+        if tables.fetchone() is None:
+            return None
+        row = self._connection.execute("SELECT value FROM firstclick_meta WHERE key = 'format'").fetchone()
+        if row is None:
+            raise InvalidInput(f"{self._name} has tables of another program; name another database")
+        return str(row[0])
 
-    def apply(self, number: int, statements: Sequence[str]) -> None:
+    def create(self) -> None:
         with self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATION_LOCK,))
-            if self.number() >= number:
-                return
-            for statement in statements:
-                self._connection.execute(statement)
-            self._connection.execute(
-                "INSERT INTO firstclick_meta VALUES ('schema', ?) ON CONFLICT (key) DO UPDATE SET value = "
-                "excluded.value",
-                (str(number),),
-            )
+            self._connection.execute("SELECT pg_advisory_xact_lock(?)", (CREATION_LOCK,))
+            if self.stored_format() is None:
+                for statement in self.tables:
+                    self._connection.execute(statement)
 
 
 # The connection was lost (no code), or the server ends it: shutdown, crash, start, failover.

@@ -112,7 +112,7 @@ class SqliteStore(Store):
             f"LIMIT {self.chunk_events}"
         )
         chunk: list[Event] = []
-        links: list[bytes | None] = []
+        links: list[bytes] = []
         size = 0
         with (
             self._file.reading() as connection,

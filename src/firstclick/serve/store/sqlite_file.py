@@ -18,7 +18,7 @@ from filelock import lock_descriptor
 
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.serve.store.crash_points import step
-from firstclick.serve.store.migrations import SQLITE_STEPS, Schema
+from firstclick.serve.store.schema import SQLITE_TABLES, Schema
 from firstclick.wire.errors import StoreBroken, Unavailable
 
 OLDEST_SQLITE = (3, 25, 0)
@@ -48,7 +48,7 @@ class SqliteFile:
         try:
             if read_only:
                 with closing(self._connect("ro")) as connection:
-                    SqliteSchema(str(path), connection).check_current()
+                    SqliteSchema(str(path), connection).prepare(read_only=True)
             else:
                 self._lock_file = self._alone()
                 self._open_to_write(relaxed)
@@ -136,7 +136,7 @@ class SqliteFile:
         connection.execute("PRAGMA cache_size = -32000")
         # What is deleted is overwritten: models with contexts of users, secrets of tokens that have expired.
         connection.execute("PRAGMA secure_delete = ON")
-        SqliteSchema(str(self.path), connection).migrate()
+        SqliteSchema(str(self.path), connection).prepare(read_only=False)
 
     # -- reading
 
@@ -261,21 +261,23 @@ class SqliteFile:
 class SqliteSchema(Schema):
     """The tables in a file."""
 
-    steps = SQLITE_STEPS
+    tables = SQLITE_TABLES
 
-    def number(self) -> int:
+    def stored_format(self) -> str | None:
         tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
-        if tables and not tables >= {"meta", "event"}:
-            raise InvalidInput(f"{self._name} is a database of another program; name another file")
         if not tables:
-            return 0
-        return int(self._connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()[0])
+            return None
+        rows = []
+        if tables >= {"meta", "event"}:
+            rows = self._connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchall()
+        if not rows:
+            raise InvalidInput(f"{self._name} is a database of another program; name another file")
+        return str(rows[0][0])
 
-    def apply(self, number: int, statements: Sequence[str]) -> None:
+    def create(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
-        for statement in statements:
+        for statement in self.tables:
             self._connection.execute(statement)
-        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('schema', ?)", (str(number),))
         self._connection.execute("COMMIT")
 
 

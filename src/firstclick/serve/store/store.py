@@ -41,7 +41,7 @@ class StoredModel(NamedTuple):
 # The last event of each model that was folded.
 Marks = Mapping[int, Mark]
 # Some events, and the link of each.
-Chunk = tuple[list[Event], list[bytes | None]]
+Chunk = tuple[list[Event], list[bytes]]
 
 
 class Base(NamedTuple):
@@ -67,8 +67,7 @@ class ApiKey(NamedTuple):
     model: str | None = None
 
 
-# The role of a key in a web page. With a model it is stored as page:MODEL, a role that versions which know
-# nothing of models do not know, and let do nothing.
+# The role of a key in a web page. With a model it is stored as page:MODEL.
 OF_PAGE = "page"
 
 
@@ -344,10 +343,10 @@ class Store(ABC):
         """Put in the next events of a reserved model, some thousands at a time."""
         with self._database.transaction() as connection:
             self._touch(connection, model)
-            link: bytes | None = START
+            link = START
             if events and events[0].seq > 1:
-                before = self._found(connection, [(model, events[0].seq - 1)])
-                link = before[model, events[0].seq - 1].link if before else None
+                before = (model, events[0].seq - 1)
+                link = self._found(connection, [before])[before].link
             links = links_of(events, link)
             rows = [(model, *event, link) for event, link in zip(events, links, strict=True)]
             if not self._insert(connection, rows):
@@ -550,7 +549,8 @@ class Store(ABC):
         return {(row[0], row[1]): Mark(*row[1:]) for row in found}
 
     def _links(self, connection: Connection, heads: Mapping[int, int], folded: Marks) -> Links:
-        """What the next event of each model is linked to; OtherHistory when one is not what was folded.
+        """What the next event of each model is linked to; OtherHistory when one is not what was folded, or
+        when the last event of a log is missing.
 
         The heads are locked. Others may have appended since: what was folded is further up in the log then.
         """
@@ -558,17 +558,11 @@ class Store(ABC):
             raise ModelGone(model)
         places = [(model, mark.seq) for model, mark in folded.items()]
         found = self._found(connection, list({*places, *heads.items()}))
-        others = [model for model, mark in folded.items() if not mark.same(found.get((model, mark.seq)))]
+        others = {model for model, mark in folded.items() if not mark.same(found.get((model, mark.seq)))}
+        others |= {model for model, head in heads.items() if head and (model, head) not in found}
         if others:
             raise other_history(others)
-        links: dict[int, bytes | None] = {}
-        for model, head in heads.items():
-            last = found.get((model, head))
-            links[model] = last.link if last else (None if head else START)
-            if links[model] is None and model in folded and folded[model].seq == head:
-                # Of an earlier version; whoever has folded it all knows what it would be.
-                links[model] = folded[model].link
-        return links
+        return {model: found[model, head].link if head else START for model, head in heads.items()}
 
     # -- damage
 
@@ -648,7 +642,7 @@ class Store(ABC):
         """So many rows and bytes were written; only SQLite counts them."""
 
 
-def _mark(event: Event, link: bytes | None) -> Mark:
+def _mark(event: Event, link: bytes) -> Mark:
     return Mark(event.seq, event.nonce, event.received, link)
 
 
