@@ -14,7 +14,7 @@ from serving import a_site
 from stores import log_of
 
 from firstclick.serve.log.events import Event, NewEvent
-from firstclick.serve.log.history import Mark
+from firstclick.serve.log.history import Mark, link_of
 from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model import model as model_module
 from firstclick.serve.model.audit import audit_stored
@@ -313,13 +313,11 @@ def open_store_beside(url: str) -> Iterator[Callable[[NewEvent], None]]:
     """What another process would append; a file of SQLite has none, and gets it by hand."""
 
     def append(event: NewEvent) -> None:
-        ((head,),) = asked(url, "SELECT head FROM {model} WHERE id = 1")
-        row = (1, head + 1, *event)
-        asked(
-            url,
-            "INSERT INTO {event} (model, seq, kind, nonce, payload, received) VALUES (?, ?, ?, ?, ?, ?)",
-            *row,
-        )
+        last = "SELECT seq, link FROM {event} WHERE model = 1 ORDER BY seq DESC LIMIT 1"
+        ((head, link),) = asked(url, last)
+        columns = "(model, seq, kind, nonce, payload, received, link)"
+        row = (1, head + 1, *event, link_of(event, bytes(link)))
+        asked(url, f"INSERT INTO {{event}} {columns} VALUES (?, ?, ?, ?, ?, ?, ?)", *row)
         asked(url, "UPDATE {model} SET head = ? WHERE id = 1", head + 1)
 
     yield append
@@ -374,40 +372,6 @@ def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistak
         service.maintenance.look()
         wait_for(lambda: service.names() == ["other", "shop"])
         answer(service, 1, name="other")
-
-
-# -- old events have no links
-
-
-def test_events_of_earlier_versions_are_told_apart_by_nonce_and_time(scene: Scene) -> None:
-    asked(scene.url, "UPDATE {event} SET link = NULL")
-    scene.service.maintenance.look()
-    answer(scene.service, 1)
-    assert scene.service.models.set_backs == {}, "the same log, without links"
-    # From here on the log has links again: whoever has folded it all knows the one before.
-    assert scene.service.store.marks(1, LOST + 1, LOST + 1)[LOST + 1] == scene.service.model("shop").last
-    asked(scene.url, "UPDATE {event} SET link = NULL")
-    asked(scene.copy, "UPDATE {event} SET link = NULL")
-    with open_service(scene.copy) as other:
-        answer(other, LOST + 1 - COMMON, click=1)
-    asked(scene.copy, "UPDATE {event} SET link = NULL")
-    replaced(scene.url, scene.copy)
-    scene.service.maintenance.look()
-    scene.check_followed()
-    # Which of them are others cannot be told.
-    assert [str(found) for found in scene.service.models.set_backs["shop"]] == [
-        f"at least 1 event up to event {LOST + 1} is gone"
-    ]
-
-
-def test_a_link_vouches_for_the_events_without_links_before_it(scene: Scene) -> None:
-    for url in (scene.url, scene.copy):
-        asked(url, "UPDATE {event} SET link = NULL WHERE seq < ?", COMMON)
-    scene.go_on_elsewhere(LOST)
-    scene.service.maintenance.look()
-    scene.check_followed()
-    (found,) = scene.service.models.set_backs["shop"]
-    assert (found.lost, found.exact) == (LOST - COMMON, True)
 
 
 def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(

@@ -72,8 +72,10 @@ def stored(tmp_path: Path) -> list[str]:
     path = str(tmp_path / "new.db")
     with open_service(path) as service:
         for name, policy in (
-            ("counts", "cascade-ts"), ("window", "cascade-swucb:window=20"), ("linear", "cascade-lin-ts")
-        ):  # fmt: skip
+            ("counts", "cascade-ts"),
+            ("window", "cascade-swucb:window=20"),
+            ("linear", "cascade-lin-ts:sigma=0.5"),
+        ):
             service.create(name, policy=policy, k=K, items=made_items(), seed=5)
             for click in (0, None, 2):
                 service.feedback(name, service.recommend(name), click)

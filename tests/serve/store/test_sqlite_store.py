@@ -264,7 +264,7 @@ def test_a_file_that_was_taken_away_is_noticed(shop: SqliteStore, tmp_path: Path
 
 def test_somebody_elses_events_in_the_log_are_noticed(shop: SqliteStore, path: Path) -> None:
     other = sqlite3.connect(path, isolation_level=None)
-    other.execute("INSERT INTO event VALUES (1, 2, 1, x'00112233445566778899aabbccddeeff', x'', 0, NULL)")
+    other.execute("INSERT INTO event VALUES (1, 2, 1, x'00112233445566778899aabbccddeeff', x'', 0, x'')")
     other.close()
     with pytest.raises(StoreBroken, match="contradicts itself"):
         shop.append([(1, feedback(1))])
