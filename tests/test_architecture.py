@@ -3,15 +3,51 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-from import_map import MODULES, rooms
 
 import firstclick
 
 PACKAGE = Path(firstclick.__file__).parent
+MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+# They import public names only.
+PUBLIC = {Path("__init__.py"), Path("serve/__init__.py")}
+
+
+def room(path):
+    """The folder of a module; a file at the top is a room of its own."""
+    return path.parent.as_posix() if path.parent != Path(".") else path.stem
+
+
+def module_at(name):
+    """The file of `firstclick.policies.base`, if there is one."""
+    path = Path(*name.split(".")[1:])
+    return next((one for one in (path.with_suffix(".py"), path / "__init__.py") if one in MODULES), None)
+
+
+def imported(path):
+    """The modules of firstclick that a file imports, anywhere in it: late and for types alone too."""
+    names = set()
+    for node in ast.walk(ast.parse((PACKAGE / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    found = {module_at(name) for name in names if name.startswith("firstclick.")}
+    return {module for module in found if module is not None}
+
+
+@cache  # all modules are parsed: seconds
+def rooms():
+    """Each room and those it imports from."""
+    found = {}
+    for path in MODULES:
+        if path not in PUBLIC:
+            found.setdefault(room(path), set()).update(room(one) for one in imported(path))
+    return {name: others - {name} for name, others in found.items()}
 
 
 def test_imports_between_rooms_point_one_way() -> None:
@@ -98,3 +134,9 @@ def test_folders_of_tests_mirror_the_package() -> None:
     folders = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")} - {"."}
     for folder in folders - BESIDE:
         assert (PACKAGE / folder).is_dir(), f"tests/{folder} tests nothing of src/firstclick/{folder}"
+
+
+def test_the_design_page_lists_every_package():
+    page = (Path(__file__).parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    packages = {path.parts[0] for path in MODULES if len(path.parts) > 1}
+    assert {name for name in packages if f"`{name}/`" not in page} == set()

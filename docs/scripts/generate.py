@@ -1,21 +1,22 @@
-"""Write the pages that follow from the code, below docs/reference, and the parts of others that do.
+"""Write the pages that follow from the code.
 
     python docs/scripts/generate.py
 
-A test compares the pages with what this would write.
+COMMITTED pages are kept in git: a test compares them with what this writes. BUILT pages are not:
+mkdocs writes them before each build.
 """
 
 import inspect
 import re
 from collections.abc import Callable
+from typing import Any
 
 from api_pages import api_pages
 from http_page import http_page
-from import_map import table as import_table
 from json_page import json_page
 from pages import DOCS, NOTICE, docstring, parameters
-from playground_items import items_script
 from policy_pages import POLICIES, core_page, guide_lines, policy_pages
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from firstclick import world_classes
@@ -26,16 +27,6 @@ from firstclick.registry import make_policy
 from firstclick.studies.guide.page import core_of, guide_table
 from firstclick.testing import CHECKS, checks_of
 
-COMMANDS = (
-    "demo", "simulate", "compare", "reproduce", "run", "data", "data sources", "data describe",
-    "data download", "features", "catalog", "catalog describe", "serve", "warm-up", "backup", "audit", "log",
-    "export", "import", "fork", "trial", "trial start", "trial shares", "trial stop", "trial report",
-    "evaluate", "evaluate describe", "evaluate propensities", "evaluate run", "click-model",
-    "click-model fit", "click-model describe", "relearn",
-    "archive", "delete", "keys", "keys create", "keys list", "keys revoke", "policies", "bound",
-)  # fmt: skip
-MAP_BEGINS = "<!-- The map: written by docs/scripts/generate.py from the imports. -->\n"
-MAP_ENDS = "<!-- The end of the map. -->\n"
 TABLE_BEGINS = "<!-- The table: written by docs/scripts/generate.py from guide.csv. -->\n"
 TABLE_ENDS = "<!-- The end of the table. -->\n"
 
@@ -135,14 +126,6 @@ def guide_page() -> str:
     return page
 
 
-def design_page() -> str:
-    """The page as it is, with the map of today."""
-    page = (DOCS / "design.md").read_text(encoding="utf-8")
-    before, _, rest = page.partition(MAP_BEGINS)
-    _, _, after = rest.partition(MAP_ENDS)
-    return before + MAP_BEGINS + "\n" + "\n".join(import_table()) + "\n" + MAP_ENDS + after
-
-
 def sources_page() -> str:
     lines = [
         NOTICE,
@@ -189,6 +172,19 @@ def command_line_page() -> str:
     return "\n".join(lines)
 
 
+def commands_of(group: Any, before: str = "") -> list[str]:
+    """All commands, each group followed by its own."""
+    names = []
+    for name, command in group.commands.items():
+        if not command.hidden:
+            names += (
+                [before + name, *commands_of(command, f"{before}{name} ")]
+                if hasattr(command, "commands")
+                else [before + name]
+            )
+    return names
+
+
 def help_of(command: str) -> str:
     """What `--help` prints on a terminal of 100 columns."""
     words = [*command.split(), "--help"]
@@ -212,17 +208,20 @@ def worlds_page() -> str:
     return "\n".join(lines)
 
 
+COMMANDS = commands_of(get_command(app))
+
+
 def policies_page() -> str:
     return core_page(refusals_section(), checks_section())
 
 
-PAGES: dict[str, Callable[[], str]] = {
-    "assets/playground/items.js": items_script,
-    "design.md": design_page,
+COMMITTED: dict[str, Callable[[], str]] = {
     "guide/which_policy.md": guide_page,
     "reference/command_line.md": command_line_page,
     "reference/http.md": http_page,
     "reference/json.md": json_page,
+}
+BUILT: dict[str, Callable[[], str]] = {
     "reference/policies/index.md": policies_page,
     "reference/sources.md": sources_page,
     "reference/worlds.md": worlds_page,
@@ -231,11 +230,14 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-def main() -> None:
-    for name, page in PAGES.items():
-        (DOCS / name).parent.mkdir(parents=True, exist_ok=True)
-        (DOCS / name).write_text(page(), encoding="utf-8")
+def write(pages: dict[str, Callable[[], str]]) -> None:
+    """Write pages below docs. A page that is already the same is left alone."""
+    for name, page in pages.items():
+        file, text = DOCS / name, page()
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write(COMMITTED | BUILT)

@@ -2,8 +2,6 @@
 
 import csv
 from collections.abc import Callable, Sequence
-from html import escape
-from math import isnan
 
 from pages import DOCS, NOTICE, docstring, first_sentence, parameters
 
@@ -50,12 +48,7 @@ def policy_page(name: str) -> str:
         "## Parameters",
         "",
         *parameters(cls),
-        "## Where it does well",
-        "",
-        f"![Regret of {name} in each world of the guide, in percent of random order](../../images/policies/{name}.svg)",
-        "",
-        "Regret in percent of that of random order, 20,000 steps: 0 is the best, 100 is chance. Grey: the other "
-        "core policies. Worlds and numbers: [which policy](../../guide/which_policy.md).",
+        "[Which policy](../../guide/which_policy.md) compares its regret with that of the others.",
         "",
         "## Cost",
         "",
@@ -158,54 +151,10 @@ def guide_lines() -> list[Line]:
     return from_csv(GUIDE.read_text(encoding="utf-8"))
 
 
-# The picture of a policy's row: a line a world, a dot a policy.
-
-WIDTH, LEFT, RIGHT, TOP, ROW = 520, 150, 52, 34, 23
-
-
-def row_picture(name: str) -> str:
-    """Regret in percent of random order, world by world, among the other core policies."""
-    lines = [line for line in guide_lines() if line.learner in CORE and not isnan(line.share_of_random)]
-    worlds = list(dict.fromkeys(line.world for line in lines if line.learner == name))
-    span = WIDTH - LEFT - RIGHT
-    bottom = TOP + ROW * len(worlds)
-
-    def x(share: float) -> float:
-        return LEFT + span * min(max(share, 0.0), 1.0)
-
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {bottom + 12}" '
-        'font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="13">',
-        f'<rect width="{WIDTH}" height="{bottom + 12}" fill="#fff"/>',
-    ]
-    for percent in (0, 25, 50, 75, 100):
-        at = x(percent / 100)
-        parts.append(f'<path d="M{at:g} {TOP - 8}V{bottom}" stroke="#e0e0e0"/>')
-        parts.append(f'<text x="{at:g}" y="{TOP - 14}" text-anchor="middle" fill="#666">{percent} %</text>')
-    for place, world in enumerate(worlds):
-        y = TOP + ROW * place + ROW / 2
-        parts.append(
-            f'<text x="{LEFT - 10}" y="{y + 4.5:g}" text-anchor="end" fill="#222">{escape(world)}</text>'
-        )
-        own = 0.0
-        for line in (line for line in lines if line.world == world):
-            if line.learner == name:
-                own = line.share_of_random
-            elif line.learner != "random":
-                parts.append(f'<circle cx="{x(line.share_of_random):.1f}" cy="{y:g}" r="3" fill="#c4c4c4"/>')
-        parts.append(f'<circle cx="{x(own):.1f}" cy="{y:g}" r="5.5" fill="#3f51b5"/>')
-        figure = f"{100 * own:.0f}" if own >= 0.095 else f"{100 * own:.1f}"
-        parts.append(
-            f'<text x="{WIDTH - 6}" y="{y + 4.5:g}" text-anchor="end" fill="#3f51b5">{figure}</text>'
-        )
-    return "\n".join([*parts, "</svg>", ""])
-
-
 def policy_pages() -> dict[str, Callable[[], str]]:
-    """Every file of a core policy, and how it is written."""
+    """Each page, with the function that writes it."""
     found: dict[str, Callable[[], str]] = {}
     for name in CORE:
         found[f"reference/policies/{name}.md"] = lambda name=name: policy_page(name)
-        found[f"images/policies/{name}.svg"] = lambda name=name: row_picture(name)
     found["reference/policies/research.md"] = research_page
     return found

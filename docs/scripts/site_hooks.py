@@ -1,4 +1,4 @@
-"""What mkdocs does beside its own work: llms.txt and each page as Markdown, for programs that read."""
+"""Hooks of mkdocs: write the pages that git does not keep, llms.txt, and each page as Markdown."""
 
 import json
 import re
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from api_text import api_text
+from generate import BUILT, write
+from tutorials import build, sources
 
 # A directive of mkdocstrings, with the level of its heading if that is not 2.
 DIRECTIVE = re.compile(r"^::: (\S+)(?:\n +options:\n +heading_level: (\d))?$", re.MULTILINE)
@@ -19,7 +21,11 @@ pages: dict[str, str] = {}  # the address of each page, and its Markdown
 
 
 def on_pre_build(config: Any) -> None:
+    """Write the pages that follow from the code, and run the tutorials that changed."""
     pages.clear()
+    write(BUILT)
+    for source in sources():
+        build(source)
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:

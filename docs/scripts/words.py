@@ -3,10 +3,11 @@
 python docs/scripts/words.py [FOLDER]
 """
 
-import json
 import re
 import sys
 from pathlib import Path
+
+from tutorials import cells_of
 
 DOCS = Path(__file__).parents[1]
 GENERATED_PAGE = re.compile(r"\s*<!-- Written by ")
@@ -23,21 +24,18 @@ def page_words(text: str) -> int:
     return sum(any(map(str.isalnum, word)) for word in words)  # the lines of a table are no words
 
 
-def notebook_words(text: str) -> int:
-    """The words between the cells of code."""
-    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
-    return sum(page_words("".join(cell["source"])) for cell in cells)
+def tutorial_words(text: str) -> int:
+    """Count the words between the cells of code."""
+    return sum(page_words(cell.source) for cell in cells_of(text) if cell.kind == "markdown")
 
 
 def counted(docs: Path = DOCS) -> dict[str, int]:
-    """Each page or notebook below a folder, and its words."""
-    found = {}
-    for path in sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")]):
-        if "scripts" not in path.parts:
-            text = path.read_text(encoding="utf-8")
-            count = notebook_words if path.suffix == ".ipynb" else page_words
-            found[path.relative_to(docs).as_posix()] = count(text)
-    return found
+    """Count the words of each page and tutorial below a folder."""
+    words = {}
+    for path in sorted([*docs.rglob("*.md"), *docs.glob("tutorials/*.py")]):
+        count = tutorial_words if path.suffix == ".py" else page_words
+        words[path.relative_to(docs).as_posix()] = count(path.read_text(encoding="utf-8"))
+    return words
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ def test_words_are_counted_outside_code_and_what_is_generated() -> None:
 def test_no_page_promises_a_package_in_a_registry() -> None:
     # With an extra, pip takes what is installed and adds what the extra needs.
     promised = re.compile(r"pip install (?:-\S+ )*['\"]?firstclick(?!\[)")
-    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/**/*.ipynb")]:
+    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/tutorials/*.py")]:
         assert not promised.search(page.read_text(encoding="utf-8")), f"{page}: it is not in a registry"
 
 

@@ -75,7 +75,7 @@ print(json.dumps({
     "guide": guide_page(lines_of(played, 30)),
     "look of the family": style in family_looks("changes") and style.color == lines["swing-along"],
     "legend": html_report(results, title="t"),
-    "docs": {name: page() for name, page in generate.PAGES.items() if name.startswith("reference/policies/")},
+    "docs": {name: page() for name, page in generate.BUILT.items() if name.startswith("reference/policies/")},
     "list": CliRunner().invoke(app, ["policies"]).stdout,
     "everything": CliRunner().invoke(app, ["policies", "--all"]).stdout,
     "conformance": [case.id for case in load(Path(sys.argv[1]) / "testing" / "test_conformance.py").cases()],
