@@ -3,6 +3,7 @@
 python -m benchmarks.start_up
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -33,6 +34,7 @@ def start_up(cache):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as cache:
         for name, value in start_up(cache).items():
             print(f"{name:32}{value:6.2f} s")

@@ -419,8 +419,10 @@ def test_skipped_rows_and_impressions_are_noted(run, folder):
 def test_a_baseline_and_a_floor(run, folder):
     """A list from a file, beside a world whose items have names and numbers."""
     (folder / "list.csv").write_text("item 5\n3\nitem 0\n")
-    seen = run(*WORLD, "--policy", "cascade-ts", "--seed", 4, "--baseline", "list.csv", "--max-loss", 0.2)
-    assert seen.code == 0
+    words = ("--policy", "cascade-ts", "--seed", 4, "--baseline", "list.csv", "--max-loss", 0.2)
+    seen = run(*WORLD, *words, "--out", "new")
+    assert seen.code == 0, seen.err
+    assert "policy shown" in (folder / "new" / "report.html").read_text()
     assert "of baseline" in seen.out
     assert "at least 0.8 of the baseline's at all times in" in " ".join(seen.err.split())
     page = json.loads(

@@ -72,23 +72,6 @@ def test_a_hostile_policy_label_is_text_in_table_and_figures(make_results: MakeR
     assert page.text.count(name) >= 3
 
 
-def test_the_page_loads_nothing(results: Results) -> None:
-    source = report(results)
-    page = Page(source)
-    assert not re.search(r"https?:|@import|//\w", source)
-    for tag, name, value in page.attributes:
-        assert name != "src"
-        if name in ("href", "xlink:href"):
-            assert value.startswith("#") or value == "data:,", (tag, value)
-        if "url(" in value:
-            assert "url(#" in value
-    assert (
-        "meta",
-        "content",
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
-    ) in page.attributes
-
-
 def test_the_default_has_a_badge_and_is_named_in_headline_and_figures(results: Results) -> None:
     source = html_report(results, title="t", default="my-plugin")
     # In the table, and over what it recommended in the end.
@@ -112,18 +95,6 @@ def test_three_figures_with_labels_and_ids_of_their_own(results: Results) -> Non
     used |= {name for _, _, value in page.attributes for name in re.findall(r"url\(#([^)]+)\)", value)}
     assert used == set(page.ids)
     assert page.tags.count("figure") == page.tags.count("figcaption") == 3
-
-
-def test_figure_colours_follow_the_theme(results: Results) -> None:
-    source = report(results)
-    figures = "".join(re.findall(r"<figure.*?</figure>", source, flags=re.DOTALL))
-    assert not re.findall(r"(?:fill|stroke): ?#\w+", figures)
-    for variable in set(re.findall(r"var\((--[\w-]+)\)", figures)):
-        assert len(re.findall(rf"{variable}: #\w{{6}};", source)) == 2, f"{variable} in light and dark"
-
-
-def test_the_same_results_give_the_same_page(make_results: MakeResults) -> None:
-    assert report(make_results()) == report(make_results())
 
 
 def test_every_policy_item_setting_and_version_is_there(results: Results) -> None:

@@ -18,7 +18,7 @@ from firstclick.experiments.loop import log_spaced
 from firstclick.policies.base import Policy
 from firstclick.source_code import code_hash, installed_versions
 
-FORMAT = "firstclick cell 2"
+FORMAT = "firstclick cell 1"
 
 # File systems take names of 255 bytes; the hash tells cells apart.
 LONGEST_NAME = 160

@@ -43,8 +43,8 @@ def results_block(results: Results) -> TableBlock:
         return TableBlock(
             "After the last step. “Of baseline”: the expected clicks of what was shown, as a share of the "
             "baseline's; “worst”: the smallest such share at any time in any run, before the floor's coin "
-            "fell. “Policy”: pages that showed the policy's slate.",
-            ("policy", "expected regret", "of best", "of baseline", "worst", "policy"),
+            "fell. “Policy shown”: impressions of the policy's slate.",
+            ("policy", "expected regret", "of best", "of baseline", "worst", "policy shown"),
             tuple(
                 (
                     result.policy,

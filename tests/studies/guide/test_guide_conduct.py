@@ -14,7 +14,7 @@ from firstclick.experiments.runner import Watch
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.fitting import Contender
-from firstclick.studies.guide.standings import COLUMNS, REQUIRED, as_csv, from_csv, lines_of
+from firstclick.studies.guide.standings import COLUMNS, as_csv, from_csv, lines_of
 from firstclick.studies.guide.stock import StockWorld, stock_worlds
 from stopped_engine import Stopped, stop_after
 
@@ -148,18 +148,6 @@ def test_one_run_has_a_difference_and_no_interval_and_without_the_default_there_
     alone, _ = lines_of([standing("other", 12, 13), standing("random", 100, 110)], steps=50)
     assert np.isnan([alone.more_than_default, alone.more_low]).all()
     assert alone.worst_run == 13
-
-
-def test_a_file_from_before_the_spread_was_written_can_be_read():
-    lines = lines_of([standing("good", 10, 20), standing("random", 100, 200)], steps=50)
-    rows = [row.split(",")[: len(REQUIRED)] for row in as_csv(lines).decode().splitlines()]
-    assert rows[0][-2:] == ["leads", "reason"]
-    old = "\n".join(map(",".join, rows)) + "\n"
-    good, _ = from_csv(old)
-    assert (good.expected_regret, good.leads) == (15, True)
-    assert np.isnan(good.p90)
-    with pytest.raises(InvalidInput, match="results must have the columns"):
-        from_csv(old.replace("stderr", "error"))
 
 
 def test_of_a_single_run_only_the_best_leads():

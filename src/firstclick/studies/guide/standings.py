@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from math import nan, sqrt
 from typing import Any
 
@@ -37,17 +37,16 @@ class Line:
     times_best: float  # times the least regret of this world; no number where that is not above 0
     leads: bool  # nobody is clearly better
     reason: str
-    # Files written before these were there can be read all the same.
+    # NaN where it did not run, or where there is nothing to compare it with.
     p90: float = nan  # the regret that nine runs of ten stay below
     worst_run: float = nan
     more_than_default: float = nan  # run by run; below 0 it lost less than the default policy
-    more_low: float = nan  # a 90 % interval of it, by Student's t
+    more_low: float = nan  # a 90% interval of it, by Student's t
     more_high: float = nan
     clicks_per_step: float = nan
 
 
 COLUMNS = tuple(Line.__annotations__)
-REQUIRED = tuple(one.name for one in fields(Line) if one.default is MISSING)
 
 
 def lines_of(played: Sequence[Contender], steps: int) -> list[Line]:
@@ -123,7 +122,7 @@ def from_csv(content: str) -> list[Line]:
     """The lines of a results.csv."""
     kinds = Line.__annotations__
     rows = list(csv.DictReader(io.StringIO(content, newline="")))
-    if rows and not set(REQUIRED) <= set(rows[0]) <= set(COLUMNS):
+    if rows and set(rows[0]) != set(COLUMNS):
         raise InvalidInput(f"must have the columns {', '.join(COLUMNS)}, got {', '.join(rows[0])}", "results")
     return [Line(**{name: _value(kinds[name], text) for name, text in row.items()}) for row in rows]
 

@@ -12,7 +12,7 @@ from firstclick.studies.paper.evidence import Case, Evidence
 from firstclick.studies.paper.statistics import CHANCE, fewest_runs
 from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNEVEN, UNTESTABLE, Finding
 
-FORMAT = "firstclick claims 2"
+FORMAT = "firstclick claims 1"
 # The number of steps that all the paper's figures and sentences are about.
 PAPER_STEPS = 100_000
 
