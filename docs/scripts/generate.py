@@ -6,7 +6,9 @@ COMMITTED pages are kept in git: a test compares them with what this writes. BUI
 mkdocs writes them before each build.
 """
 
+import csv
 import inspect
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -27,6 +29,7 @@ from firstclick.registry import make_policy
 from firstclick.studies.guide.page import core_of, guide_table
 from firstclick.testing import CHECKS, checks_of
 
+CAFE = DOCS.parent / "src" / "firstclick" / "serve" / "cafe.csv"
 TABLE_BEGINS = "<!-- The table: written by docs/scripts/generate.py from guide.csv. -->\n"
 TABLE_ENDS = "<!-- The end of the table. -->\n"
 
@@ -146,6 +149,15 @@ def sources_page() -> str:
     return "\n".join(lines)
 
 
+def items_script() -> str:
+    """The items of the playground as a script: a page opened from a folder cannot read other files."""
+    with CAFE.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = [name for name in rows[0] if name not in ("id", "name", "group")]
+    items = [{"name": row["name"], "features": [float(row[name]) for name in columns]} for row in rows]
+    return f"const ITEMS = {json.dumps(items, ensure_ascii=False)};\n"
+
+
 def command_line_page() -> str:
     lines = [NOTICE, "# Command line", ""]
     lines += [
@@ -222,6 +234,7 @@ COMMITTED: dict[str, Callable[[], str]] = {
     "reference/json.md": json_page,
 }
 BUILT: dict[str, Callable[[], str]] = {
+    "assets/playground/items.js": items_script,
     "reference/policies/index.md": policies_page,
     "reference/sources.md": sources_page,
     "reference/worlds.md": worlds_page,

@@ -1,4 +1,4 @@
-"""Run the tutorials: docs/tutorials/NAME.py becomes the notebook NAME.ipynb, with its outputs.
+"""Run the tutorials: NAME.py in docs/tutorials becomes the notebook NAME.ipynb, with its outputs.
 
 mkdocs calls `build` before it reads the pages. A notebook whose source has not changed is kept.
 
