@@ -3,7 +3,6 @@
 import http.client
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,11 +15,10 @@ from pathlib import Path
 
 import pytest
 
-NGINX = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+from tests.support.programs import program
+
 CONF = (Path(__file__).parents[2] / "deploy" / "nginx.conf").read_text()
 AT_LAST = 20.0
-
-pytestmark = pytest.mark.skipif(NGINX is None, reason="needs nginx")
 
 
 class Replica(ThreadingHTTPServer):
@@ -75,14 +73,21 @@ def conf_for(ports: list[int], listen: int, folder: Path) -> str:
 
 @contextmanager
 def balanced(folder: Path) -> Iterator[tuple[int, list[Replica]]]:
-    assert NGINX is not None
     replicas = [Replica(), Replica()]
     for replica in replicas:
         threading.Thread(target=replica.serve_forever, daemon=True).start()
     port = free_port()
     path = folder / "nginx.conf"
     path.write_text(conf_for([one.server_port for one in replicas], port, folder))
-    words = [NGINX, "-e", "stderr", "-c", str(path), "-g", "daemon off; master_process off;"]
+    words = [
+        program("nginx", "/usr/sbin/nginx"),
+        "-e",
+        "stderr",
+        "-c",
+        str(path),
+        "-g",
+        "daemon off; master_process off;",
+    ]
     process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     try:
         deadline = time.monotonic() + AT_LAST

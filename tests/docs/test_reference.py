@@ -11,7 +11,8 @@ from http_page import SECTIONS, http_page
 import firstclick
 from firstclick.serve.http.routes import ROUTES
 
-griffe = pytest.importorskip("griffe")
+# It is in requirements/docs.txt, which make test-long installs.
+needs_griffe = pytest.mark.long
 # Kernels and states are explained on docs/research/add_a_policy.md.
 FOR_AUTHORS = {"Policy", "LinearPolicy", "CountPolicy", "ConfidencePolicy"}
 
@@ -36,7 +37,8 @@ def explained(found: Any) -> set[str]:
     return {one.name.lstrip("*") for part in parts for one in part}
 
 
-def test_every_argument_is_explained() -> None:
+@needs_griffe
+def test_every_argument_is_explained():
     lacking = {}
     for found in shown():
         inherited = found.is_class and "__init__" not in found.members
@@ -49,21 +51,22 @@ def test_every_argument_is_explained() -> None:
     assert lacking == {}
 
 
-def test_a_public_name_without_a_place_is_noticed() -> None:
+def test_a_public_name_without_a_place_is_noticed():
     check_order("firstclick", firstclick.__all__)
     for public in ([*firstclick.__all__, "Novelty"], [*firstclick.__all__][1:]):
         with pytest.raises(AssertionError, match=r"api_pages.py and __all__ differ in \['"):
             check_order("firstclick", public)
 
 
-def test_what_people_use_comes_first_and_errors_have_a_heading() -> None:
+def test_what_people_use_comes_first_and_errors_have_a_heading():
     page = api_page("firstclick")
     places = [page.index(f"::: firstclick.{name}\n") for name in ("Catalog", "Ranker", "simulate", "Policy")]
     assert places == sorted(places)
     assert re.search(r"^## Errors\n\n::: firstclick\.FirstclickError$", page, re.MULTILINE)
 
 
-def test_programs_read_public_names_signatures_and_methods() -> None:
+@needs_griffe
+def test_programs_read_public_names_signatures_and_methods():
     from api_text import api_text
 
     text = api_text("firstclick.Ranker", 3)
@@ -81,7 +84,8 @@ def test_programs_read_public_names_signatures_and_methods() -> None:
     assert "Client.export() -> bytes\n" in client
 
 
-def test_no_directive_is_left_in_the_pages_for_programs() -> None:
+@needs_griffe
+def test_no_directive_is_left_in_the_pages_for_programs():
     from site_hooks import DIRECTIVE
 
     for package in PACKAGES:
@@ -89,14 +93,15 @@ def test_no_directive_is_left_in_the_pages_for_programs() -> None:
         assert "heading_level" not in DIRECTIVE.sub("", api_page(package)), package
 
 
-def test_programs_do_not_read_what_is_internal() -> None:
+@needs_griffe
+def test_programs_do_not_read_what_is_internal():
     from api_text import api_text
 
     assert "kernel_rows" not in api_text("firstclick.Catalog")
     assert "write_with_copies" not in api_text("firstclick.serve.Service")
 
 
-def test_every_route_has_a_title_of_its_own_under_a_heading() -> None:
+def test_every_route_has_a_title_of_its_own_under_a_heading():
     routes = [route for route in ROUTES if route.in_document]
     assert {route.section for route in routes} == set(SECTIONS)
     titles = [route.title for route in routes]

@@ -11,7 +11,7 @@ import pytest
 from firstclick.registry import USUAL_POLICIES
 
 # Small cases of the usual policies in two kinds of world, written once and run with JIT on and off. All
-# others are played without it in tests/serve/test_every_learner.py, and with it by the conformance checks.
+# others are played without it in tests/serve/log/test_every_policy.py, and with it by the conformance checks.
 SCRIPT = """
 import json, sys, warnings
 import numpy as np

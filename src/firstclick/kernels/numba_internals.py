@@ -1,7 +1,7 @@
 """Everything we use of Numba that Numba does not promise to keep.
 
 Three things: how a function is named in machine code, what becomes machine code at all, and where it is kept.
-tests/test_numba_internals.py checks them; pyproject.toml says up to which version of Numba they were tried.
+tests/kernels/test_numba_internals.py checks them; pyproject.toml names the last version that was tried.
 """
 
 import secrets

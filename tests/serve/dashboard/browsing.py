@@ -1,7 +1,6 @@
 """A real browser before a real server, and somebody who looks at its pages."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from serving import a_service
 from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server
 from firstclick.serve.service import Service
+from tests.support.programs import program
 
 # Long enough for any machine; no test waits for it unless it fails.
 AT_LAST = 30.0
@@ -25,20 +25,12 @@ PHONE = {"width": 360, "height": 740}
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-def program(*names: str, way_out: str = "install it") -> str:
-    """A program of the system. Where it is missing its tests are skipped, but never unseen in CI."""
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"there is no {names[0]} here; {way_out}")
-    return found
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One browser for all; `launch` gives it a fresh profile folder."""
     path = os.environ.get("FIRSTCLICK_CHROMIUM") or program(
         *("chromium", "chromium-browser", "google-chrome"),
-        way_out="install it, or name its file by FIRSTCLICK_CHROMIUM",
+        advice="install it, or name its file by FIRSTCLICK_CHROMIUM",
     )
     with sync_playwright() as playwright:
         expect.set_options(timeout=1000 * AT_LAST)
