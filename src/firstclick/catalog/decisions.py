@@ -584,7 +584,7 @@ def _embeddings(looks: Sequence[Look], said: Overrules, hint: bool) -> dict[str,
             asked.pop(_prefix(prefix))
         elif not _looks_like_one(prefix, parts_of):
             continue
-        found |= _block(prefix, parts_of, hint)
+        found |= _block(parts_of, hint)
     lists = {_prefix(look.name): look for look in looks}
     for key, prefix in asked.items():
         if key not in lists or not lists[key].are(_is_vector):
@@ -615,7 +615,7 @@ def _looks_like_one(prefix: str, looks: Sequence[Look]) -> bool:
     return named and all(look.are(_is_number) for look in looks)
 
 
-def _block(prefix: str, looks: Sequence[Look], hint: bool) -> dict[str, Found]:
+def _block(looks: Sequence[Look], hint: bool) -> dict[str, Found]:
     """One embedding of several columns: one number divides all."""
     called = f"{looks[0].name} ... {looks[-1].name}" if len(looks) > 1 else looks[0].name
     commas = [hint if (comma := _comma_of(look)) is None else comma for look in looks]
