@@ -205,10 +205,7 @@ class Declared:
     @property
     def label(self) -> str:
         """The name and what differs from the defaults, as the command line would write it."""
-        return self.label_beside(self.defaults())
-
-    def label_beside(self, defaults: Mapping[str, Any]) -> str:
-        """The label, if these were the defaults; a parameter without one is left out."""
+        defaults = self.defaults()
         changed = [
             f"{name}={_text(value)}"
             for name, value in self.settings.items()

@@ -111,19 +111,6 @@ def _last_look(line: dict[str, Any]) -> int:
     return end if clicks == [None] else min(min(clicks), end)
 
 
-def test_without_a_log_a_model_has_the_digest_it_always_had(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with open_service(str(tmp_path / "shop.db")) as service:
-        model = new_model(service)
-        newer = model.engine.policy.newer_arrays
-        assert newer
-        assert all(getattr(model.engine.state, name).size == 0 for name in newer)
-        digest = model.digest()
-        monkeypatch.setattr(type(model.engine.policy), "newer_arrays", ())
-        assert model.digest() != digest
-
-
 def test_a_bad_line_is_named_and_nothing_is_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_service(str(tmp_path / "shop.db")) as service:
         model = new_model(service)

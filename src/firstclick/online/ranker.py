@@ -33,7 +33,6 @@ from firstclick.online.feedback import Click, click_bits
 from firstclick.online.file import FORMAT, PendingSlate, Saved, from_file, to_file
 from firstclick.online.floor import Floor
 from firstclick.online.item_counts import check_takes_counts, counts_of, item_counts, learn_counts
-from firstclick.online.random_key import new_key
 from firstclick.online.request import AtMost, read_context, read_request
 from firstclick.online.slate_record import Fate, SlateRecord, parts_of
 from firstclick.online.warm_start import HeadStart, checked_weight, learn_log
@@ -150,7 +149,8 @@ class Ranker:
             raise
         seed = secrets.randbits(32) if seed is None else seed_number(seed)
         max_pending = whole_number("max_pending", max_pending, at_least=1)
-        key = new_key("ranker", seed, chosen, k)
+        # Not of the label: that follows from the defaults of the day.
+        key = stream_key(seed, "ranker", chosen.name, k)
         share = check_share(explore, chosen)
         listed = None
         if baseline is not None:
@@ -682,7 +682,7 @@ class Ranker:
         derived = int(stream_key(self.seed, "merge", self.requests, other.seed, other.requests))
         new_seed = derived if seed is None else seed_number(seed)
         engine = merged_engine(self._engine, other._engine)
-        key = new_key("ranker", new_seed, self.policy, self.k)
+        key = stream_key(new_seed, "ranker", self.policy.name, self.k)
         if int(key) in self._origins | other._origins:
             raise InvalidInput(
                 f"must be a new one, or the same would be explored again, got {new_seed}", "seed"

@@ -80,9 +80,6 @@ class Policy(Declared, ABC):
     # Numbers that kernels need and nobody declares, because they follow from the catalog.
     derived: ClassVar[tuple[str, ...]] = ()
     by_item: ClassVar[tuple[str, ...]] = ()  # The arrays of its state that `grow` gives zeros for new items.
-    # The arrays of its state that files of earlier versions do not have: there they are as `initial_state`
-    # has them.
-    newer_arrays: ClassVar[tuple[str, ...]] = ()
     # Of a log it takes how often each item was examined and clicked, and of slates with features of their own
     # all: see `with_log`.
     counts_suffice: ClassVar[bool] = False

@@ -86,7 +86,6 @@ class CascadeMixed(Policy):
     # Hyper-parameters are fitted to counts of some moments: between two refits, what came first matters.
     order_free: ClassVar[bool] = False
     by_item: ClassVar[tuple[str, ...]] = ("examined", "hits", "past_examined", "past_hits")
-    newer_arrays: ClassVar[tuple[str, ...]] = (*OF_LOG, "log")
     counts_suffice: ClassVar[bool] = True
     scales_features: ClassVar[bool] = True
     corrects: ClassVar[bool] = True

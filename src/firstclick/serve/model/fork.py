@@ -17,7 +17,6 @@ from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.errors import FirstclickError, WorkFailed
 from firstclick.files.progress import Progress, silent
 from firstclick.online.engine import scale_for
-from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
 from firstclick.registry import is_research, make_policy, policy_class, policy_classes
 from firstclick.serve.log.copies import (
@@ -51,6 +50,7 @@ from firstclick.serve.model.replay import (
     unless_archived_meanwhile,
 )
 from firstclick.serve.store.store import Store, StoredModel
+from firstclick.streams import stream_key
 from firstclick.wire.errors import Malformed, refusing
 
 
@@ -165,7 +165,7 @@ class Fork:
                 self.created = msgspec.structs.replace(
                     self.created,
                     seed=drawn,
-                    key=int(new_key("model", drawn, chosen, origin.k)),
+                    key=int(stream_key(drawn, "model", chosen.name, origin.k)),
                     build=this_build(type(chosen)),
                 )
 

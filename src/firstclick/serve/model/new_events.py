@@ -21,12 +21,12 @@ from firstclick.online.baseline import MAX_LOSS, check_baseline
 from firstclick.online.engine import scale_for
 from firstclick.online.explore import check_share
 from firstclick.online.floor import check_max_loss
-from firstclick.online.random_key import new_key
 from firstclick.policies.base import Policy
 from firstclick.registry import make_policy
 from firstclick.serve.log.events import Availability, BaselineSet, Created, FirstItems, ItemsChanged, ListPut
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.model import Model
+from firstclick.streams import stream_key
 from firstclick.validation.duration import check_wait
 from firstclick.validation.quoting import quoted
 from firstclick.validation.whole_number import whole_number
@@ -214,7 +214,7 @@ def first_event(
             n_features=put.n_features,
             items=put,
             feature_scale=fitted and fitted.as_json(),
-            key=int(new_key("model", drawn, chosen, places)),
+            key=int(stream_key(drawn, "model", chosen.name, places)),
             version=chosen.version,
             encoder=None if encoder is None else encoder.as_json(),
             values=values,
