@@ -385,7 +385,7 @@ def test_policies_that_go_on_learning_are_played() -> None:
 
 def test_policies_that_go_on_learning_stand_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     told_of = PlayedOnLog(
-        "made up", "cm", 1500, 300, 3, 2, Interval(0.52, 0.5, 0.54),
+        "cm", 1500, 300, Interval(0.52, 0.5, 0.54),
         (PlayedPolicy("random", Interval(0.55, 0.5, 0.6), Interval(0.03, -0.02, 0.08)),), ("Refits.",),
     )  # fmt: skip
     monkeypatch.setattr("firstclick.evaluation.run.play_on_log", lambda *_, **__: told_of)

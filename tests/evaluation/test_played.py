@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from firstclick import Catalog, InvalidInput
+from firstclick import InvalidInput
 from firstclick.click_models import Refits, read_sessions
 from firstclick.evaluation.played import play_on_log
 from firstclick.files.progress import Progress, silent
@@ -53,7 +53,7 @@ def test_what_was_shown_gets_the_clicks_of_the_log_and_a_policy_is_compared_with
     log = position_log()
     played = play_on_log(log, ["random"], model="pbm", refits=4, steps=300, seed=2)
     known = log.batch.reported
-    assert (played.slates, played.pages, played.k, played.model) == (4000, 300, K, "pbm")
+    assert (played.slates, played.pages, played.model) == (4000, 300, "pbm")
     logged = log.batch.clicks[known].sum() / 4000
     # 4 standard errors of the log's own clicks per page: one false alarm in 16,000 seeds.
     assert abs(played.shown.value - logged) < 4 * np.sqrt(logged / 4000)
@@ -107,28 +107,13 @@ def test_an_item_that_a_resample_does_not_show_stays_in_its_world():
     assert all(found[4] == 0 for found in looks)
 
 
-def test_segments_are_fitted_apart_and_keep_their_shares():
-    draw = stream(4, "segments")
-    n = 4000
-    segments = (draw.random(n) < 0.25).astype(np.int32)
-    slates = np.argsort(draw.random((n, N_ITEMS)), axis=1)[:, :K]
-    attraction = np.stack([np.full(N_ITEMS, 0.1), np.full(N_ITEMS, 0.5)])
-    log = ArrayLog(slates, draw.random((n, K)) < attraction[segments[:, None], slates], segments)
-    played = play_on_log(log, ["random"], model="pbm", refits=3, steps=200, by_segment=True)
-    # Slates of three: 0.3 clicks for three quarters of the users, 1.5 for a quarter.
-    assert played.policies[0].value.value == pytest.approx(0.6, abs=0.05)
-    assert "a fit for each segment" in played.notes[0]
-
-
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
         ({"policies": []}, "no policy given"),
         ({"model": "ubm"}, "model must be one of cm, dcm, sdbn, pbm, dbn, got 'ubm'"),
         ({"refits": 1}, "refits must be at least 2, got 1"),
-        ({"k": 9}, "k must be at most the number of items, 8, got 9"),
         ({"policies": ["cascade-lin-ts"]}, "cascade-lin-ts needs features"),
-        ({"catalog": Catalog(["tea 1"], [[1.0]])}, "the catalog lacks 7 of 8 items of the fit"),
     ],
 )
 def test_what_cannot_be_played_is_refused_with_a_reason(asked, said):

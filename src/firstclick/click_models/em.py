@@ -24,7 +24,6 @@ class Converged(NamedTuple):
     """Where EM ended, how many E-steps it took, and whether it stopped by itself."""
 
     parameters: Numbers
-    objective: float
     steps: int
     finished: bool
 
@@ -38,7 +37,7 @@ def maximise(step: Step, start: Numbers, weight: float, *, most_steps: int = MOS
         second, at_first = step(first)
         steps += 2
         if at_first - at_here < enough or steps >= most_steps:
-            return Converged(second, at_first, steps, at_first - at_here < enough)
+            return Converged(second, steps, at_first - at_here < enough)
         here, extra = _long_step(step, here, first, second, at_first)
         steps += extra
 

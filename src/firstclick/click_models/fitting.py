@@ -47,14 +47,14 @@ class Refits:
     differences between items. Items are those of the whole log, also those that a resample does not show.
     """
 
-    def __init__(self, sessions: Sessions, model: str, *, seed: int, threads: int | None = None) -> None:
-        self.sessions, self.model, self.seed, self.threads = sessions, model, seed, threads
-        self.whole, self.priors = _fitted(sessions, model, np.ones(sessions.n), threads=threads)
+    def __init__(self, sessions: Sessions, model: str, *, seed: int) -> None:
+        self.sessions, self.model, self.seed = sessions, model, seed
+        self.whole, self.priors = _fitted(sessions, model, np.ones(sessions.n))
 
     def refit(self, resample: int) -> ClickFit:
         """The refit to this resample; the same one each time."""
         found, _ = _fitted(
-            self.sessions, self.model, self.sessions.weights(resample), threads=self.threads,
+            self.sessions, self.model, self.sessions.weights(resample),
             priors=RedrawnPriors(self.priors, self.seed, resample),
         )  # fmt: skip
         return replace(found, looks=self.whole.looks)

@@ -36,9 +36,7 @@ class Quality:
         return float(self.pages.mean())
 
 
-def quality(
-    fit: ClickFit, sessions: Sessions, chosen: NDArray[np.int64], threads: int | None = None
-) -> Quality:
+def quality(fit: ClickFit, sessions: Sessions, chosen: NDArray[np.int64]) -> Quality:
     """How well `fit`, made of these sessions, predicts the clicks of those `chosen` (their places)."""
     k = sessions.k
     pages, first_clicks = np.empty(len(chosen)), np.empty(len(chosen))
@@ -54,7 +52,7 @@ def quality(
         )  # fmt: skip
         return 0.0
 
-    _, (sums,) = summed(len(chosen), (3 * k,), work, threads)
+    _, (sums,) = summed(len(chosen), (3 * k,), work)
     shown, plain, given = sums.reshape(3, k)
     shown = np.where(shown > 0, shown, np.nan)
     return Quality(fit.model, pages, first_clicks, np.exp(-plain / shown), np.exp(-given / shown))

@@ -66,15 +66,15 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
-def compare_models(sessions: Sessions, models: tuple[str, ...], threads: int | None = None) -> Comparison:
+def compare_models(sessions: Sessions, models: tuple[str, ...]) -> Comparison:
     """Fit each model without the slates that are held out, and predict their clicks."""
     apart = sessions.folds(FOLDS) == HELD_OUT
     chosen = np.flatnonzero(apart)
     clicks = sessions.clicks[chosen].sum(axis=1, dtype=np.int64)
     fits, qualities = {}, {}
     for model in models:
-        fits[model] = fit_sessions(sessions, model, np.where(apart, 0.0, 1.0), threads=threads)
-        qualities[model] = quality(fits[model], sessions, chosen, threads)
+        fits[model] = fit_sessions(sessions, model, np.where(apart, 0.0, 1.0))
+        qualities[model] = quality(fits[model], sessions, chosen)
     return Comparison(
         fits, qualities, len(chosen), int((clicks > 0).sum()), int(clicks.sum()), int((clicks > 1).sum()),
         sessions.unreported,

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from firstclick.catalog.catalog import Catalog
 from firstclick.click_models.click_fit import FITTED_MODELS, ClickFit
 from firstclick.click_models.fitting import Refits
 from firstclick.click_models.sessions import Sessions, read_sessions
@@ -27,7 +26,6 @@ from firstclick.validation.whole_number import seed_number, whole_number
 from firstclick.worlds.base import Stage
 from firstclick.worlds.fitted import FittedWorld
 
-MODEL_BASED = "model-based, not an estimate from the log"
 REFITS = 20
 LEVEL = 0.95
 
@@ -56,12 +54,9 @@ class PlayedPolicy:
 class PlayedOnLog:
     """Policies played in worlds fitted to a log."""
 
-    log: str
     model: str  # the click model
     slates: int  # of the log, with a known outcome
     pages: int  # that each policy was played for, from knowing nothing
-    k: int
-    refits: int
     shown: Interval  # the logged slates in the same worlds
     policies: tuple[PlayedPolicy, ...]
     notes: tuple[str, ...] = ()  # what the intervals contain and what not
@@ -74,11 +69,7 @@ def play_on_log(
     model: str | None = None,
     refits: int = REFITS,
     steps: int | None = None,
-    k: int | None = None,
-    by_segment: bool = False,
-    catalog: Catalog | None = None,
     seed: int = 0,
-    jobs: int = 1,
     progress: Progress = silent,
 ) -> PlayedOnLog:
     """Clicks per page of policies that start from nothing and go on learning, in worlds fitted to the log.
@@ -86,8 +77,8 @@ def play_on_log(
     The click model is `model`, one of FITTED_MODELS, or the one that predicts held-out slates best. It is
     fitted to `refits` bootstrap resamples of the log's slates, with priors that come from the whole log and
     are drawn anew for each refit (`click_models.Refits`): rates vary as their posterior does. In each of
-    these worlds each policy plays `steps` pages (as many as the log has), with slates of k items (those of
-    the log's longest slate). The logged slates get their expected clicks in the same worlds.
+    these worlds each policy plays `steps` pages (as many as the log has), with slates as long as
+    the log's longest. The logged slates get their expected clicks in the same worlds.
 
     The answer is the mean over refits. Its interval is Student's, from their spread: the luck of the log, of
     users and of the policies' own draws. It does not know of errors that all refits share: a click model that
@@ -98,13 +89,12 @@ def play_on_log(
         raise InvalidInput("no policy given; name at least one, such as 'cascade-mixed'")
     check_distinct("policy", [policy.label for policy in chosen])
     refits = whole_number("refits", refits, at_least=2, at_most=10_000)
-    jobs, seed = whole_number("jobs", jobs, at_least=1), seed_number(seed)
+    seed = seed_number(seed)
     if model is not None and model not in FITTED_MODELS:
         raise InvalidInput(f"must be one of {', '.join(FITTED_MODELS)}, got {model!r}", "model")
-    sessions = read_sessions(log, by_segment=by_segment, progress=progress)
+    sessions = read_sessions(log, progress=progress)
     model = model or _best_model(sessions)
     pages = sessions.n if steps is None else whole_number("steps", steps, at_least=1, at_most=MOST_STEPS)
-    k = sessions.k if k is None else whole_number("k", k, at_least=1)
     refitted = Refits(sessions, model, seed=seed)
     cell_items, shown = _cell_items(sessions), np.empty(refits)
 
@@ -112,36 +102,33 @@ def play_on_log(
         """Each run has the world of a refit."""
         found = refitted.refit(cell.run)
         shown[cell.run] = _clicks_of_logged(found, sessions, cell_items)
-        world = FittedWorld(found, catalog=catalog)
+        world = FittedWorld(found)
         stage = Stage(world, world.features, world.names())
-        check_stage(stage, chosen, k)
+        check_stage(stage, chosen, sessions.k)
         return stage
 
-    setting = Setting("", "", len(sessions.items), None, k, pages, seed)
+    setting = Setting("", "", len(sessions.items), None, sessions.k, pages, seed)
     cells = [Cell(setting, policy, run) for run in range(refits) for policy in chosen]
     records = play_cells(
         cells,
         stage_of,
-        engine_named("local", min(jobs, len(cells))),
+        engine_named("local", 1),
         recorded=lambda steps: np.array([steps]),
         watch=Watch(steps=progress),
     )
-    # Exact for the slates shown; by segment as often as the log has them, not as the run happened to.
+    # Exact for the slates shown.
     clicks = np.array([record.optimal_reward - record.expected_regret[-1] / pages for record in records])
     by_run = clicks.reshape(refits, len(chosen))
     return PlayedOnLog(
-        log=log.name,
         model=model,
         slates=sessions.n,
         pages=pages,
-        k=k,
-        refits=refits,
         shown=_interval(shown),
         policies=tuple(
             PlayedPolicy(policy.label, _interval(by_run[:, place]), _interval(by_run[:, place] - shown))
             for place, policy in enumerate(chosen)
         ),
-        notes=_notes(model, refits, sessions, by_segment),
+        notes=_notes(model, refits, sessions),
     )
 
 
@@ -175,14 +162,13 @@ def _interval(values: NDArray[np.float64]) -> Interval:
     return Interval(mean, mean - half, mean + half)
 
 
-def _notes(model: str, refits: int, sessions: Sessions, by_segment: bool) -> tuple[str, ...]:
-    split = "a fit for each segment" if by_segment else "one fit for all users"
+def _notes(model: str, refits: int, sessions: Sessions) -> tuple[str, ...]:
     return (
-        f"Intervals are 95 %, over {refits} bootstrap refits of {model} ({split}), with priors from the "
-        "whole log: they contain the luck of the log, of users and of the policies' own draws.",
+        f"Intervals are 95 %, over {refits} bootstrap refits of {model} (one fit for all users), with "
+        "priors from the whole log: they contain the luck of the log, of users and of the policies' own "
+        "draws.",
         f"They do not contain an error of the click model itself: that users click as {model} says, that an "
         "item attracts equally well whatever stands beside it, that items shown rarely are like the others, "
         "and that nothing changes with time.",
-        f"Every one of the {len(sessions.items):,} logged items could be shown on every page"
-        + (" of its segments." if by_segment else "."),
+        f"Every one of the {len(sessions.items):,} logged items could be shown on every page.",
     )

@@ -78,11 +78,11 @@ class Launch(NamedTuple):
     gate: bool = False
 
 
-def new_launch(baseline: NDArray[np.int64], max_loss: float | None, confidence: float = CONFIDENCE) -> Launch:
+def new_launch(baseline: NDArray[np.int64], max_loss: float | None) -> Launch:
     """A launch before its first step."""
     sums = np.zeros(WORST_STATED + 1)
     sums[WORST_SHOWN] = sums[WORST_STATED] = 1.0
-    return Launch(baseline, 1.0 if max_loss is None else max_loss, blank_floor(confidence), sums)
+    return Launch(baseline, 1.0 if max_loss is None else max_loss, blank_floor(CONFIDENCE), sums)
 
 
 @kernel

@@ -72,8 +72,8 @@ def plots_of(comparisons: Sequence[Comparison], measure: str = "expected_regret"
     return [Plot(_name(one, comparisons), curves, measure, ceiling_for(curves)) for one, curves in drawn]
 
 
-def sweep_plot(comparison: Comparison, parameter: str, measure: str = "expected_regret") -> Plot:
-    """Variants of policies against one of their parameters, after the last step."""
+def sweep_plot(comparison: Comparison, parameter: str) -> Plot:
+    """Return the final expected regret of variants of policies against one of their parameters."""
     by_policy: dict[str, list[tuple[float, PolicyResult]]] = {}
     for policy in comparison.experiment.policies:
         value = policy.settings.get(parameter)
@@ -85,11 +85,11 @@ def sweep_plot(comparison: Comparison, parameter: str, measure: str = "expected_
         points.sort(key=lambda point: point[0])
         values = np.array([value for value, _ in points])
         mean, stderr = (
-            np.array([result.final(measure)[which] for _, result in points], np.float64)
+            np.array([result.final("expected_regret")[which] for _, result in points], np.float64)
             for which in ("mean", "stderr")
         )
         curves.append(Curve(name, name, values, mean, stderr))
-    return Plot(_name(comparison, [comparison]), tuple(curves), measure)
+    return Plot(_name(comparison, [comparison]), tuple(curves))
 
 
 def _plot(results: Results, measure: str, scale: str, default: str = "") -> Plot:

@@ -144,13 +144,13 @@ def decided_by_units(tally: Tally) -> bool:
     return with_unit >= sum(sum(one.single[PAGES]) for one in tally.periods)
 
 
-def is_worse(tally: Tally, arm: int, against: int = 0, confidence: float = 0.95) -> bool:
+def is_worse(tally: Tally, arm: int, against: int = 0) -> bool:
     """Whether the whole interval of the difference is below 0, as `stop_if_worse` asks. Cheap after every
     page while the shares have not changed (some 10 us); later some 100 us for each period."""
     found = estimate(tally, arm, against, units=decided_by_units(tally))
     if found is None or not found.enough:
         return False
-    return found.difference(reach(found, level_of_each(confidence, tally.n_arms))).high < 0
+    return found.difference(reach(found, level_of_each(0.95, tally.n_arms))).high < 0
 
 
 def estimate(tally: Tally, arm: int, against: int, units: bool = True) -> Estimate | None:

@@ -19,11 +19,9 @@ PRECISION = 0.1
 Z = 1.96
 
 
-def slates_needed(
-    rates: Sequence[float], candidates: int, explore: float, effective: float, precision: float = PRECISION
-) -> int:
+def slates_needed(rates: Sequence[float], candidates: int, explore: float, effective: float) -> int:
     """How many slates give a fixed list `effective` slates for all its places, and an interval that reaches
-    `precision` times the clicks shown. `rates` are the clicks a page at each position.
+    PRECISION times the clicks shown. `rates` are the clicks a page at each position.
 
     >>> slates_needed([0.3, 0.1], candidates=5, explore=0.1, effective=100)
     84035
@@ -33,7 +31,7 @@ def slates_needed(
         lists *= max(candidates - position, 1)
         needed = max(needed, effective * lists / explore)
         spread += rate * lists / explore
-    half_width = precision * sum(rates)
+    half_width = PRECISION * sum(rates)
     precise = Z**2 * spread / half_width**2 if half_width > 0 else 0.0
     return math.ceil(max(needed, precise) - 1e-6)
 
