@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -13,28 +12,11 @@ from firstclick.report.grid import grid_figure
 from firstclick.report.page import ClaimRow, FigureBlock, LearnedBlock, Page, html_page
 from firstclick.report.panel import Curve, Plot
 from firstclick.report.tables import TableBlock
+from tests.support.html import Page as Reader
 
 HOSTILE = "<script>alert('1')</script> & \"Co\""
 STEP = np.array([1, 50, 900], np.int64)
 KINDS = {"yes": "holds", "no": "does not hold", "open": "not testable with this data"}
-
-
-class Reader(HTMLParser):
-    """The tags, ids, links and visible text of a page."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.text = ""
-        self.feed(source)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def block(name: str) -> FigureBlock:
