@@ -1,4 +1,4 @@
-"""The extras of firstclick: the packages of each, and what is said where one is missing."""
+"""The extras of firstclick: the packages of each, and the error where one is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
