@@ -32,12 +32,12 @@ def prose(source):
 def missing_paths(file, source):
     if not PATH.search(source):  # most files: reading their tokens takes long
         return []
-    places = [ROOT, file.parent, ROOT / "src" / "firstclick", ROOT / "docs", ROOT / "tests"]
+    folders = [ROOT, file.parent, ROOT / "src" / "firstclick", ROOT / "docs", ROOT / "tests"]
     return [
         f"{file.relative_to(ROOT)}:{line} {name}"
         for line, text in prose(source)
         for name in PATH.findall(text)
-        if not any((place / name).exists() for place in places)
+        if not any((folder / name).exists() for folder in folders)
     ]
 
 

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Judge a policy on your log
+# # Evaluate a log
 #
 # What would another list have earned? A log can answer if some of its pages were random. This café made
 # up its log, so you can compare each answer with the truth.

@@ -12,8 +12,8 @@ MOST_WORDS = 15_000
 # What a newcomer types, and the page that must come first.
 SEARCHES = {
     "docker": "service/deploy", "backup": "service/operate", "browser": "service/page_client",
-    "cors": "service/security", "csv": "quickstart", "slow": "troubleshooting", "brand": "guide/variety",
-    "no click": "guide/clicks", "weekly": "guide/moving_tastes", "which policy": "guide/which_policy",
+    "cors": "service/security", "csv": "quickstart", "slow": "troubleshooting", "brand": "guide/diversity",
+    "no click": "guide/clicks", "weekly": "guide/drift", "which policy": "guide/which_policy",
     "evaluate log": "guide/evaluating",
 }  # fmt: skip
 
