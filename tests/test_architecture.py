@@ -17,44 +17,44 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 PUBLIC = {Path("__init__.py"), Path("serve/__init__.py")}
 
 
-def room(path):
-    """The folder of a module; a file at the top is a room of its own."""
+def package(path):
+    """Return the folder of a module; a file at the top is a package of its own."""
     return path.parent.as_posix() if path.parent != Path(".") else path.stem
 
 
 def module_at(name):
-    """The file of `firstclick.policies.base`, if there is one."""
+    """Return the file of `firstclick.policies.base`, or None."""
     path = Path(*name.split(".")[1:])
-    return next((one for one in (path.with_suffix(".py"), path / "__init__.py") if one in MODULES), None)
+    files = (path.with_suffix(".py"), path / "__init__.py")
+    return next((file for file in files if file in MODULES), None)
 
 
-def imported(path):
-    """The modules of firstclick that a file imports, anywhere in it: late and for types alone too."""
+def imports(path):
+    """List the modules of firstclick that a file imports, late imports and those of types included."""
     names = set()
     for node in ast.walk(ast.parse((PACKAGE / path).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    found = {module_at(name) for name in names if name.startswith("firstclick.")}
-    return {module for module in found if module is not None}
+    return {module_at(name) for name in names if name.startswith("firstclick.")} - {None}
 
 
 @cache  # all modules are parsed: seconds
-def rooms():
-    """Each room and those it imports from."""
-    found = {}
+def import_graph():
+    """Return each package and those from which it imports."""
+    graph = {}
     for path in MODULES:
         if path not in PUBLIC:
-            found.setdefault(room(path), set()).update(room(one) for one in imported(path))
-    return {name: others - {name} for name, others in found.items()}
+            graph.setdefault(package(path), set()).update(map(package, imports(path)))
+    return {name: others - {name} for name, others in graph.items()}
 
 
-def test_imports_between_rooms_point_one_way() -> None:
+def test_imports_between_packages_have_no_cycle():
     try:
-        list(TopologicalSorter(rooms()).static_order())
+        list(TopologicalSorter(import_graph()).static_order())
     except CycleError as error:
-        pytest.fail(f"rooms import one another in a circle: {' <- '.join(error.args[1])}")
+        pytest.fail(f"packages import one another in a circle: {' <- '.join(error.args[1])}")
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_imports_between_rooms_point_one_way() -> None:
         ("kernels", "policies"), ("data", "experiments"),
     ],
 )  # fmt: skip
-def test_rooms_that_must_not_know_one_another(one: str, other: str) -> None:
-    graph = rooms()
+def test_package_does_not_import_another_even_indirectly(one, other):
+    graph = import_graph()
     reached = {name for name in graph if name.split("/")[0] == one}
     assert reached
     while more := {far for name in reached for far in graph.get(name, ())} - reached:
