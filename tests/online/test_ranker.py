@@ -864,7 +864,6 @@ def test_a_file_with_a_part_missing_is_refused(saved, part):
         lambda page, arrays: page["scale"].update(intercept=float("nan")),
         lambda page, arrays: page.update(cold=7),
         lambda page, arrays: page.update(origins=[*page["origins"], 7]),  # without a record
-        lambda page, arrays: page.update(records=page["records"] * 2),
         lambda page, arrays: page.update(made=[]),
         lambda page, arrays: page.update(made=[None]),
         lambda page, arrays: page.update(numbers=[1.0]),
