@@ -12,7 +12,7 @@ def now():
 
 def test_no_file_imports_more_internals_than_the_list_allows(now):
     too_high = shrinking.too_high(now, shrinking.read(black_box.LIST))
-    assert not too_high, "python -m tests.support.black_box prints the names"
+    assert not too_high, "see python -m tests.support.black_box; after moving files run it with --moved"
 
 
 def test_the_list_of_white_box_tests_only_shrinks(now):

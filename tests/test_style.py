@@ -19,7 +19,8 @@ def test_each_rule_matches_its_bad_example_only(rule):
 def test_no_file_has_more_hits_than_the_list_allows(hits_by_file):
     listed = style.not_clean()
     too_high = shrinking.too_high(style.counts(hits_by_file, listed), listed)
-    assert not too_high, f"see python -m tests.support.style {' '.join(too_high)}"
+    hint = "after moving files run it with --moved"
+    assert not too_high, f"see python -m tests.support.style {' '.join(too_high)}; {hint}"
 
 
 def test_the_list_only_shrinks(hits_by_file):
