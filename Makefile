@@ -28,16 +28,21 @@ install: .venv/.run ## create .venv with firstclick, its reports and its server
 demo: .venv/.run ## install, then run the demonstration
 	@$(BIN)/firstclick demo
 
+# Tests of policies that make test does not compile.
+IN_PLAIN_PYTHON := tests/policies tests/serve/log tests/online/test_ranker.py tests/online/test_requests.py \
+	tests/online/test_warm_start.py tests/evaluation/propensities tests/serve/test_fork.py \
+	tests/serve/test_more_feedback.py tests/serve/test_same_as_ranker.py
+
 test: .venv/.all ## install the tools too, then lint, type check and test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 3 --dist worksteal
 	@echo "all policies, in plain Python ..."
-	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal -m "plain and not long"
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n 2 --dist worksteal $(IN_PLAIN_PYTHON)
 
-test-long: .venv/.docs ## the tests that take minutes: all policies compiled, kills, the site, the tutorials
-	$(BIN)/pytest -n 2 --dist worksteal -m long
+test-long: .venv/.docs ## the tests that take minutes: all policies compiled, kills, the site; SHARD=1/2 runs half of them
+	SHARD=$(SHARD) $(BIN)/pytest -n 2 --dist worksteal -m long
 
 docs: .venv/.docs ## build the site, into out/site; open out/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

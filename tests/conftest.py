@@ -1,53 +1,91 @@
 """Settings of all tests."""
 
 import os
-import sys
+import resource
+import time
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
-from sizes import PLAIN
+from tests.support.policies import COMPILED, PLAIN
+
+# Kernels that tests compile stay in the checkout: the developer's cache is left alone. Processes inherit it.
+os.environ.setdefault("FIRSTCLICK_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "kernels"))
 
 # The first call of a kernel compiles: no deadline. In CI the examples are the same each time.
 settings.register_profile("firstclick", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("firstclick")
 
+COMPILED_BEFORE, COMPILED_TOO = pytest.StashKey(), pytest.StashKey()
+START = time.perf_counter()
 
-def pytest_configure(config: pytest.Config) -> None:
+
+def pytest_configure(config):
     if PLAIN:
         # Hashes wrap on purpose, and kernels may divide by zero: Numba is silent about it, NumPy warns.
         config.addinivalue_line("filterwarnings", "ignore::RuntimeWarning")
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `-m plain` files without such tests are not imported: that would take longer than the tests."""
-    if not str(config.option.markexpr).startswith("plain") or collection_path.suffix != ".py":
-        return None
-    source = collection_path.read_text(encoding="utf-8")
-    return None if "pytest.mark.plain" in source or "from sizes import" in source else True
-
-
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of all policies are long where kernels are compiled: 32 policies take minutes."""
+def pytest_collection_modifyitems(config, items):
+    """Keep one shard, `SHARD=1/2`: by policy or else by file, so that one shard alone compiles a policy."""
+    number, of = map(int, (os.environ.get("SHARD") or "1/1").split("/"))
+    kept, left = [], []
     for item in items:
-        if item.get_closest_marker("plain") and not PLAIN:
-            item.add_marker("long")
+        policy = item.callspec.params.get("policy") if hasattr(item, "callspec") else None
+        key = policy.partition(":")[0] if isinstance(policy, str) else item.path.name
+        (kept if crc32(key.encode()) % of == number - 1 else left).append(item)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = kept
 
 
-@pytest.fixture(autouse=True)
-def _a_short_moment() -> None:
-    """An experiment times NumPy for 0.1 s a cell: in tests a moment is enough."""
-    if plain_numpy := sys.modules.get("firstclick.studies.paper.plain_numpy"):
-        plain_numpy.TIMED_SECONDS = 0.005  # type: ignore[attr-defined]
+def compiled_policies():
+    """Policies that have machine code in the cache of the tests."""
+    cache = Path(os.environ["FIRSTCLICK_CACHE_DIR"])
+    # Such as firstclick.policies.cascade_ts.CascadeTS-f9d8ce278677c28d, and kernels.ranking-42429763232afe6c.
+    folders = {path.relative_to(cache).parts[0] for path in cache.rglob("*.nbc")}
+    modules = {folder.rpartition(".")[0].removeprefix("firstclick.") for folder in folders}
+    policies = {module for module in modules if module.partition(".")[0] != "kernels"}
+    return {module.removeprefix("policies.").replace("_", "-") for module in policies}
+
+
+def pytest_sessionstart(session):
+    session.config.stash[COMPILED_BEFORE] = compiled_policies()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """Fail where the compiled pass of `make test` compiled other policies than it may."""
+    config = session.config
+    if PLAIN or hasattr(config, "workerinput") or config.option.markexpr != "not long":
+        return
+    if extra := compiled_policies() - config.stash[COMPILED_BEFORE] - {*COMPILED}:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        config.stash[COMPILED_TOO] = sorted(extra)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Report what the pass cost, and policies that it should not have compiled."""
+    if extra := config.stash.get(COMPILED_TOO, None):
+        terminalreporter.section("policies compiled")
+        terminalreporter.line(
+            f"Only {', '.join(COMPILED)} may be compiled; a test compiled {', '.join(extra)}."
+        )
+        terminalreporter.line("Let it use one of the four, or mark it OTHERS (tests/support/policies.py).")
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    terminalreporter.line(
+        f"{sum(usage.ru_utime + usage.ru_stime for usage in used):.0f} s of CPU in "
+        f"{time.perf_counter() - START:.0f} s, load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    )
 
 
 @pytest.fixture(scope="session")
-def movielens_1m() -> Path:
+def movielens_1m():
     """The folder of MovieLens 1M, or skip."""
-    places = [os.environ.get("FIRSTCLICK_DATA"), Path(__file__).parents[2] / "shared" / "data"]
-    for place in filter(None, places):
-        if (Path(place) / "ml-1m" / "ratings.dat").is_file():
-            return Path(place) / "ml-1m"
-    pytest.skip("MovieLens 1M is not here; set FIRSTCLICK_DATA to the folder that holds ml-1m/")
+    folder = Path(os.environ.get("FIRSTCLICK_DATA", "")) / "ml-1m"
+    if "FIRSTCLICK_DATA" not in os.environ or not (folder / "ratings.dat").is_file():
+        pytest.skip("MovieLens 1M is not here; set FIRSTCLICK_DATA to the folder that holds ml-1m/")
+    return folder

@@ -14,7 +14,7 @@ import firstclick.catalog.kernel_rows as kernel_rows
 from awkward import short_id
 from firstclick import Catalog, Ranker
 from firstclick.errors import InvalidInput, UnknownName
-from sizes import policies
+from tests.support.policies import policies
 
 # 5 items with 2 features; ids with gaps, of both kinds.
 ITEMS = ["a", 40, "4", 4, "zebra"]

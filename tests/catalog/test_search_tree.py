@@ -16,7 +16,7 @@ from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.hashing import mix
 from firstclick.kernels.ranking import FAN, LEAF
 from firstclick.kernels.search.tree import SCANS, rank_by_product
-from sizes import policies
+from tests.support.policies import policies
 
 FEW = 64  # items from which these tests build a tree
 

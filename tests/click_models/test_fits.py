@@ -11,9 +11,6 @@ from firstclick.click_models.em import maximise
 from firstclick.click_models.position_fit import position_counts
 from firstclick.errors import InvalidInput
 from firstclick.kernels.position_counts import expect_positions
-from sizes import PLAIN
-
-pytestmark = pytest.mark.skipif(PLAIN, reason="sessions by the thousand")
 
 GOING_ON = np.array([0.8, 0.7, 0.6, 0.6, 0.5, 0.4])
 EXAMINATION = np.array([1.0, 0.8, 0.65, 0.5, 0.4, 0.3])

@@ -7,11 +7,10 @@ import pytest
 
 from firstclick.click_models.slate_hash import fold_of, resample_weights
 from firstclick.errors import InvalidInput
-from sizes import size
 
 
 def test_folds_are_of_one_size_and_depend_on_the_number_alone():
-    numbers = np.arange(size(100_000, plain=5000))
+    numbers = np.arange(100_000)
     folds = fold_of(numbers, 5)
     share = np.bincount(folds, minlength=5) / len(numbers)
     # Four standard errors: a false alarm in 1 of 3,000 for the five together. The numbers are fixed.
@@ -20,7 +19,7 @@ def test_folds_are_of_one_size_and_depend_on_the_number_alone():
 
 
 def test_weights_of_a_resample_are_poisson_numbers_of_mean_1():
-    numbers = np.arange(size(100_000, plain=5000))
+    numbers = np.arange(100_000)
     weights = resample_weights(numbers, 3)
     for count, share in enumerate([exp(-1), exp(-1), exp(-1) / 2, exp(-1) / 6]):
         error = np.sqrt(share * (1 - share) / len(numbers))

@@ -9,9 +9,6 @@ from firstclick.click_models import FITTED_MODELS, fit, read_sessions
 from firstclick.click_models.quality import LEAST_CHANCE, quality
 from firstclick.click_models.verdict import compare_models, verdict
 from firstclick.registry import make_policy
-from sizes import PLAIN
-
-pytestmark = pytest.mark.skipif(PLAIN, reason="sessions by the thousand")
 
 
 def page(model, n=20_000, attraction=0.4):

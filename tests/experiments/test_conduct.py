@@ -25,7 +25,7 @@ from firstclick.experiments.loop import Task
 from firstclick.experiments.runner import Watch
 from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.source_code import code_hash
-from firstclick.studies.paper.plain_numpy import numpy_seconds_per_step
+from firstclick.studies.paper import plain_numpy
 from stopped_engine import Stopped, stop_after
 
 POLICIES = ("cascade-lin-ts", "cascade-ucb1", "random")
@@ -241,8 +241,9 @@ def test_the_manifest_says_what_was_done_and_on_what(garden, experiment, tmp_pat
     assert set(manifest["versions"]) >= {"firstclick", "numpy", "numba", "scipy"}
 
 
-def test_numpy_is_timed_only_on_demand_and_where_it_is_transcribed(garden, experiment, tmp_path):
-    asked = {"overwrite": True, "beside_numpy": numpy_seconds_per_step}
+def test_numpy_is_timed_only_on_demand_and_where_it_is_transcribed(garden, experiment, tmp_path, monkeypatch):
+    monkeypatch.setattr(plain_numpy, "TIMED_SECONDS", 0.005)
+    asked = {"overwrite": True, "beside_numpy": plain_numpy.numpy_seconds_per_step}
     comparisons = conduct([replace(experiment, runs=4)], [garden], tmp_path / "asked", play_here, **asked)
     speeds = CellStore(tmp_path / "asked" / "cells").speeds()
     assert len(speeds) == 24

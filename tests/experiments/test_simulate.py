@@ -11,7 +11,7 @@ from firstclick.kernels.hashing import mix, user_of
 from firstclick.streams import stream_key
 from firstclick.testing import Driver
 from firstclick.worlds import BernoulliWorld, MatrixWorld
-from sizes import policies
+from tests.support.policies import policies
 
 LINEAR = make_world("linear:n_items=30,n_features=4").build(3)
 SMALL = synthetic_matrix(5, n_users=301, n_items=40, n_groups=3)

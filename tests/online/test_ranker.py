@@ -25,9 +25,10 @@ from firstclick.online import slate_record
 from firstclick.online.file import FORMAT
 from firstclick.policies.cascade_ucb1 import CascadeUCB1
 from firstclick.streams import stream
+from tests.support.policies import OTHERS
 
 # The service and the conformance checks use compiled rankers.
-pytestmark = pytest.mark.plain
+pytestmark = OTHERS
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 ITEMS = ["p3", 30, "", "p9", 9, "Grüße", "nan", 1000, "p40", -7, "z" * 500]

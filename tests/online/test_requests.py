@@ -15,7 +15,7 @@ from firstclick.errors import InvalidInput, UnknownName
 from firstclick.online.engine import PolicyEngine
 from firstclick.online.request import read_request
 from firstclick.streams import stream
-from sizes import policies
+from tests.support.policies import policies
 
 N_ITEMS, N_FEATURES, K = 12, 3, 4
 ITEMS = [f"item {i}" for i in range(N_ITEMS)]

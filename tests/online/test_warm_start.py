@@ -11,7 +11,7 @@ from firstclick.errors import InvalidInput
 from firstclick.kernels.bounds import CountState
 from firstclick.online.engine import PolicyEngine
 from firstclick.streams import stream
-from sizes import policies
+from tests.support.policies import OTHERS, policies
 
 N_ITEMS, N_FEATURES, K = 9, 3, 3
 ITEMS = [f"item {i}" for i in range(N_ITEMS)]
@@ -197,7 +197,7 @@ def examined_and_hits(policy, *log):
     return used, ranker.state.examined.tolist(), ranker.state.hits.tolist()
 
 
-@pytest.mark.plain
+@OTHERS
 def test_only_what_was_examined_is_learned_and_a_slate_ends_before_an_unknown_item():
     slate = {"items": [ITEMS[4], ITEMS[1], ITEMS[7]]}
     first = (1, [0, 1, 0, 0, 1, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0, 0])
@@ -397,7 +397,7 @@ def test_a_weight_is_above_0_and_at_most_1(weight):
     assert not ranker.state.time[0]
 
 
-@pytest.mark.plain
+@OTHERS
 def test_a_policy_that_cannot_merge_takes_a_log_while_it_knows_nothing_and_only_whole():
     ranker = new_ranker("cascade-ducb")
     sentence = "cascade-ducb cannot weigh what it knows, so that weight must be 1, got 0.5"

@@ -18,7 +18,7 @@ from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
 from firstclick.testing.checks import keeps_what_it_knows_when_items_are_added as check_growth
 from firstclick.worlds.bernoulli import BernoulliWorld
-from sizes import size
+from tests.support.policies import OTHERS, size
 
 CHANCES = (1.0, 0.8, 0.6)
 
@@ -90,7 +90,7 @@ class SlowTopRank:
         self.relations |= fresh
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("pairs", ["block", "shown"])
 def test_top_rank_equals_its_reference(pairs):
     slow = SlowTopRank(6, horizon=20, shown_only=pairs == "shown")
@@ -102,7 +102,7 @@ def test_top_rank_equals_its_reference(pairs):
     assert driver.state.block[1] == 0
 
 
-@pytest.mark.plain
+@OTHERS
 def test_top_rank_puts_a_circle_last_and_does_not_hang():
     driver = Driver("top-rank:horizon=2", np.eye(4), k=2)
     for i, j in [(1, 2), (2, 3), (3, 1), (0, 1), (0, 2), (0, 3)]:
@@ -156,7 +156,7 @@ class SlowBubbleRank:
         self.t += 1
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(("n", "turn"), [(3, 1), (6, 1), (6, 5)])
 def test_bubble_rank_equals_its_reference(n, turn):
     slow = SlowBubbleRank(n, horizon=3, turn=turn)
@@ -169,7 +169,7 @@ def test_bubble_rank_equals_its_reference(n, turn):
     assert slow.list != list(range(n))
 
 
-@pytest.mark.plain
+@OTHERS
 def test_bubble_rank_takes_from_late_feedback_only_what_confirms_the_list():
     driver = Driver("bubble-rank", np.eye(5), k=5)
     # First pairing: the second with the third, the fourth with the fifth. This slate has the other one.
@@ -180,7 +180,7 @@ def test_bubble_rank_takes_from_late_feedback_only_what_confirms_the_list():
     assert sorted(zip(*np.nonzero(driver.state.wins), strict=True)) == [(2, 1), (4, 3)]
 
 
-@pytest.mark.plain
+@OTHERS
 def test_bubble_rank_pairs_what_a_slate_shows_though_nobody_says_what_a_request_left_out():
     driver = Driver("bubble-rank", np.eye(5), k=5)
     driver.learn([0, 3, 2, 4], [1, 3])  # Without 1 the second and the third are 2 and 3.
@@ -292,7 +292,7 @@ class SlowBatchRank:
         self.batches = batches
 
 
-@pytest.mark.plain
+@OTHERS
 def test_batch_rank_equals_its_reference():
     slow = SlowBatchRank(6, horizon=8, k=3)
     driver = play_both(
@@ -370,7 +370,7 @@ class SlowRecurRank:
         ]
 
 
-@pytest.mark.plain
+@OTHERS
 def test_recur_rank_equals_its_reference():
     draw = stream(5, "features")
     attractions = np.array([0.95, 0.6, 0.55, 0.5, 0.12, 0.02, 0.3, 0.25])
@@ -403,20 +403,20 @@ def test_the_design_knows_all_items_nearly_as_well_as_can_be(n, d, rank):
     assert rank * (1 - 1e-9) <= width <= 1.1 * rank
 
 
-@pytest.mark.plain
+@OTHERS
 def test_too_many_items_are_refused_in_one_sentence():
     for name in ("top-rank", "bubble-rank"):
         with pytest.raises(InvalidInput, match=rf"{name} keeps .* at most 2,000 items, got 2,001; choose"):
             Driver(name, np.zeros((2001, 1)))
 
 
-@pytest.mark.plain
+@OTHERS
 def test_top_rank_says_which_of_its_settings_takes_items_later():
     assert not make_policy("top-rank").growable
     check_growth(make_policy("top-rank:pairs=shown"))
 
 
-@pytest.mark.plain
+@OTHERS
 def test_items_that_come_later_start_where_their_policy_says():
     catalog = Catalog(["a", "b", "c", "d"], np.eye(4))
     names = ("top-rank:pairs=shown", "bubble-rank", "batch-rank")
@@ -432,7 +432,7 @@ def test_items_that_come_later_start_where_their_policy_says():
     assert rankers["batch-rank"].state.batch[4] == 1
 
 
-@pytest.mark.plain
+@OTHERS
 def test_a_withdrawn_item_is_no_wall_in_the_list_of_bubble_rank():
     attractions = {"a": 0.05, "gone": 0.5, "best": 0.95, "b": 0.05, "c": 0.05}
     ranker = Ranker(Catalog(list(attractions), np.eye(5)), k=2, policy="bubble-rank:horizon=3", seed=3)

@@ -10,6 +10,7 @@ from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.online.request import read_context
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request, states_differ
+from tests.support.policies import OTHERS
 
 N_ITEMS, D, K = 11, 3, 3
 
@@ -101,7 +102,7 @@ def some_click(draw, slate):
     return position if position < len(slate) else None
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("policy", REFERENCES)
 def test_slates_and_estimates_equal_the_reference(policy):
     features, draw = some_features(), stream(2, "clicks")
@@ -168,7 +169,7 @@ class Segments:
                 self.B += z * (position == click)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("share", [0.3, 0.0, 1.0])
 def test_segments_equal_the_whole_posterior_written_out_and_merge(share):
     features, draw = some_features(), stream(3, "clicks")
@@ -207,7 +208,7 @@ def someone_of_three(draw):
     return [float(draw.integers(0, 3))]
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(
     ("policy", "parent", "who"),
     [
@@ -231,7 +232,7 @@ def test_without_a_context_it_is_its_parent_slate_by_slate(policy, parent, who):
         plain.learn(slate, click)
 
 
-@pytest.mark.plain
+@OTHERS
 def test_segments_that_share_nothing_learn_alone():
     features, draw = some_features(), stream(5, "clicks")
     driver = Told("segment-lin-ts:segments=2,share=0", features, k=K)
@@ -248,7 +249,7 @@ def test_segments_that_share_nothing_learn_alone():
         )
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(
     "policy", ["context-lin-ts:context=2", "context-lin-ts:context=3,rank=2", "segment-lin-ts:segments=3"]
 )
@@ -267,7 +268,7 @@ def test_the_index_gives_the_slates_of_a_scan(policy):
     assert driver.catalog.tree.scans[0] == 0  # It searched.
 
 
-@pytest.mark.plain
+@OTHERS
 def test_how_many_numbers_it_wants_is_told_or_taken_from_the_world():
     for name in ("context-lin-ts", "c3-ucb"):
         assert make_policy(name).n_context == 0
@@ -279,7 +280,7 @@ def test_how_many_numbers_it_wants_is_told_or_taken_from_the_world():
     assert make_policy("segment-lin-ts").with_context(2).n_context == 0
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(
     ("policy", "context", "words"),
     [
@@ -302,7 +303,7 @@ def test_what_makes_no_sense_is_refused(policy, context, words):
     assert read_context(make_policy("segment-lin-ts:segments=3"), [2]) == [2.0]
 
 
-@pytest.mark.plain
+@OTHERS
 def test_rotations_alone_keep_the_digits_of_the_factor():
     driver = Told("segment-lin-ts:segments=2,sigma=0.1", some_features(), k=K)
     driver.user, draw = [1], stream(7, "clicks")

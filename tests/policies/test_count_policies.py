@@ -11,7 +11,7 @@ from firstclick.kernels.hashing import fill_normal, mix, uniform
 from firstclick.policies.research.cascade_glr_ucb import change_evidence, remember
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
-from sizes import size
+from tests.support.policies import OTHERS, size
 
 # Enough items for the shortcuts of confidence bounds.
 N_ITEMS, K = 34, 5
@@ -180,7 +180,7 @@ REFERENCES = {
 }
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("policy", REFERENCES)
 def test_slates_equal_the_reference(policy):
     driver = Driver(policy, n_items=N_ITEMS, k=K)
@@ -217,7 +217,7 @@ PARENTS = {
 }
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("policy", PARENTS)
 def test_without_its_extension_it_is_its_parent(policy):
     child, parent = Driver(policy, n_items=N_ITEMS, k=K), Driver(PARENTS[policy], n_items=N_ITEMS, k=K)
@@ -230,7 +230,7 @@ def test_without_its_extension_it_is_its_parent(policy):
             driver.learn(slate, click if click < K else None)
 
 
-@pytest.mark.plain
+@OTHERS
 def test_one_draw_decides_between_what_is_known_and_what_is_not():
     # Step 1: 0.25 + z log(2) / 5, unless the spread is the larger root, against z log(2) for the unseen item.
     driver = Driver("ts-cascade", n_items=2, k=1)
@@ -240,7 +240,7 @@ def test_one_draw_decides_between_what_is_known_and_what_is_not():
     assert [driver.recommend(step) for step in range(200)] == [[int(z > border)] for z in drawn]
 
 
-@pytest.mark.plain
+@OTHERS
 def test_a_bound_without_a_budget_says_nothing_of_later_ones():
     driver = Driver("cascade-ucb-v", n_items=N_ITEMS, k=1)
     driver.state.examined[:] = 1
@@ -250,7 +250,7 @@ def test_a_bound_without_a_budget_says_nothing_of_later_ones():
     assert driver.recommend() != [0]
 
 
-@pytest.mark.plain
+@OTHERS
 def test_the_position_where_users_leave_satisfied_gets_the_best_item():
     driver = Driver("dcm-kl-ucb:stop=0.1/0.9/0.5", n_items=4, k=3)
     driver.state.examined[:] = 100
@@ -264,7 +264,7 @@ def test_the_position_where_users_leave_satisfied_gets_the_best_item():
     assert driver.state.hits.tolist() == [81, 60, 41, 20]
 
 
-@pytest.mark.plain
+@OTHERS
 def test_what_faded_away_is_unseen_again():
     driver = Driver("cascade-ducb:discount=0.01", n_items=4, k=1)
     driver.learn([3], 0)
@@ -313,7 +313,7 @@ def test_luck_is_rarely_taken_for_a_change_and_a_change_is_found():
     assert sum(200 < n <= 300 for n in found) >= 25
 
 
-@pytest.mark.plain
+@OTHERS
 def test_upon_a_change_all_items_are_forgotten_or_only_that_one():
     for forget, left in (("all", [0, 0, 0]), ("item", [70, 0, 70])):
         driver = Driver(f"cascade-glr-ucb:delta=0.1,explore=0,forget={forget}", n_items=3, k=3)
@@ -326,7 +326,7 @@ def test_upon_a_change_all_items_are_forgotten_or_only_that_one():
         assert driver.state.time[0] < 100
 
 
-@pytest.mark.plain
+@OTHERS
 def test_the_explored_item_comes_from_all_and_goes_to_the_top():
     driver = Driver("cascade-glr-ucb:explore=0.5", n_items=5, k=2)
     driver.state.examined[:] = 1000
@@ -340,7 +340,7 @@ def test_the_explored_item_comes_from_all_and_goes_to_the_top():
     assert all(abs(count - 200) < 81 for count in counts.values())
 
 
-@pytest.mark.plain
+@OTHERS
 def test_a_horizon_sets_what_is_forgotten():
     assert Driver("cascade-ducb:horizon=10000").numbers.discount == 1 - 1 / 400
     driver = Driver("cascade-swucb:horizon=100000")
@@ -348,7 +348,7 @@ def test_a_horizon_sets_what_is_forgotten():
     assert Driver("cascade-swucb:horizon=1").numbers.window == 1
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(
     ("policy", "told"),
     [

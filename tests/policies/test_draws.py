@@ -5,6 +5,7 @@ import pytest
 
 from firstclick import Catalog, Ranker
 from firstclick.registry import policy_classes
+from tests.support.policies import OTHERS
 
 L = 12
 SPECS = {
@@ -14,7 +15,7 @@ SPECS = {
 CONTEXTS = {"c3-ucb": [1.0, 0.0], "context-lin-ts": [1.0, 0.0], "segment-lin-ts": [1.0]}
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("name", sorted(policy_classes()))
 def test_a_policy_draws_if_and_only_if_it_says_so(name: str) -> None:
     """One that does not draw shows one slate, whenever no two items are equal to it."""

@@ -19,7 +19,7 @@ from firstclick.policies.random import Random
 from firstclick.registry import USUAL_POLICIES
 from firstclick.testing import Driver
 from firstclick.testing.checks import estimates_follow_what_is_observed
-from sizes import COMPILED, policies, size
+from tests.support.policies import COMPILED, OTHERS, policies, size
 
 K = 3
 
@@ -87,7 +87,7 @@ def test_estimates_are_those_of_the_formulas(policy, n_items, n_features, size, 
     np.testing.assert_allclose(deviations, wanted_deviations[rows], rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.plain
+@OTHERS
 def test_the_formulas_are_tried_where_features_are_rescaled():
     x = np.array([[3.0, 4.0], [0.0, 2.5], [1.0, 0.0]])
     driver = Driver(SCALED, x)
@@ -169,7 +169,7 @@ class HoldsNothing(CascadeLinTS):
     estimate = staticmethod(Policy.estimate)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(
     ("policy", "sentence"),
     [
@@ -186,7 +186,7 @@ def test_wrong_estimates_are_caught_by_the_conformance_check(policy, sentence):
         estimates_follow_what_is_observed(policy())
 
 
-@pytest.mark.plain
+@OTHERS
 def test_a_policy_that_holds_nothing_passes_the_conformance_check():
     estimates_follow_what_is_observed(HoldsNothing())
     estimates_follow_what_is_observed(Random())

@@ -16,7 +16,7 @@ from firstclick.registry import make_policy, make_world
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, states_differ
 from firstclick.testing.checks import unexamined_positions_teach_nothing
-from sizes import size
+from tests.support.policies import OTHERS, size
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 
@@ -41,7 +41,7 @@ def some_clicks(draw, n, most=1):
 # ------------------------------------------------------------------------------- switched off: the parent
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(
     ("policy", "parent", "most"),
     [
@@ -208,7 +208,7 @@ SLOW = {
 }  # fmt: skip
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("policy", SLOW)
 def test_slates_equal_those_of_a_slow_version(policy):
     features = features_of()
@@ -236,7 +236,7 @@ def test_slates_equal_those_of_a_slow_version(policy):
 # ------------------------------------------------------------------------------------- one by one
 
 
-@pytest.mark.plain
+@OTHERS
 def test_what_the_page_tells_is_sure_whatever_the_chance_of_leaving():
     features = features_of()
     told, plain = Driver("dcm-lin-ts:stop=0.4", features, k=4), Driver("dcm-lin-ts", features, k=4)
@@ -248,7 +248,7 @@ def test_what_the_page_tells_is_sure_whatever_the_chance_of_leaving():
     unexamined_positions_teach_nothing(told.policy)
 
 
-@pytest.mark.plain
+@OTHERS
 def test_who_went_on_is_counted_where_it_can_be_told():
     driver = Driver("dcm-lin-ts:stop=learned", features_of(), k=4)
     for clicks, told, went_on, could in [
@@ -277,7 +277,7 @@ def test_the_chance_of_leaving_is_found_out(truth):
     assert 1 - followed / would_be == pytest.approx(truth, abs=0.1)
 
 
-@pytest.mark.plain
+@OTHERS
 def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():
     plain, weighted = make_policy("dcm-lin-ucb"), make_policy("dcm-lin-ucb:stop=0.3")
     assert plain.mergeable
@@ -288,7 +288,7 @@ def test_known_leaving_takes_weights_that_depend_on_order_and_is_said_to():
         make_policy("dcm-lin-ts:stop=0")
 
 
-@pytest.mark.plain
+@OTHERS
 def test_widths_that_grow_as_the_past_fades_are_kept_without_changing_a_slate():
     features = features_of(1200)  # So many that there is a tree.
     policy = "discounted-lin-ucb:discount=0.95,detector=3,sigma=0.3"
@@ -317,7 +317,7 @@ def test_forgetting_keeps_its_digits_where_the_precision_has_none():
     assert moment.tolist() == [1.0, 2.0]
 
 
-@pytest.mark.plain
+@OTHERS
 def test_one_item_at_a_time_comes_near_the_posterior_of_all_at_once():
     # 2,000 observations of a logistic model with 5 coefficients: each lies within half of its standard
     # deviation (seen: 0.36) of where the whole log puts it; deviations agree within 10 % (seen: 7 %).
@@ -337,7 +337,7 @@ def test_one_item_at_a_time_comes_near_the_posterior_of_all_at_once():
     np.testing.assert_allclose(mine, deviations, rtol=0.1)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("policy", ["discounted-lin-ts", "dcm-lin-ts:stop=0.5", "vac2-ucb", "logistic-ts"])
 def test_rankers_that_depend_on_order_are_not_merged(policy):
     catalog = Catalog(range(N_ITEMS), features_of())

@@ -32,7 +32,7 @@ from firstclick.kernels.mixed import (
     cost_of_refit,
 )
 from firstclick.testing import Driver, request
-from sizes import size
+from tests.support.policies import size
 
 K = 3
 Floats = NDArray[np.float64]

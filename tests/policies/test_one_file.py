@@ -78,7 +78,7 @@ print(json.dumps({
     "docs": {name: page() for name, page in generate.BUILT.items() if name.startswith("reference/policies/")},
     "list": CliRunner().invoke(app, ["policies"]).stdout,
     "everything": CliRunner().invoke(app, ["policies", "--all"]).stdout,
-    "conformance": [case.id for case in load(Path(sys.argv[1]) / "testing" / "test_conformance.py").cases()],
+    "conformance": [case.id for case in load(Path(sys.argv[1]) / "policies" / "test_conformance.py").cases()],
 }))
 """
 
@@ -92,7 +92,7 @@ def test_a_new_file_is_a_policy_everywhere(folder: str, tmp_path: Path) -> None:
     path = [
         str(tmp_path / "src"),
         str(tmp_path / "docs" / "scripts"),
-        str(tests),
+        str(ROOT),
         *filter(None, map(os.path.abspath, sys.path)),
     ]
     done = subprocess.run(

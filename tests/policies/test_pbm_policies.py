@@ -12,6 +12,7 @@ from firstclick.policies.research.pbm_pie import may_reach
 from firstclick.registry import make_policy
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
+from tests.support.policies import OTHERS
 
 N_ITEMS, K = 9, 3
 CHANCES = (0.4, 1.0, 0.7)  # not from the top down, so that places matter
@@ -98,7 +99,7 @@ class SlowPIE(SlowPBM):
         return self.placed(leaders)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(("name", "slow", "steps"), [("pbm-ucb", SlowUCB, 600), ("pbm-pie", SlowPIE, 120)])
 def test_slates_equal_the_reference(name, slow, steps):
     reference = slow(eps=0.3)
@@ -117,7 +118,7 @@ def test_slates_equal_the_reference(name, slow, steps):
         assert 10 < reference.explored < steps / 2
 
 
-@pytest.mark.plain
+@OTHERS
 def test_the_first_click_alone_says_nothing_of_what_stands_below_it():
     counted = []
     for said in ({"click": 1}, {"clicks": [1]}, {"click": None}, {"click": 0, "examined": 2}):
@@ -130,7 +131,7 @@ def test_the_first_click_alone_says_nothing_of_what_stands_below_it():
     assert ranker.state.shown.sum(axis=0).tolist() == [2, 1, 1]
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("name", ["pbm-ucb", "pbm-pie"])
 def test_positions_that_nobody_looks_at_hold_nothing_up(name):
     """The best item stands where nobody looks once the second best looks better, and must come back."""
@@ -146,7 +147,7 @@ def test_positions_that_nobody_looks_at_hold_nothing_up(name):
     assert best > 240
 
 
-@pytest.mark.plain
+@OTHERS
 def test_whether_a_bound_reaches_a_rate_is_told_without_computing_it():
     draw, slow, answers = stream(7, "counts"), SlowPBM(eps=0), []
     for trial in range(300):
@@ -161,7 +162,7 @@ def test_whether_a_bound_reaches_a_rate_is_told_without_computing_it():
     assert 60 < sum(answers) < 240
 
 
-@pytest.mark.plain
+@OTHERS
 def test_where_all_is_examined_pbm_ucb_is_cascade_ucb1_slate_by_slate():
     one = Driver("pbm-ucb:examination=1,eps=0", n_items=30, k=4)
     other = Driver("cascade-ucb1:radius=0.5,start=first", n_items=30, k=4)
@@ -174,7 +175,7 @@ def test_where_all_is_examined_pbm_ucb_is_cascade_ucb1_slate_by_slate():
         other.learn(slate, clicked, told=4)
 
 
-@pytest.mark.plain
+@OTHERS
 def test_estimates_are_free_of_the_bias_of_positions():
     # After 4,000 slates an attraction is known to within 0.02: 0.1 is five times that, a false alarm in a
     # million for each of nine items.
@@ -188,7 +189,7 @@ def test_estimates_are_free_of_the_bias_of_positions():
     assert deviations.max() < 0.02
 
 
-@pytest.mark.plain
+@OTHERS
 def test_chances_that_say_nothing_are_refused():
     with pytest.raises(InvalidInput, match=r"pbm-ucb: some chance of examination must be above 0, got \(0.0"):
         make_policy("pbm-ucb:examination=0/0")

@@ -9,7 +9,7 @@ import reference
 from firstclick.kernels.hashing import fill_normal, mix
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
-from sizes import policies, size
+from tests.support.policies import OTHERS, policies, size
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 
@@ -56,7 +56,7 @@ def test_slates_equal_the_reference(policy):
         slow.learn(slate, click)
 
 
-@pytest.mark.plain
+@OTHERS
 @settings(max_examples=size(40, plain=12))
 @given(
     seed=st.integers(0, 2**32), sigma=st.floats(0.05, 20), n_items=st.integers(3, 600), d=st.integers(1, 9)
@@ -103,7 +103,7 @@ def test_precision_and_moment_are_sums_over_what_was_examined():
     assert driver.state.time[0] == 1
 
 
-@pytest.mark.plain
+@OTHERS
 def test_what_was_pretended_is_not_in_the_state():
     for start in ("pessimistic", "first"):
         driver = Driver(f"cascade-ucb1:start={start}")
@@ -112,7 +112,7 @@ def test_what_was_pretended_is_not_in_the_state():
         assert driver.state.hits.sum() == 1
 
 
-@pytest.mark.plain
+@OTHERS
 def test_unseen_items_come_first_unless_pessimistic():
     for policy in ("cascade-ucb1", "cascade-kl-ucb"):
         driver = Driver(f"{policy}:start=first", n_items=5, k=2)
@@ -121,7 +121,7 @@ def test_unseen_items_come_first_unless_pessimistic():
         assert driver.recommend(0)[0] == 2
 
 
-@pytest.mark.plain
+@OTHERS
 def test_unseen_items_share_the_first_places_fairly():
     # Each of 17 items is first with probability 1/17; a share of 6 standard errors is no chance.
     driver, each = Driver("cascade-ucb1:start=first"), size(400, plain=80)
@@ -140,7 +140,7 @@ def test_beta_policy_ranks_by_posterior_draws():
     assert abs(sum(slate[1] == 0 for slate in slates) - 250) < 67
 
 
-@pytest.mark.plain
+@OTHERS
 def test_the_clip_of_lin_ucb_never_decides_by_row():
     # With a large c all bounds exceed 1: the order must still be that of the bounds.
     features = np.diag([3.0, 1.0, 4.0, 2.0, 5.0])
@@ -148,7 +148,7 @@ def test_the_clip_of_lin_ucb_never_decides_by_row():
     assert driver.recommend(0) == [4, 2, 0, 3, 1]
 
 
-@pytest.mark.plain
+@OTHERS
 def test_theory_c_follows_the_theorem_and_features_are_rescaled_by_one_factor():
     features = stream(4, "features").standard_normal((N_ITEMS, N_FEATURES)) * 7
     driver = Driver("cascade-lin-ucb:c=theory,horizon=1000,sigma=0.5,theta_norm=2", features, k=K)

@@ -1,8 +1,6 @@
 """Policies recommend the same slates with their shortcuts and without, whatever they have learned."""
 
-import os
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +22,7 @@ from firstclick.kernels.search.groups import MOST_NOTED
 from firstclick.kernels.search.widths import width_of
 from firstclick.testing import Driver, request
 from firstclick.worlds.base import Stage
-from sizes import policies, size
+from tests.support.policies import OTHERS, policies, size
 
 POLICIES = (
     "cascade-mixed", "cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb",
@@ -77,22 +75,19 @@ def first_difference(policy, stage, k, steps):
     )  # fmt: skip
 
 
-def films():
+def films(request):
     """All rated movies of MovieLens 1M, as the reproduction plays them."""
-    given = Path(os.environ.get("FIRSTCLICK_DATA", "../shared/data"))
-    folder = given if (given / "ratings.dat").exists() else given / "ml-1m"
-    if not (folder / "ratings.dat").exists():
-        pytest.skip(f"MovieLens 1M is not in {folder}; set FIRSTCLICK_DATA")
+    folder = request.getfixturevalue("movielens_1m")
     return FeedbackScenario(feedback_matrix(make_source("movielens").load(folder)), rank=20).stage(1, 0)
 
 
-def invented():
+def invented(request):
     return FeedbackScenario(synthetic_matrix(2, n_users=300, n_items=1500, n_groups=5).matrix, rank=8).stage(
         1, 0
     )
 
 
-def linear():
+def linear(request=None):
     world = make_world("linear:n_items=1200,n_features=7").build(3)
     return Stage(world, world.features, [str(item) for item in range(1200)])
 
@@ -109,8 +104,8 @@ def without_features():
     ],
 )
 @pytest.mark.parametrize("stage", [invented, linear])
-def test_every_slate_of_a_run_is_the_same(policy, stage):
-    assert first_difference(policy, stage(), k=3, steps=1500) == -1
+def test_every_slate_of_a_run_is_the_same(policy, stage, request):
+    assert first_difference(policy, stage(request), k=3, steps=1500) == -1
 
 
 def test_every_slate_of_the_default_without_features_is_the_same():
@@ -120,8 +115,8 @@ def test_every_slate_of_the_default_without_features_is_the_same():
 @pytest.mark.long
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("stage", [films, invented, linear])
-def test_every_slate_of_a_hundred_thousand_steps_is_the_same(policy, stage):
-    assert first_difference(policy, stage(), k=4, steps=100_000) == -1
+def test_every_slate_of_a_hundred_thousand_steps_is_the_same(policy, stage, request):
+    assert first_difference(policy, stage(request), k=4, steps=100_000) == -1
 
 
 def check_slates(driver, draw, steps, hide):
@@ -141,7 +136,7 @@ def check_slates(driver, draw, steps, hide):
                 driver.learn(slate, click if click < len(slate) else None)
 
 
-@pytest.mark.plain
+@OTHERS
 @settings(max_examples=size(60, plain=12))
 @given(
     kind=st.sampled_from(KINDS),
@@ -193,7 +188,7 @@ def test_what_is_kept_of_items_seen_gives_the_slates_of_a_scan(kind, n_items, d,
     check_slates(driver, draw, 10, hide)
 
 
-@pytest.mark.plain
+@OTHERS
 @settings(max_examples=size(60, plain=14))
 @given(
     policy=st.sampled_from([*COUNTING, "cascade-mixed"]),
@@ -224,7 +219,7 @@ def test_groups_of_equal_counts_give_the_slates_of_a_scan(policy, weight, n_item
     check_slates(driver, draw, 40, hide)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("policy", [*COUNTING[:2], "cascade-mixed"])
 def test_groups_follow_more_feedback_than_they_can_note(policy):
     driver = Driver(policy, np.empty((300, 0)), k=4)
@@ -234,7 +229,7 @@ def test_groups_follow_more_feedback_than_they_can_note(policy):
     check_slates(driver, np.random.default_rng(1), 20, 0.1)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("policy", [*COUNTING[:2], "cascade-mixed"])
 def test_counts_that_changed_without_feedback_are_noticed_by_their_time(policy):
     driver = Driver(policy, np.empty((300, 0)), k=4)
@@ -292,14 +287,14 @@ def test_widths_that_rounding_has_lifted_are_allowed_for(n_items):
     assert slates == [[3], [3]]
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("c", [1e290, 1.7e308])
 def test_bounds_beyond_floating_point_give_the_slates_of_a_scan(c):
     features = np.random.default_rng(5).normal(size=(1500, 4)) * 1e30
     check_slates(Driver(f"cascade-lin-ucb:c={c}", features, k=4), np.random.default_rng(1), 5, 0.1)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("policy", ["cascade-lin-ucb", *COUNTING[:2]])
 @pytest.mark.usefixtures("small_indexes")
 def test_a_state_that_was_turned_back_in_place_is_noticed(policy):
@@ -311,7 +306,7 @@ def test_a_state_that_was_turned_back_in_place_is_noticed(policy):
     assert driver.recommend(7) == Driver(policy, features, k=3).recommend(7)
 
 
-@pytest.mark.plain
+@OTHERS
 def test_widths_are_computed_for_few_items():
     """A search looks at the widths of few items: else there would be no point in keeping them."""
     stage = linear()

@@ -15,6 +15,7 @@ from firstclick.errors import InvalidInput
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.serve.log.snapshot import read_snapshot, write_snapshot
 from firstclick.streams import stream
+from tests.support.policies import OTHERS
 
 ITEMS = [f"item {i}" for i in range(11)]
 FEATURES = stream(5, "test features").random((11, 4)) / 3
@@ -94,7 +95,7 @@ def test_numbers_that_are_not_those_of_the_parameters_are_refused(tmp_path, poli
         Ranker.load(path)
 
 
-@pytest.mark.plain
+@OTHERS
 def test_what_a_waiting_slate_was_shown_with_is_checked_as_at_the_door(tmp_path):
     path = saved("segment-lin-ts:segments=3", tmp_path, context=[2])
     assert len(Ranker.load(path).pending) == 1

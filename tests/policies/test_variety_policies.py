@@ -8,7 +8,7 @@ from firstclick import Catalog, InvalidInput, Ranker
 from firstclick.kernels.hashing import mix
 from firstclick.streams import stream, stream_key
 from firstclick.testing import Driver, request
-from sizes import size
+from tests.support.policies import OTHERS, size
 
 N_ITEMS, D, K = 11, 4, 4
 
@@ -60,7 +60,7 @@ def some_topics(n_items=N_ITEMS, d=D):
     return topics
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(
     ("policy", "n_topics", "sigma", "c"),
     [
@@ -101,7 +101,7 @@ def of_disjoint_topics():
     return features
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(
     ("policy", "parent", "features", "k"),
     [
@@ -121,7 +121,7 @@ def test_where_nothing_is_shared_it_is_its_parent_slate_by_slate(policy, parent,
             one.learn(slate, position if position < k else None)
 
 
-@pytest.mark.plain
+@OTHERS
 def test_topics_beyond_0_and_1_are_refused_at_the_start_and_later():
     fine = np.array([[0.0, 1.0, -5.0], [0.5, 0.2, 9.0], [0.1, 0.3, 0.0]])
     with pytest.raises(

@@ -24,7 +24,7 @@ from firstclick.serve.store import open_store
 from firstclick.testing import states_differ
 from firstclick.wire.errors import Conflict, Expired, Late, Refused, Unavailable
 from firstclick.wire.feedback import ClickReport, ServedSlate
-from sizes import policies
+from tests.support.policies import policies
 
 WAIT = 60.0
 CORRECTING = policies(["cascade-ts", "cascade-ucb1", "cascade-mixed"])

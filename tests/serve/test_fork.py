@@ -38,7 +38,7 @@ from firstclick.serve.model.sources import ARCHIVED, COPIED, NOT_HERE
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import Conflict, Malformed, Unknown
-from sizes import COMPILED
+from tests.support.policies import COMPILED, OTHERS
 
 OURS = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
 ABLE = [name for name, cls in OURS.items() if cls.learns_from_others and not cls.unit_features]
@@ -83,7 +83,7 @@ def pairs() -> list[Any]:
     found = []
     for origin in ("cascade-lin-ts", "cascade-mixed", "cascade-ts", "context-lin-ts:context=2", "dcm-lin-ts"):
         for policy in ABLE:
-            marks = [] if {origin, policy} <= set(COMPILED) else [pytest.mark.plain]
+            marks = [] if {origin, policy} <= set(COMPILED) else [OTHERS]
             if marks and (origin, policy) not in quick:
                 marks.append(pytest.mark.long)
             found.append(pytest.param(origin, policy, marks=marks))

@@ -12,7 +12,7 @@ from firstclick.serve.log.events import feedback_payload, read_feedback
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
 from firstclick.wire.errors import Malformed
-from sizes import policies
+from tests.support.policies import policies
 
 # The others are in test_every_policy.
 POLICIES = policies(["cascade-lin-ts", "ranked-lin-ts", "cascade-ts", "random"])
@@ -218,7 +218,6 @@ def test_a_slate_may_be_empty() -> None:
     assert log.model.click_stats.slates == 1
 
 
-@pytest.mark.plain
 def test_scores_are_estimates_or_nothing() -> None:
     model = Log().eventful().model
     slate = model.recommend(0)

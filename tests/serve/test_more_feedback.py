@@ -41,9 +41,10 @@ from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Malformed
 from firstclick.wire.feedback import ClickReport
+from tests.support.policies import OTHERS
 
 # Its models are of policies that nothing else compiles.
-pytestmark = pytest.mark.plain
+pytestmark = OTHERS
 
 ISSUED = 1_763_251_200_000
 

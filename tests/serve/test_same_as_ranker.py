@@ -14,7 +14,7 @@ from firstclick.registry import DEFAULT_POLICY
 from firstclick.serve.log.token import nonce_of_request, number_in
 from firstclick.serve.service import open_service
 from firstclick.streams import stream
-from sizes import policies
+from tests.support.policies import policies
 
 N_ITEMS, K = 12, 3
 IDS = [f"i{row}" for row in range(N_ITEMS)]

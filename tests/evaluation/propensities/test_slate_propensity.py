@@ -14,7 +14,7 @@ from firstclick.online.request import SlateRequest, read_request, with_pinned
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.score_laws import GaussianScores, PlaceScores
 from firstclick.registry import make_policy, policy_class
-from sizes import policies
+from tests.support.policies import policies
 
 IDS = [f"i{row}" for row in range(8)]
 K = 3

@@ -23,6 +23,7 @@ from firstclick.serve.log.events import (
 )
 from firstclick.serve.model.new_events import first_event
 from firstclick.serve.service import Service, open_service
+from tests.support.policies import OTHERS
 
 FEATURES = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.2, 0.8]])
 
@@ -50,7 +51,7 @@ def scores_of(chooser: Any, context: list[float]) -> list[float]:
     return [slate.scores[slate.items.index(item)] for item in (0, 1)]
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize(
     ("policy", "users"),
     [

@@ -22,6 +22,7 @@ from firstclick.serve.model.export import export_model
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Conflict, Malformed, Unknown
+from tests.support.policies import OTHERS
 
 STEPS = 120
 
@@ -50,7 +51,7 @@ def create(service: Service, policy: str, *, features: bool = True) -> None:
     ("policy", "features"),
     [
         (DEFAULT_POLICY, True), (DEFAULT_POLICY, False), ("cascade-lin-ts", True), ("cascade-ts", False),
-        pytest.param("ranked-lin-ts", True, marks=pytest.mark.plain),
+        pytest.param("ranked-lin-ts", True, marks=OTHERS),
     ],
 )  # fmt: skip
 def test_resumed_is_uninterrupted(

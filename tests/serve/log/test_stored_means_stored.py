@@ -15,6 +15,7 @@ from made_log import K, made_items
 import firstclick
 from firstclick import Catalog, Ranker
 from firstclick.serve.service import open_service
+from tests.support.policies import OTHERS
 
 HERE = Path(__file__).parents[1]
 # A later firstclick: other defaults, which make other labels of the same settings.
@@ -63,7 +64,7 @@ print(json.dumps(told))
 """
 
 
-pytestmark = pytest.mark.plain
+pytestmark = OTHERS
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Every registered policy, with defaults and with other parameters, against every check that applies."""
 
-from typing import Any
-
 import pytest
 
 from firstclick import policy_classes
@@ -11,10 +9,10 @@ from firstclick.policies._counts import CountPolicy
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.registry import make_policy
-from firstclick.testing import CHECKS, Check, check_policy, checks_of
-from sizes import COMPILED
+from firstclick.testing import CHECKS, check_policy, checks_of
+from tests.support.policies import COMPILED, OTHERS, PLAIN
 
-OTHERS = [
+SETTINGS = [
     "cascade-lin-ts:sigma=0.3",
     "cascade-lin-ucb:c=theory,horizon=5000,sigma=2",
     "cascade-lin-ucb:c=0.2,sigma=0.5",
@@ -53,30 +51,30 @@ SKIPPED = {
 RUNS = ("stays_finite_in_extremes", "beats_random_order")
 
 
-def marks(policy: str, check: Check) -> list[pytest.MarkDecorator]:
-    if policy.partition(":")[0] in COMPILED:
-        return []
-    return [pytest.mark.long if check.name in RUNS else pytest.mark.plain]
+def marks(policy, check):
+    if PLAIN or policy.partition(":")[0] not in COMPILED:
+        return [pytest.mark.long] if check.name in RUNS else [OTHERS]
+    return []
 
 
-def cases() -> list[Any]:
+def cases():
     return [
         pytest.param(policy, check, id=f"{policy}-{check.name}", marks=marks(policy, check))
-        for policy in [*policy_classes(), *OTHERS]
+        for policy in [*policy_classes(), *SETTINGS]
         for check in CHECKS
     ]
 
 
 @pytest.mark.parametrize(("policy", "check"), cases())
-def test_policy(policy: str, check: Check) -> None:
+def test_policy(policy, check):
     made = make_policy(policy)
     if reason := check.reason_to_skip(made):
         pytest.skip(reason)
     check.rule(made)
 
 
-def test_which_checks_each_policy_skips_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    skipped: dict[str, set[str]] = {}
+def test_which_checks_each_policy_skips_is_known(capsys):
+    skipped = {}
     for policy in policy_classes():
         for check, reason in checks_of(policy):
             if reason:
@@ -93,8 +91,8 @@ def test_which_checks_each_policy_skips_is_known(capsys: pytest.CaptureFixture[s
     assert skipped == SKIPPED
 
 
-def test_check_policy_runs_every_check_and_says_so() -> None:
-    lines: list[str] = []
+def test_check_policy_runs_every_check_and_says_so():
+    lines = []
     check_policy("cascade-ts", report=lines.append)
     assert len(lines) == len(CHECKS)
     assert "takes_the_features_of_a_request: skipped, cascade-ts declares takes_features = False" in lines
@@ -105,19 +103,19 @@ def test_check_policy_runs_every_check_and_says_so() -> None:
 
 class ForgetsOrder(CascadeLinTS):
     @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):
         state.moment[0] = 0.5 * state.moment[0] + clicks[0]
         state.time[0] += 1
 
 
 class TakesBackTooLittle(CascadeTS):
-    def unlearn(self, state: Any, catalog: Any, slate: Any, examined: int) -> None:
+    def unlearn(self, state, catalog, slate, examined):
         super().unlearn(state, catalog, slate, examined - 1)
 
 
 class LearnsUnexamined(CascadeTS):
     @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):
         for position in range(len(slate)):
             state.examined[slate[position]] += 1
         state.time[0] += 1
@@ -125,7 +123,7 @@ class LearnsUnexamined(CascadeTS):
 
 class BlamesWhatWasNotShown(CascadeTS):
     @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):
         for row in range(len(state.examined)):
             state.examined[row] += len(request.hidden) == 0 or not request.hidden[row]
         state.time[0] += 1
@@ -133,26 +131,26 @@ class BlamesWhatWasNotShown(CascadeTS):
 
 class RepeatsItems(CascadeTS):
     @staticmethod
-    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+    def recommend(numbers, state, catalog, request, key, noise, slate):
         slate[:] = 3
         return len(slate)
 
 
 class IgnoresCandidates(CascadeTS):
     @staticmethod
-    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+    def recommend(numbers, state, catalog, request, key, noise, slate):
         return rank(catalog.rows, state.hits, catalog, NO_LIMITS, key, slate)
 
 
 class IgnoresTheFeaturesOfARequest(CascadeLinTS):
     @staticmethod
-    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+    def recommend(numbers, state, catalog, request, key, noise, slate):
         return rank(catalog.rows, catalog.columns[0], catalog, request, key, slate)
 
 
 class TeachesItselfWhileRecommending(CascadeTS):
     @staticmethod
-    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+    def recommend(numbers, state, catalog, request, key, noise, slate):
         state.examined[0] += 1
         for position in range(len(slate)):
             slate[position] = (position + state.examined[0]) % len(catalog.labels)
@@ -161,39 +159,39 @@ class TeachesItselfWhileRecommending(CascadeTS):
 
 class BreaksTiesByRow(CascadeTS):
     @staticmethod
-    def recommend(numbers, state, catalog, request, key, noise, slate):  # type: ignore[no-untyped-def]
+    def recommend(numbers, state, catalog, request, key, noise, slate):
         for position in range(len(slate)):
             slate[position] = position
         return len(slate)
 
 
 class CountsThePriorTwice(CascadeLinTS):
-    def merge(self, first, second):  # type: ignore[no-untyped-def]
+    def merge(self, first, second):
         merged = super().merge(first, second)
         return merged._replace(precision=first.precision + second.precision)
 
 
 class ForgetsWhenItGrows(CascadeTS):
-    def grow(self, state, n_items):  # type: ignore[no-untyped-def]
+    def grow(self, state, n_items):
         return self.initial_state(n_items, 0, 1)
 
 
 class TakesNoTime(CascadeTS):
     @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):
         state.examined[slate[0]] += 1
 
 
 class GrowsWithoutEnd(CascadeLinTS):
     @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):
         state.moment[0] = 2.0 * state.moment[0] + 1.0
         state.time[0] += 1
 
 
 class LearnsTheOpposite(CascadeTS):
     @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):  # type: ignore[no-untyped-def]
+    def learn(numbers, state, catalog, request, slate, examined, clicks):
         for position in range(examined):
             state.examined[slate[position]] += 1
             state.hits[slate[position]] += 1 - clicks[position]
@@ -202,7 +200,7 @@ class LearnsTheOpposite(CascadeTS):
 
 class HoldsTheOpposite(CascadeTS):
     @staticmethod
-    def estimate(numbers, state, catalog, request, rows, means, deviations):  # type: ignore[no-untyped-def]
+    def estimate(numbers, state, catalog, request, rows, means, deviations):
         for j in range(len(rows)):
             means[j] = -state.hits[rows[j]]
             deviations[j] = 0.5
@@ -229,7 +227,7 @@ BROKEN = {
 }
 
 
-def test_every_check_has_a_policy_that_breaks_it_but_one() -> None:
+def test_every_check_has_a_policy_that_breaks_it_but_one():
     # A kernel cannot keep anything outside of the arrays that are saved; test_ranker.py damages the file.
     assert {check.name for check in CHECKS} - set(BROKEN) == {"continues_after_save_and_load"}
 
@@ -238,6 +236,6 @@ def test_every_check_has_a_policy_that_breaks_it_but_one() -> None:
     "check",
     [pytest.param(c, id=c.name, marks=marks("broken", c)) for c in CHECKS if c.name in BROKEN],
 )
-def test_a_broken_policy_is_caught(check: Check) -> None:
+def test_a_broken_policy_is_caught(check):
     with pytest.raises(AssertionError):
         check.rule(BROKEN[check.name]())

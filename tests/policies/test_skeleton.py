@@ -28,7 +28,7 @@ class TestBroken(PolicyTests):
 )
 
 
-def outcome(folder: Path, tests: str, only: str) -> str:
+def outcome(folder, tests, only):
     """The last line of pytest, in a process of its own: the registry of this one must not know it."""
     (folder / "test_plugin.py").write_text(tests)
     path = os.pathsep.join([str(EXAMPLES), *filter(None, map(os.path.abspath, sys.path))])
@@ -38,16 +38,16 @@ def outcome(folder: Path, tests: str, only: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def test_the_skeleton_passes_every_check_that_plain_python_has_time_for(tmp_path: Path) -> None:
+def test_the_skeleton_passes_every_check_that_plain_python_has_time_for(tmp_path):
     said = outcome(tmp_path, PLUGIN_TESTS, "not extremes and not random_order")
     # It has no use for the features of a request, and takes nothing back.
     assert f"{len(CHECKS) - 4} passed, 2 skipped, 2 deselected" in said
 
 
-def test_a_broken_plug_in_fails_the_test_of_its_fault(tmp_path: Path) -> None:
+def test_a_broken_plug_in_fails_the_test_of_its_fault(tmp_path):
     assert "1 failed, 1 passed" in outcome(tmp_path, BROKEN, "merged_shards")
 
 
-def test_there_is_a_test_for_each_check() -> None:
+def test_there_is_a_test_for_each_check():
     tests = {name.removeprefix("test_") for name in vars(PolicyTests) if name.startswith("test_")}
     assert tests == {check.name for check in CHECKS}
