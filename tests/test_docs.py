@@ -76,7 +76,7 @@ ALONE = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name !=
 
 def examples():
     for path in ALONE:
-        # All conformance checks; tests/testing/test_skeleton.py runs most of them in plain Python.
+        # All conformance checks; tests/policies/test_skeleton.py runs most of them in plain Python.
         yield pytest.param(path, id=path.name, marks=[pytest.mark.long] * (path.stem == "skeleton_policy"))
 
 

@@ -25,7 +25,7 @@ def ranker(
     max_loss: float = 0.05, *, baseline: list[str] | None = LIST, seed: int = 3, **more: Any
 ) -> Ranker:
     return Ranker(
-        Catalog(ITEMS, groups=GROUPS), k=3, policy="cascade-ucb1", seed=seed, baseline=baseline,
+        Catalog(ITEMS, groups=GROUPS), k=3, policy="cascade-ts", seed=seed, baseline=baseline,
         max_loss=None if baseline is None else max_loss, **more,
     )  # fmt: skip
 

@@ -220,6 +220,7 @@ def test_only_what_was_examined_is_learned_and_a_slate_ends_before_an_unknown_it
     assert examined_and_hits("cascade-ts", {"items": ITEMS, "click": 5}) == (1, [1, 1, 1] + [0] * 6, [0] * 9)
 
 
+@OTHERS
 def test_a_click_below_what_is_used_tells_that_all_above_was_seen():
     below, none = new_ranker("dcm-lin-ts:stop=0.9"), new_ranker("dcm-lin-ts:stop=0.9")
     below.warm_start([{"items": ITEMS[:5], "clicks": [0, 4]}])
@@ -243,6 +244,7 @@ def test_a_withdrawn_item_counts_and_one_that_changed_counts_with_its_features_o
     np.testing.assert_allclose(ranker.state.precision, np.eye(4) + np.outer(x, x) + np.outer(y, y))
 
 
+@OTHERS
 def test_contexts_of_a_log_are_used_by_those_who_want_them_and_passed_over_by_others():
     line = {"items": ITEMS[:2], "click": 1, "context": [1.0, 3.0]}
     ranker = new_ranker("context-lin-ts:context=2")

@@ -1,8 +1,9 @@
 """Every registered policy, with defaults and with other parameters, against every check that applies."""
 
+import numpy as np
 import pytest
 
-from firstclick import policy_classes
+from firstclick import Catalog, Ranker, policy_classes
 from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.ranking import rank
 from firstclick.policies._counts import CountPolicy
@@ -10,7 +11,7 @@ from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.registry import make_policy
 from firstclick.testing import CHECKS, check_policy, checks_of
-from tests.support.policies import COMPILED, OTHERS, PLAIN
+from tests.support.policies import COMPILED, OTHERS, PLAIN, policies
 
 SETTINGS = [
     "cascade-lin-ts:sigma=0.3",
@@ -96,6 +97,33 @@ def test_check_policy_runs_every_check_and_says_so():
     check_policy("cascade-ts", report=lines.append)
     assert len(lines) == len(CHECKS)
     assert "takes_the_features_of_a_request: skipped, cascade-ts declares takes_features = False" in lines
+
+
+L = 12
+SPECS = {
+    "c3-ucb": "c3-ucb:context=2", "context-lin-ts": "context-lin-ts:context=2",
+    "segment-lin-ts": "segment-lin-ts:segments=2",
+}  # fmt: skip
+CONTEXTS = {"c3-ucb": [1.0, 0.0], "context-lin-ts": [1.0, 0.0], "segment-lin-ts": [1.0]}
+
+
+@pytest.mark.parametrize("name", policies(policy_classes()))
+def test_a_policy_draws_if_and_only_if_it_says_so(name):
+    """One that does not draw shows one slate, whenever no two items are equal to it."""
+    draw = np.random.default_rng(1)
+    features = draw.dirichlet([1, 1, 1], size=L)
+    attraction = np.linspace(0.05, 0.6, L)
+    asked = {"context": CONTEXTS[name]} if name in CONTEXTS else {}
+    ranker = Ranker(Catalog(range(L), features), k=3, policy=SPECS.get(name, name), seed=1)
+    fewest = 100
+    for _ in range(6):
+        for _ in range(50):
+            slate = ranker.recommend(**asked)
+            clicked = np.flatnonzero(draw.random(3) < attraction[list(slate.items)])
+            ranker.learn(slate, click=int(clicked[0]) if len(clicked) else None)
+        slates = {ranker.recommend(**asked).items for _ in range(100)}
+        fewest = min(fewest, len(slates))
+    assert (fewest > 1) == ranker.policy.draws
 
 
 # Broken policies, each caught by the check of its fault. Without a name of their own they are not registered.

@@ -1,10 +1,5 @@
 """What a policy holds for items, and how uncertain it is, against the formulas."""
 
-import json
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,7 +14,7 @@ from firstclick.policies.random import Random
 from firstclick.registry import USUAL_POLICIES
 from firstclick.testing import Driver
 from firstclick.testing.checks import estimates_follow_what_is_observed
-from tests.support.policies import COMPILED, OTHERS, policies, size
+from tests.support.policies import OTHERS, policies
 
 K = 3
 
@@ -66,7 +61,7 @@ def expected(driver, x, log):
 @pytest.mark.parametrize(
     "policy", policies([*LINEAR, SCALED, "ranked-lin-ts", "ranked-lin-ts:sigma=3", *COUNTING])
 )
-@settings(max_examples=size(25, plain=10))
+@settings(max_examples=15)
 @given(
     n_items=st.integers(K, 200),
     n_features=st.integers(1, 9),
@@ -190,54 +185,3 @@ def test_wrong_estimates_are_caught_by_the_conformance_check(policy, sentence):
 def test_a_policy_that_holds_nothing_passes_the_conformance_check():
     estimates_follow_what_is_observed(HoldsNothing())
     estimates_follow_what_is_observed(Random())
-
-
-# A policy that knows nothing of estimates, from a file of its own; and all others, with JIT on and off.
-SCRIPT = """
-import json, sys, warnings
-import numpy as np
-from firstclick.kernels.bounds import CountState, count
-from firstclick.kernels.ranking import rank, rows_of
-from firstclick.policies.base import Policy
-from firstclick.testing import Driver
-warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)  # hashes wrap on purpose
-
-class Plain(Policy):
-    name = "plain"
-    def initial_state(self, n_items, n_features, k):
-        return CountState(np.zeros(n_items, np.int64), np.zeros(n_items, np.int64), np.zeros(1, np.int64))
-    @staticmethod
-    def recommend(numbers, state, catalog, request, key, noise, slate):
-        rows = rows_of(catalog, request)
-        return rank(rows, np.zeros(len(rows)), catalog, request, key, slate)
-    @staticmethod
-    def learn(numbers, state, catalog, request, slate, examined, clicks):
-        count(state, slate, examined, clicks)
-
-out = {}
-for policy in sys.argv[1:]:
-    driver = Driver(Plain() if policy == "plain" else policy)
-    driver.play(20)
-    out[driver.policy.name] = driver.estimate(range(0, 17, 2)).tolist()
-print(json.dumps(out))
-"""
-
-
-def run(disable: str, *names: str) -> dict:
-    environment = os.environ | {"NUMBA_DISABLE_JIT": disable}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *names], env=environment, capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
-
-
-# The class of the script is compiled anew each time.
-@pytest.mark.parametrize(
-    "names", [COMPILED, pytest.param([*sorted(USUAL_POLICIES), "plain"], marks=pytest.mark.long)]
-)
-def test_estimates_are_the_same_with_and_without_compiling_and_nan_where_none_are_written(names):
-    compiled, plain = run("0", *names), run("1", *names, "plain")
-    assert np.isnan(plain["plain"]).all()
-    assert set(compiled) == set(names)
-    for name, held in compiled.items():
-        np.testing.assert_allclose(plain[name], held, rtol=1e-12, atol=1e-12, err_msg=name)

@@ -4,16 +4,6 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
-from mixed_reference import (
-    MixedReference,
-    Refit,
-    Setting,
-    measured,
-    prior_of,
-    ranked,
-    standardised,
-    variances,
-)
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
@@ -32,7 +22,16 @@ from firstclick.kernels.mixed import (
     cost_of_refit,
 )
 from firstclick.testing import Driver, request
-from tests.support.policies import size
+from tests.support.reference.mixed import (
+    MixedReference,
+    Refit,
+    Setting,
+    measured,
+    prior_of,
+    ranked,
+    standardised,
+    variances,
+)
 
 K = 3
 Floats = NDArray[np.float64]
@@ -81,7 +80,7 @@ def test_slates_equal_those_of_the_reference(kind: str) -> None:
     features = table(kind)
     chances, draw = attractions(features), np.random.default_rng(7)
     driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
-    steps = size(400, plain=60)
+    steps = 400
     for step in range(steps):
         key, noise = noise_of(driver, step)
         ties = hashes(key, len(features))
@@ -109,7 +108,7 @@ def test_features_of_requests_and_items_added_later_equal_the_reference() -> Non
     draw = np.random.default_rng(11)
     driver, reference = Driver("cascade-mixed", features[:19], k=K), MixedReference(features[:19])
     n_items = 19
-    for step in range(size(300, plain=50)):
+    for step in range(300):
         if step == 30:
             grown = driver.policy.grow(driver.state, 23)
             driver, old = Driver("cascade-mixed", features, k=K), driver
@@ -157,8 +156,8 @@ def test_slates_after_a_head_start_equal_those_of_the_reference(kind: str) -> No
 
     warm_start([1, 4, 6, 7], 200, chances)
     drifts = [reference.at.drift]
-    for step in range(size(250, plain=40)):
-        if step == size(120, plain=20):
+    for step in range(250):
+        if step == 120:
             warm_start([4, 9], 3000, 1 - chances)  # A log that is wrong, in the middle.
         key, noise = noise_of(driver, step)
         ties = hashes(key, n_items)
@@ -243,7 +242,7 @@ def test_one_absurd_request_does_not_spoil_what_is_known() -> None:
     draw = np.random.default_rng(4)
     plain, spoiled = Driver("cascade-mixed", features, k=K), Driver("cascade-mixed", features, k=K)
     chances = attractions(features)
-    for step in range(size(800, plain=80)):
+    for step in range(800):
         slate = draw.permutation(len(features))[:K].tolist()
         clicks = np.flatnonzero(draw.random(K) < chances[slate])
         for driver in (plain, spoiled):
@@ -286,7 +285,7 @@ def test_items_whose_features_change_keep_their_clicks_and_are_learned_anew_from
     chances, draw = attractions(features), np.random.default_rng(12)
     driver, reference = Driver("cascade-mixed", features, k=K), MixedReference(features)
     changes = 0
-    for step in range(size(300, plain=60)):
+    for step in range(300):
         # While a refit is under way, what it finds depends on how far it is.
         if step >= 10 * (changes + 1) ** 2 and driver.state.refit[STAGE] == 0:
             changes += 1
@@ -302,7 +301,7 @@ def test_items_whose_features_change_keep_their_clicks_and_are_learned_anew_from
         examined = int(np.argmax(clicks)) + 1 if clicks.any() else K
         driver.learn(slate, [examined - 1] if clicks.any() else None)
         reference.learn(slate, examined, clicks.tolist())
-    assert changes >= size(4, plain=2)
+    assert changes >= 4
 
 
 def test_features_that_change_during_a_refit_are_those_it_ends_with() -> None:

@@ -22,7 +22,7 @@ from firstclick.kernels.search.groups import MOST_NOTED
 from firstclick.kernels.search.widths import width_of
 from firstclick.testing import Driver, request
 from firstclick.worlds.base import Stage
-from tests.support.policies import OTHERS, policies, size
+from tests.support.policies import MANY_SLATES, OTHERS, PLAIN, policies
 
 POLICIES = (
     "cascade-mixed", "cascade-lin-ts", "ranked-lin-ts", "cascade-lin-ucb", "cascade-ucb1", "cascade-kl-ucb",
@@ -96,6 +96,7 @@ def without_features():
     return replace(linear(), features=None)
 
 
+@MANY_SLATES
 @pytest.mark.parametrize(
     "policy",
     [
@@ -108,6 +109,7 @@ def test_every_slate_of_a_run_is_the_same(policy, stage, request):
     assert first_difference(policy, stage(request), k=3, steps=1500) == -1
 
 
+@MANY_SLATES
 def test_every_slate_of_the_default_without_features_is_the_same():
     assert first_difference("cascade-mixed", without_features(), k=3, steps=20_000) == -1
 
@@ -137,11 +139,11 @@ def check_slates(driver, draw, steps, hide):
 
 
 @OTHERS
-@settings(max_examples=size(60, plain=12))
+@settings(max_examples=12 if PLAIN else 60)
 @given(
     kind=st.sampled_from(KINDS),
-    n_items=st.sampled_from([32, 40, 100, size(300, plain=120)]),
-    d=st.sampled_from([1, 2, 3, 7, size(30, plain=9)]),
+    n_items=st.sampled_from([32, 40, 100, 120 if PLAIN else 300]),
+    d=st.sampled_from([1, 2, 3, 7, 9 if PLAIN else 30]),
     k=st.integers(1, 6),
     seed=st.integers(0, 2**32),
     hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
@@ -156,6 +158,7 @@ def test_old_widths_give_the_slates_of_a_scan(kind, n_items, d, k, seed, hide, s
     check_slates(driver, draw, 25, hide)
 
 
+@MANY_SLATES
 @settings(max_examples=60)
 @given(
     kind=st.sampled_from(KINDS),
@@ -189,11 +192,11 @@ def test_what_is_kept_of_items_seen_gives_the_slates_of_a_scan(kind, n_items, d,
 
 
 @OTHERS
-@settings(max_examples=size(60, plain=14))
+@settings(max_examples=14 if PLAIN else 60)
 @given(
     policy=st.sampled_from([*COUNTING, "cascade-mixed"]),
     weight=st.sampled_from([1.0, 0.3]),
-    n_items=st.sampled_from([16, 60, size(300, plain=100)]),
+    n_items=st.sampled_from([16, 60, 100 if PLAIN else 300]),
     k=st.integers(1, 6),
     seed=st.integers(0, 2**32),
     hide=st.sampled_from([0.0, 0.3, 0.97, 1.0]),
@@ -316,6 +319,36 @@ def test_widths_are_computed_for_few_items():
     before = driver.catalog.widths.values.copy()
     driver.play(1, first=200)
     assert 1 <= np.count_nonzero(before != driver.catalog.widths.values) <= 100
+
+
+@OTHERS
+@pytest.mark.parametrize(
+    "policy", ["context-lin-ts:context=2", "context-lin-ts:context=3,rank=2", "segment-lin-ts:segments=3"]
+)
+def test_context_policies_search_and_give_the_slates_of_a_scan(policy):
+    features = np.random.default_rng(6).normal(size=(2500, 5)) * (np.arange(1, 2501) ** -0.5)[:, None]
+    driver = Driver(policy, features, k=4)
+    assert driver.catalog.tree.covered == 2500
+    check_slates(driver, np.random.default_rng(1), 30, 0.0)
+    assert driver.catalog.tree.scans[0] == 0
+
+
+@OTHERS
+def test_widths_that_grow_as_the_past_fades_give_the_slates_of_a_scan():
+    features = np.random.default_rng(2).normal(size=(1200, 4)) / 2
+    driver = Driver("discounted-lin-ucb:discount=0.95,detector=3,sigma=0.3", features, k=3)
+    without = Driver.of(driver)
+    without.catalog = scanning(without.catalog)
+    draw, restarts = np.random.default_rng(4), 0
+    for step in range(250):
+        slate = driver.recommend(step)
+        assert slate == without.recommend(step), step
+        clicks = [0] if draw.random() < (step % 80 < 50) else []
+        before = driver.state.missing[0]
+        for one in (driver, without):
+            one.learn(slate, clicks)
+        restarts += before > 2 and driver.state.missing[0] == 0
+    assert restarts >= 3
 
 
 @pytest.mark.usefixtures("small_indexes")

@@ -48,9 +48,6 @@ CLAIMS = {
     "topics-and-more": (4000, 12, [("cascade-hybrid", "cascade-lsb")]),
 }  # fmt: skip
 
-# What is played at every change; the rest takes minutes, most of them to compile (`make test-long`).
-QUICK = ("few-items",)
-
 # What takes more runs.
 LONGER = {
     "linear": (6000, 40, [("lin-ts-cascade", "cascade-lin-ts")]),
@@ -119,11 +116,8 @@ def luck(regrets, world, winner, loser):
     return wilcoxon(less, alternative="greater", method="exact").pvalue
 
 
-def with_long_ones(cases):
-    return [pytest.param(*case, marks=[] if case[0] in QUICK else [pytest.mark.long]) for case in cases]
-
-
-@pytest.mark.parametrize(("world", "winner", "loser"), with_long_ones(pairs_of(CLAIMS)))
+@pytest.mark.long
+@pytest.mark.parametrize(("world", "winner", "loser"), pairs_of(CLAIMS))
 def test_who_wins_where(regrets, world, winner, loser):
     assert luck(regrets, world, winner, loser) < LUCK
 

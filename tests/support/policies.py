@@ -11,8 +11,10 @@ PLAIN = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or "0"))
 # takes up to 20 seconds to compile.
 COMPILED = ("cascade-mixed", "cascade-lin-ts", "cascade-ts", "random")
 
-# Mark of tests of other policies: compiled, they are long. In plain Python such warnings are ignored anyway.
-OTHERS = pytest.mark.filterwarnings("ignore::RuntimeWarning") if PLAIN else pytest.mark.long
+# Marks of tests of other policies, which are long if compiled, and of tests with too many slates for plain Python.
+# The mark that says nothing ignores warnings that are ignored anyway.
+NO_MARK = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+OTHERS, MANY_SLATES = (NO_MARK, pytest.mark.long) if PLAIN else (pytest.mark.long, NO_MARK)
 
 
 def policies(names):
@@ -20,8 +22,3 @@ def policies(names):
     return [
         pytest.param(name, marks=[] if name.partition(":")[0] in COMPILED else [OTHERS]) for name in names
     ]
-
-
-def size(compiled, *, plain):
-    """So many steps where kernels are compiled, and so many where they are plain Python, which is slow."""
-    return plain if PLAIN else compiled

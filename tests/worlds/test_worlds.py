@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import reference
 from benchmarks.first_attractive import first_attractive
 from firstclick import InvalidInput, make_world
 from firstclick.kernels.clicks import expected_reward, new_memo
 from firstclick.streams import stream, stream_key
 from firstclick.worlds import BernoulliWorld, LinearWorld, MatrixWorld
+from tests.support.reference import matrices
 
 
 def play_clicks(world, slate, steps):
@@ -79,7 +79,7 @@ def test_the_cover_equals_the_reference_on_random_matrices():
     for seed in range(20):
         draw = stream(seed, "cover")
         matrix = (draw.random((60, 8)) < 0.2).astype(np.uint8)
-        assert MatrixWorld(matrix).optimal_slate(5).tolist() == reference.greedy_cover(matrix, 5)
+        assert MatrixWorld(matrix).optimal_slate(5).tolist() == matrices.greedy_cover(matrix, 5)
 
 
 @pytest.mark.parametrize("spec", ["linear", "linear:n_items=300,n_features=7,best=1", "linear:n_features=1"])
@@ -122,7 +122,7 @@ def test_what_is_remembered_of_a_slate_is_that_of_the_slate():
     covered = np.empty(4, np.uint64)
     for slate in ([0, 1], [1, 0], [0, 1], [2, 5], [2, 5], [0, 1]):
         value = expected_reward(arrays, 0, np.array(slate), 2, memo, covered)
-        assert value == pytest.approx(reference.share_of_users(matrix, slate))
+        assert value == pytest.approx(matrices.share_of_users(matrix, slate))
 
 
 def test_a_matrix_world_is_sent_without_what_it_can_make_again():

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from firstclick import Catalog, InvalidInput, Ranker
-from firstclick.catalog.item import Item
 from firstclick.policies.base import RESTRICTIONS, Policy
 from firstclick.registry import make_policy, policy_classes
-from firstclick.serve.service import open_service
 from firstclick.streams import stream
-from firstclick.wire.errors import Malformed
+from tests.support.policies import OTHERS
 
 COMPARING = ("batch-rank", "bubble-rank", "recur-rank", "top-rank")
 
@@ -105,7 +103,14 @@ def shop_of(policy, world):
     return Shop(policy, attractions, chances=chances, groups=[item[0] for item in attractions])
 
 
-@pytest.mark.parametrize(("policy", "world", "requests", "steps", "wrong"), MISREAD)
+# In plain Python thousands of slates take seconds: the first case of two policies only.
+@pytest.mark.parametrize(
+    ("policy", "world", "requests", "steps", "wrong"),
+    [
+        pytest.param(*case, marks=OTHERS if n in (0, 3) else pytest.mark.long)
+        for n, case in enumerate(MISREAD)
+    ],
+)
 def test_what_is_refused_would_be_misread(policy, world, requests, steps, wrong):
     """The policy becomes sure of the wrong order from these requests."""
     restricted = {name for request in requests for name in request}
@@ -115,6 +120,7 @@ def test_what_is_refused_would_be_misread(policy, world, requests, steps, wrong)
     assert wrong in shop.wrong()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("policy", "world"),
     [
@@ -136,6 +142,7 @@ def test_every_refusal_was_seen_to_be_needed():
     assert seen == {(name, field) for name in COMPARING for field in RESTRICTIONS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["top-rank:horizon=2", "bubble-rank:horizon=2", "batch-rank:horizon=3"])
 def test_a_smaller_k_gives_all_items_the_same_chances(policy):
     shop = shop_of(policy, POSITIONS)
@@ -143,6 +150,7 @@ def test_a_smaller_k_gives_all_items_the_same_chances(policy):
     assert not shop.wrong()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("only", LEFT_OUT[:2])
 def test_top_rank_that_compares_what_was_shown_is_right_for_requests_that_leave_items_out(only):
     shop = shop_of("top-rank:horizon=2,pairs=shown", POSITIONS)
@@ -157,6 +165,7 @@ def test_the_policies_that_refuse_are_those_that_compare():
     assert set(make_policy("top-rank:pairs=shown").misreads) == {"pinned", "at_most"}
 
 
+@OTHERS
 @pytest.mark.parametrize("policy", [*COMPARING, "top-rank:pairs=shown"])
 def test_requests_that_would_be_misread_are_refused_with_a_way_out(policy):
     catalog = Catalog(["a", "b", "c"], np.eye(3), groups=["x", "x", "y"])
@@ -175,25 +184,6 @@ def test_requests_that_would_be_misread_are_refused_with_a_way_out(policy):
         assert ranker.requests == before
     # Nothing is left out by these.
     assert len(ranker.recommend(exclude=["never there"], pinned={}, k=1).items) == 1
-
-
-@pytest.mark.long
-def test_the_service_refuses_them_and_still_folds_the_slates_of_old_logs(tmp_path):
-    items = [Item(name) for name in "abcd"]
-    with open_service(str(tmp_path / "shop.db")) as service:
-        service.create("shop", policy="top-rank", k=2, items=items)
-        with pytest.raises(Malformed, match="exclude is not for top-rank") as refused:
-            service.recommend("shop", exclude=["a"])
-        assert refused.value.argument == "exclude"
-        # As a version did that took them: the token is out, or the click is in the log.
-        object.__setattr__(service.model("shop").engine.policy, "misreads", {})
-        shown = service.recommend("shop", exclude=["a"])
-        object.__setattr__(service.model("shop").engine.policy, "misreads", Policy.misreads)
-        assert service.feedback("shop", shown.token, click=0).status == "accepted"
-        assert service.audit("shop").equal
-    with open_service(str(tmp_path / "shop.db")) as service:
-        assert service.model("shop").seq == 2
-        assert service.audit("shop").equal
 
 
 def test_a_policy_cannot_declare_a_field_that_no_request_has():
