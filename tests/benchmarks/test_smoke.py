@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import reference
 from benchmarks.bench import __main__ as bench
 from benchmarks.bench.contenders import Floor, LoopPlayer
 from benchmarks.bench.tuned_numpy import TUNED
@@ -21,7 +20,8 @@ from firstclick.cli.main import run_command_line
 from firstclick.registry import make_policy
 from firstclick.serve.service import open_service
 from firstclick.testing import Driver
-from rounds import FEATURES, ITEMS, D, K, rounds
+from tests.support.reference import policies as reference
+from tests.support.reference.rounds import FEATURES, ITEMS, D, K, rounds
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # first_attractive has no command; clax_click_models runs in a Python of its own, which has clax.
@@ -93,13 +93,17 @@ def test_scan_policy_and_floor_play_the_recorded_steps():
         np.testing.assert_array_equal(repeated, expected)
 
 
+STEP = reference.Step(np.uint64(0), FEATURES, np.zeros(K * D))
+
+
 def tuned_and_slow(name, slow):
     """A tuned policy and a reference that learned from the same clicks, at every step."""
     policy = make_policy(name)
     tuned = TUNED[policy.name](FEATURES.copy(), K, policy)
     for slate, click in rounds():
         tuned.learn(slate, click)
-        slow.learn(slate.tolist(), None if click == K else click)
+        clicks = np.arange(K) == click
+        slow.learn(STEP, slate.tolist(), clicks, min(click + 1, K))
         yield tuned
 
 
@@ -107,7 +111,7 @@ NO_NOISE = type("Draw", (), {"standard_normal": staticmethod(np.zeros)})()
 
 
 def test_tuned_lin_ts_has_the_reference_posterior():
-    slow = reference.LinTS(FEATURES.copy(), 0.7)
+    slow = reference.LinTS(FEATURES, K, 0.7)
     for tuned in tuned_and_slow("cascade-lin-ts:sigma=0.7", slow):
         mean = np.linalg.solve(slow.M, slow.B) / 0.7**2
         np.testing.assert_allclose(tuned.posterior.sample(NO_NOISE), mean, atol=1e-10)
@@ -115,21 +119,22 @@ def test_tuned_lin_ts_has_the_reference_posterior():
     thetas = np.array([tuned.posterior.sample(draw) for _ in range(20_000)])
     # 20,000 draws: a variance is known to 1%, so 6% is out of reach of chance.
     np.testing.assert_allclose(np.cov(thetas.T), np.linalg.inv(slow.M), atol=0.06 / np.diag(slow.M).min())
-    assert list(tuned.recommend(NO_NOISE)) == slow.recommend(np.zeros(D), np.zeros(ITEMS), range(ITEMS), K)
+    step = reference.Step(STEP.key, FEATURES, np.zeros(D))
+    assert list(tuned.recommend(NO_NOISE)) == slow.recommend(step, range(ITEMS), K)
 
 
 def test_tuned_ranked_lin_ts_ranks_as_the_reference():
-    slow, compared = reference.RankedLinTS(FEATURES.copy(), 0.7, K), 0
+    slow, compared = reference.RankedLinTS(FEATURES, K, 0.7), 0
     for tuned in tuned_and_slow("ranked-lin-ts:sigma=0.7", slow):
         if all(ranker.B.any() for ranker in slow.rankers):
-            expected = slow.recommend(np.zeros(K * D), np.zeros(ITEMS), range(ITEMS), K)
+            expected = slow.recommend(STEP, range(ITEMS), K)
             assert tuned.recommend(NO_NOISE) == expected
             compared += 1
     assert compared > 200
 
 
 def test_tuned_lin_ucb_ranks_as_the_reference():
-    slow = reference.LinUCB(FEATURES.copy(), 0.7, 1.3)
+    slow = reference.LinUCB(FEATURES, K, 0.7, 1.3)
     for tuned in tuned_and_slow("cascade-lin-ucb:sigma=0.7,c=1.3", slow):
         bounds = FEATURES @ np.linalg.solve(slow.M, slow.B) / 0.7**2
         bounds += 1.3 * np.sqrt([x @ np.linalg.solve(slow.M, x) for x in FEATURES])
@@ -139,10 +144,11 @@ def test_tuned_lin_ucb_ranks_as_the_reference():
 @pytest.mark.parametrize("name", ["cascade-ucb1", "cascade-kl-ucb"])
 def test_tuned_counting_policies_rank_as_the_reference(name):
     """The references count from t = 0 and pretend one observation; the tuned ones have made it."""
-    slow = reference.UCB1(ITEMS, 1.5, True) if name == "cascade-ucb1" else reference.KLUCB(ITEMS, True)
+    slow = reference.SLOW[name](FEATURES, K, start="pessimistic")
     for tuned in itertools.islice(tuned_and_slow(name, slow), 20, None):  # many ties before
-        slow.t = tuned.time if name == "cascade-ucb1" else tuned.time - 1
-        scores = np.array([slow.index(slow.S[e], slow.T[e] + 1) for e in range(ITEMS)])
+        slow.t = lambda now=tuned.time - (name != "cascade-ucb1"): now
+        examined, hits = slow.counts()
+        scores = np.array([slow.index(hits[e], examined[e] + 1, STEP) for e in range(ITEMS)])
         slate = tuned.recommend(None)
         # Of equal counts any may come first.
         np.testing.assert_allclose(scores[slate], np.sort(scores)[::-1][:K], atol=1e-9)

@@ -116,7 +116,7 @@ def test_one_draw_decides_between_what_is_known_and_what_is_not():
     driver = Driver("ts-cascade", n_items=2, k=1)
     driver.state.examined[0], driver.state.hits[0] = 4, 1
     border = 0.25 / (np.log(2) - np.sqrt(0.1875 * np.log(2) / 5))
-    drawn = [Step(driver, step).noise[0] for step in range(200)]
+    drawn = [Step.of(driver, step).noise[0] for step in range(200)]
     assert [driver.recommend(step) for step in range(200)] == [[int(z > border)] for z in drawn]
 
 

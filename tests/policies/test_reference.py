@@ -162,7 +162,7 @@ def play(
         asked = request(candidates, hidden, n_items)
         if brings:
             asked = asked._replace(features=own[candidates])
-        step = Step(driver, number, own if brings else None, () if user is None else driver.user)
+        step = Step.of(driver, number, own if brings else None, () if user is None else driver.user)
         slate = driver.recommend(number, asked)
         allowed = [e for e in candidates or range(n_items) if e not in hidden]
         assert slate == slow.recommend(step, allowed, k), f"step {number}"
@@ -185,7 +185,7 @@ def test_slates_and_state_equal_the_slow_version(policy):
         held = getattr(driver.state, name) / (unit if name in ("examined", "hits") else 1.0)
         scale = np.abs(array).max()
         np.testing.assert_allclose(held, array, rtol=1e-6, atol=1e-7 * scale, err_msg=name)
-    if (estimates := slow.estimates(Step(driver, 0, None, step.context))) is not None:
+    if (estimates := slow.estimates(Step.of(driver, 0, None, step.context))) is not None:
         held = driver.estimate(range(len(driver.catalog.rows)))
         np.testing.assert_allclose(held, estimates, rtol=1e-6, atol=1e-7)
     if hasattr(slow, "check"):
@@ -285,7 +285,7 @@ def test_linear_policies_equal_their_slow_versions_at_all_sizes(seed, sigma, n_i
         driver = Driver(f"{policy}sigma={sigma!r}", x, k=3)
         slow = SLOW[driver.policy.name](x, 3, **settings_of(policy), sigma=sigma)
         for number, position in enumerate(stream(seed, "clicks").integers(0, 4, 12)):
-            step = Step(driver, number)
+            step = Step.of(driver, number)
             slate = driver.recommend(number)
             assert slate == slow.recommend(step, range(n_items), 3)
             clicks = np.arange(3) == position

@@ -7,16 +7,7 @@ from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.registry import make_policy
 from firstclick.studies.paper.plain_numpy import TRANSCRIBED, numpy_seconds_per_step
 from firstclick.testing import Driver
-
-K, D, ITEMS = 3, 5, 23
-
-FEATURES = np.random.default_rng(8).normal(size=(ITEMS, D)) / 2
-
-
-def rounds(number=300):
-    """Slates of distinct items and where they were clicked; K is no click."""
-    draw = np.random.default_rng(2)
-    return [(draw.permutation(ITEMS)[:K], int(draw.integers(0, K + 1))) for _ in range(number)]
+from tests.support.reference.rounds import FEATURES, D, K, rounds
 
 
 @pytest.fixture

@@ -22,12 +22,17 @@ EXPLORING, PIE_COIN, PIE_LOTS = (np.uint64(number << 56) for number in (6, 9, 10
 class Step:
     """A request: its features and context, and what the kernels make of its key."""
 
-    def __init__(self, driver, number, x=None, context=()):
-        self.key = np.uint64(mix(driver._key, np.uint64(number)))
-        self.own = x is not None  # The request brings features of its own.
-        self.x, self.context = driver.catalog.features if x is None else x, np.asarray(context, float)
-        self.noise = np.empty(driver.policy.noise_size(driver.k, driver.catalog.features.shape[1]))
-        fill_normal(self.key, self.noise)
+    def __init__(self, key, x, noise, context=(), own=False):
+        self.key, self.x, self.noise, self.context = key, x, noise, np.asarray(context, float)
+        self.own = own  # The request brings features of its own.
+
+    @classmethod
+    def of(cls, driver, number, x=None, context=()):
+        """The request of this number to a driver."""
+        features, key = driver.catalog.features, np.uint64(mix(driver._key, np.uint64(number)))
+        noise = np.empty(driver.policy.noise_size(driver.k, features.shape[1]))
+        fill_normal(key, noise)
+        return cls(key, features if x is None else x, noise, context, own=x is not None)
 
     def hash(self, item, salt=None):
         """What orders items by chance."""
@@ -396,6 +401,9 @@ class Counting:
     def __init__(self, x, k):
         self.n_items, self.log = len(x), []  # of each slate the examined items and whether they were clicked
 
+    def t(self):
+        return len(self.log)
+
     def weights(self):
         return np.ones(len(self.log))
 
@@ -457,7 +465,7 @@ class UCB1(Counting):
         self.radius, self.pretended = radius, int(start == "pessimistic")
 
     def index(self, hits, examined, step):
-        return hits / examined + np.sqrt(self.radius * np.log(max(len(self.log), 1)) / examined)
+        return hits / examined + np.sqrt(self.radius * np.log(max(self.t(), 1)) / examined)
 
 
 class KLUCB(Counting):
@@ -466,7 +474,7 @@ class KLUCB(Counting):
         self.pretended = int(start == "pessimistic")
 
     def index(self, hits, examined, step):
-        return kl_bound(hits / examined, kl_budget(len(self.log) + 1) / examined)
+        return kl_bound(hits / examined, kl_budget(self.t() + 1) / examined)
 
 
 def kl_budget(t):
@@ -504,7 +512,7 @@ class DcmKLUCB(KLUCB):
 
 class TSCascade(Counting):
     def index(self, hits, examined, step):
-        t, rate = len(self.log) + 1, hits / examined if examined else 0.0
+        t, rate = self.t() + 1, hits / examined if examined else 0.0
         spread = max(
             np.sqrt(rate * (1 - rate) * np.log(t + 1) / (examined + 1)), np.log(t + 1) / (examined + 1)
         )
@@ -520,7 +528,7 @@ class UCBV(Counting):
         self.radius = radius
 
     def index(self, hits, examined, step):
-        rate, b = hits / examined, self.radius * np.log(max(len(self.log), 1))
+        rate, b = hits / examined, self.radius * np.log(max(self.t(), 1))
         return rate + np.sqrt(2 * rate * (1 - rate) * b / examined) + 3 * b / examined
 
 
