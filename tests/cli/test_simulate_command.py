@@ -17,6 +17,7 @@ import pytest
 import firstclick.report
 from firstclick import Results, make_world, world_classes
 from firstclick.registry import DEFAULT_POLICY
+from tests.support.policies import OTHERS
 
 SMALL = ("--steps", 40, "--runs", 3, "--jobs", 1, "--k", 2)
 WORLD = ("simulate", "--world", "blb:n_items=7", *SMALL)
@@ -119,12 +120,13 @@ def test_with_json_the_report_is_still_told_of(run):
 
 def test_in_a_pipe_the_table_is_not_folded_nor_coloured(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
-    label = "cascade-ucb1:start=pessimistic,radius=0.123456789"
+    label = "cascade-ts:a=0.123456789,b=0.987654321"
     seen = run(*WORLD, "--policy", label)
     assert seen.out.splitlines()[1].startswith(label + " ")
     assert "\x1b" not in seen.out + seen.err
 
 
+@OTHERS
 def test_without_a_policy_all_that_can_play_do(run):
     plain = json.loads(run(*WORLD, "--json").out)
     linear = json.loads(run("simulate", "--world", "linear:n_items=7", *SMALL, "--json").out)
@@ -133,6 +135,7 @@ def test_without_a_policy_all_that_can_play_do(run):
     assert "cascade-lin-ts" in {result["policy"] for result in linear["results"]}
 
 
+@OTHERS
 def test_a_note_is_told_on_stderr_and_kept(run):
     seen = run(
         "simulate", "--world", "linear:n_items=7", *SMALL, "--seed", 1, "--json",
@@ -259,7 +262,7 @@ def test_a_header_read_as_a_row_is_spoken_of(run, ratings):
 
 
 def test_the_folder_gets_report_tables_and_figures(run, folder):
-    label = "cascade-ucb1:start=first,radius=0.5"
+    label = "cascade-ts:a=0.5,b=0.5"
     seen = run(*WORLD, "--policy", label, "--policy", "random", "--seed", 1, "--out", "a/b", "--json")
     assert seen.code == 0
     assert held(folder / "a") == ["b"]
@@ -369,7 +372,7 @@ def examples(text: str) -> list[list[str]]:
     return [shlex.split(line) for line in joined.splitlines() if line.strip().startswith("firstclick ")]
 
 
-@pytest.mark.parametrize("command", ["simulate", "demo", "policies", "bound"])
+@pytest.mark.parametrize("command", [pytest.param("simulate", marks=OTHERS), "demo", "policies", "bound"])
 def test_the_examples_of_the_help_work_when_pasted(run, folder, monkeypatch, command):
     rows = ((user, item, (user * item) % 5 + 1) for user in range(60) for item in range(260))
     (folder / "ratings.dat").write_text(

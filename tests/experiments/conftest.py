@@ -18,7 +18,7 @@ def experiment() -> Experiment:
         name="tiny",
         title="A tiny experiment",
         data=(Garden(),),
-        policies=(make_policy("cascade-lin-ts"), make_policy("cascade-ucb1")),
+        policies=(make_policy("cascade-lin-ts"), make_policy("cascade-ts")),
         extras=(make_policy("random"),),
         items=(7, "all"),
         rank=(5,),

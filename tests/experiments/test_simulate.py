@@ -11,7 +11,7 @@ from firstclick.kernels.hashing import mix, user_of
 from firstclick.streams import stream_key
 from firstclick.testing import Driver
 from firstclick.worlds import BernoulliWorld, MatrixWorld
-from tests.support.policies import policies
+from tests.support.policies import OTHERS, policies
 
 LINEAR = make_world("linear:n_items=30,n_features=4").build(3)
 SMALL = synthetic_matrix(5, n_users=301, n_items=40, n_groups=3)
@@ -104,6 +104,7 @@ def test_the_loop_plays_what_single_calls_would_play(policy):
     assert results.results[0].expected_regret[0, -1] == pytest.approx(expected)
 
 
+@OTHERS
 def test_the_free_row_is_learned_and_not_counted_in_regret_or_time():
     world = BernoulliWorld([1.0, 0.0, 1.0, 0.0])
     sampled = simulate(["cascade-ucb1"], world, k=2, steps=1, runs=5, seed=1)
@@ -259,6 +260,7 @@ def test_the_regret_of_each_run_is_against_the_cover_of_its_own_test_users():
     assert results.optimal_reward == pytest.approx(np.mean(best))
 
 
+@OTHERS
 def test_each_run_gets_its_own_free_row():
     # Ten items that attract half of the users: the best of the free row comes first, another in each run.
     world = BernoulliWorld([0.5] * 10)
@@ -287,6 +289,7 @@ def test_numpy_numbers_are_taken_and_odd_settings_refused_at_the_door(tmp_path):
         results.save(tmp_path / "missing" / "results.json")
 
 
+@OTHERS
 def test_a_horizon_shorter_than_the_run_is_told():
     results = simulate(["cascade-lin-ucb:c=theory,horizon=10"], LINEAR, k=2, steps=20)
     assert "it holds for 10 steps, and 20 are played" in results.notes[0]

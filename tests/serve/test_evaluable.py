@@ -28,6 +28,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store
 from firstclick.wire.errors import Malformed, Unknown
+from tests.support.policies import policies
 
 N = 30
 IDS = [f"i{row}" for row in range(N)]
@@ -110,7 +111,7 @@ def test_every_slate_is_drawn_again_through_all_that_can_happen(service: Service
 
 
 @pytest.mark.parametrize(
-    "policy", ["cascade-mixed", "cascade-ts", "cascade-ucb1", "vac2-ucb", "ranked-lin-ts"]
+    "policy", policies(["cascade-mixed", "cascade-ts", "cascade-ucb1", "vac2-ucb", "ranked-lin-ts"])
 )
 def test_any_policy(place: str, policy: str) -> None:
     with open_service(place) as service:

@@ -155,7 +155,7 @@ def test_slates_that_nobody_can_explain_are_null_and_a_note_says_why(
 
 def test_a_fork_is_explained_by_who_drew_its_slates(service: Service, log: Log) -> None:
     answers = play(service, 40, 1)
-    service.fork("shop", "cascade-ucb1", "fork")
+    service.fork("shop", "cascade-lin-ts", "fork")
     service.feedback("fork", service.recommend("fork"), 0)
     lines, notes = log(model="fork")
     assert notes == ""
@@ -192,7 +192,7 @@ def test_a_trial_is_told_by_the_names_of_its_arms_in_lines_and_in_parquet(
     # The trial's key is random: with these shares some slates are the other model's, but for one run in 10^4.
     service.set_baseline("shop", LIST, 0.9)
     service.set_no_click_after("shop", 60)
-    service.fork("shop", "cascade-ucb1", "other")
+    service.fork("shop", "cascade-lin-ts", "other")
     service.start_trial("shop", {"policy": 0.2, "baseline": 0.1, "model:other": 0.7})
     draw = random.Random(3)
     slates = [

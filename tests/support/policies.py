@@ -11,8 +11,8 @@ PLAIN = bool(int(os.environ.get("NUMBA_DISABLE_JIT") or "0"))
 # takes up to 20 seconds to compile.
 COMPILED = ("cascade-mixed", "cascade-lin-ts", "cascade-ts", "random")
 
-# Marks of tests of other policies, which are long if compiled, and of many slates, long in plain Python. The mark
-# that says nothing ignores warnings that are ignored anyway.
+# Marks of tests of other policies, long if compiled, and of many slates, long in plain Python.
+# The mark that says nothing ignores warnings that are ignored anyway.
 NO_MARK = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 OTHERS, MANY_SLATES = (NO_MARK, pytest.mark.long) if PLAIN else (pytest.mark.long, NO_MARK)
 

@@ -14,7 +14,7 @@ from firstclick.online.request import SlateRequest, read_request, with_pinned
 from firstclick.policies.cascade_lin_ts import CascadeLinTS
 from firstclick.policies.score_laws import GaussianScores, PlaceScores
 from firstclick.registry import make_policy, policy_class
-from tests.support.policies import policies
+from tests.support.policies import OTHERS, policies
 
 IDS = [f"i{row}" for row in range(8)]
 K = 3
@@ -66,7 +66,8 @@ def check(engine: PolicyEngine, request: SlateRequest, n: int = DRAWN, most: int
 @pytest.mark.parametrize(
     ("policy", "features", "method"),
     [
-        ("random", False, "exact"), ("cascade-ts", False, "quadrature"), ("cascade-ucb1", False, "redrawn"),
+        ("random", False, "exact"), ("cascade-ts", False, "quadrature"),
+        pytest.param("cascade-ucb1", False, "redrawn", marks=OTHERS),
         ("cascade-mixed", True, "monte carlo"), ("cascade-mixed", False, "monte carlo"),
     ],
 )  # fmt: skip
@@ -156,6 +157,7 @@ def test_pinned_places_are_sure() -> None:
     assert 0 < found.chances[2] < 1
 
 
+@OTHERS
 def test_the_draw_of_a_logged_slate_counts() -> None:
     """So that weights are unbiased: the mean of (n + 1) / (hits + 1) is (1 - (1 - p)^(n + 1)) / p."""
     engine = taught("cascade-ucb1", features=False)

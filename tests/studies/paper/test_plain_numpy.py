@@ -7,6 +7,7 @@ from firstclick.data import FeedbackScenario, synthetic_matrix
 from firstclick.registry import make_policy
 from firstclick.studies.paper.plain_numpy import TRANSCRIBED, numpy_seconds_per_step
 from firstclick.testing import Driver
+from tests.support.policies import OTHERS, policies
 from tests.support.reference.rounds import FEATURES, D, K, rounds
 
 
@@ -15,7 +16,7 @@ def features():
     return FEATURES.copy()
 
 
-@pytest.mark.parametrize("policy", ["cascade-lin-ts:sigma=0.7", "ranked-lin-ts:sigma=0.7"])
+@pytest.mark.parametrize("policy", policies(["cascade-lin-ts:sigma=0.7", "ranked-lin-ts:sigma=0.7"]))
 def test_linear_learners_end_with_the_same_posterior(policy, features):
     learner = TRANSCRIBED[make_policy(policy).name](features, K, make_policy(policy))
     driver = Driver(policy, features, k=K)
@@ -27,6 +28,7 @@ def test_linear_learners_end_with_the_same_posterior(policy, features):
     assert np.allclose([part.B for part in parts], driver.state.moment)
 
 
+@OTHERS
 def test_ucb1_ends_with_the_same_rates(features):
     learner = TRANSCRIBED["cascade-ucb1"](features, K, make_policy("cascade-ucb1:start=pessimistic"))
     driver = Driver("cascade-ucb1:start=pessimistic", features, k=K)
