@@ -83,7 +83,7 @@ CONTEXTS = {
         "context-lin-ts:context=4,combine=product,sigma=0.4", "context-lin-ts:context=2",
         "context-lin-ts:context=2,rank=2", "c3-ucb", "c3-ucb:context=2,combine=concatenation",
         "c3-ucb:context=4,combine=product,sigma=2,discount=0.5", "c3-ucb:context=2,rank=2",
-        "c3-ucb:context=2,c=theory,sigma=0.5,delta=0.2",
+        "c3-ucb:context=2,c=theory,sigma=0.5,delta=0.2", "c3-ucb:c=theory,discount=0.5,delta=0.9",
     )
 } | {
     policy: {"user": lambda n, draw: draw.integers(0, 4, 1).astype(float)}

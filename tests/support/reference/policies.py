@@ -189,6 +189,9 @@ class Discounted:
             for _, x, click in observations:
                 self.observe(x, click, self.discount**age)
 
+    def state(self):
+        return super().state() | ({"missing": [self.missing]} if self.detector < np.inf else {})
+
     def check(self, state):
         assert self.detector == np.inf or self.alarms >= 2
 
