@@ -41,14 +41,13 @@ def measured(
     for step in range(500):
         slate = ranker.recommend(candidates=chosen) if step % 2 else ranker.recommend()
         ranker.learn(slate, click=(0, None, 2)[step % 3])
+    subset = ranker.catalog.subset(chosen)
     calls: dict[str, Callable[[], object]] = {
         "none": ranker.recommend,
         "ids": lambda: ranker.recommend(candidates=chosen),
         "lookup": lambda: ranker.catalog.rows(chosen),
+        "subset": lambda: ranker.recommend(candidates=subset),
     }
-    if hasattr(ranker.catalog, "subset"):  # Older versions have none, and can be measured too.
-        subset = ranker.catalog.subset(chosen)
-        calls["subset"] = lambda: ranker.recommend(candidates=subset)
     return fastest(calls)
 
 

@@ -189,8 +189,11 @@ def test_results_survive_saving_and_loading(tmp_path):
     assert loaded.summary() == results.summary()
     with pytest.raises(InvalidInput, match="no such file"):
         Results.load(tmp_path / "missing.json")
-    (tmp_path / "other.json").write_text('{"format": 3}')
-    with pytest.raises(InvalidInput, match=r"other\.json"):
+    (tmp_path / "other.json").write_text('{"format": "firstclick results 2"}')
+    rule = (
+        r"other\.json has the format 'firstclick results 2', and this firstclick reads 'firstclick results 1'"
+    )
+    with pytest.raises(InvalidInput, match=rule):
         Results.load(tmp_path / "other.json")
     (tmp_path / "results.json").write_text((tmp_path / "results.json").read_text()[:-40])
     with pytest.raises(InvalidInput, match=r"not a file that Results\.save wrote"):

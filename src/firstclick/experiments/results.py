@@ -19,6 +19,7 @@ from firstclick.extras import needed_by
 from firstclick.files.reading import as_path, reading
 from firstclick.files.writing import write_whole
 from firstclick.source_code import installed_versions
+from firstclick.validation.quoting import quoted
 
 FORMAT = "firstclick results 1"
 
@@ -237,7 +238,10 @@ class Results:
             with reading(path):
                 content = json.loads(as_path(path).read_text(encoding="utf-8"))
             if content["format"] != FORMAT:
-                raise InvalidInput(f"{path}: expected {FORMAT!r}, got {content['format']!r}")
+                raise InvalidInput(
+                    f"{path} has the format {quoted(content['format'])}, and this firstclick reads "
+                    f"{FORMAT!r}; run the simulation again"
+                )
             return cls(
                 **{name: content[name] for name in (*PLAIN, "optimal_reward", "settings")},
                 optimal_items=_items(content["optimal_items"]),
