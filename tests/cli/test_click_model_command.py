@@ -78,10 +78,12 @@ def test_mistakes_get_a_sentence(run, slates, folder):
     for arguments, sentence in (
         (("fit", "nowhere.csv"), "nowhere.csv"),
         (("fit", slates, "--click-model", "ubm"), "must be one of cm, dcm, sdbn, pbm, dbn, all"),
+        (("fit", slates, "--page", "no/fit.html"), "--page no/fit.html: there is no folder no"),
+        (("fit", slates, "--out", "no/fit.npz"), "--out no/fit.npz: there is no folder no"),
         (("describe", slates), "damaged, or not a file of firstclick"),
     ):
         done = run("click-model", *arguments)
-        assert done.code == 2
+        assert (done.code, done.out) == (2, "")
         assert sentence in done.err
         assert "Traceback" not in done.err
     (folder / "bare.jsonl").write_text('{"items": ["a", "b"], "clicks": [0]}\n')

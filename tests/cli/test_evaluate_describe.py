@@ -49,8 +49,11 @@ def test_json_and_a_page(run, clicks: Path, folder: Path) -> None:
     assert "<script" not in page
     assert 'href="http' not in page
     assert run("evaluate", "describe", clicks, "--page", "log.txt").err == (
-        "error: --page log.txt must be a file that ends in .html\n"
+        "error: --page must end in .html or .htm, got 'log.txt'\n"
     )
+    seen = run("evaluate", "describe", clicks, "--page", "no/log.html")
+    assert (seen.code, seen.out) == (2, "")
+    assert seen.err == "error: --page no/log.html: there is no folder no\n"
 
 
 def test_a_model_in_a_store_is_described(run, shop: Path, folder: Path) -> None:

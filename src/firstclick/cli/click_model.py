@@ -19,7 +19,7 @@ from firstclick.cli.log_argument import (
     LogOptionOption,
     open_log,
 )
-from firstclick.cli.options import choice
+from firstclick.cli.options import check_output_file, choice
 from firstclick.cli.progress_bar import progress_bar
 from firstclick.click_models.click_fit import FITTED_MODELS, load_click_fit
 from firstclick.click_models.fit_summary import FitSummary, summarise
@@ -74,6 +74,8 @@ def fit(
       firstclick click-model fit a.csv --by-segment --out fit.npz --page fit.html
       firstclick click-model fit counts.csv --counts --out fit.npz
     """
+    check_output_file("--page", html, ".html", ".htm")
+    check_output_file("--out", out)
     if counts:
         _fit_counts(Path(log), click_model, html, out, json)
         return

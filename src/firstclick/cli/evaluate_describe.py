@@ -16,8 +16,8 @@ from firstclick.cli.log_argument import (
     LogOptionOption,
     open_log,
 )
+from firstclick.cli.options import check_output_file
 from firstclick.cli.progress_bar import progress_bar
-from firstclick.errors import InvalidInput
 from firstclick.extras import needed_by
 
 # A pipe or a log file hears of long work this often.
@@ -53,8 +53,7 @@ def evaluate_describe(
     from firstclick.logs.describe import describe_log
     from firstclick.logs.description_text import description_text
 
-    if page_file is not None and (page_file.suffix not in (".html", ".htm") or page_file.is_dir()):
-        raise InvalidInput(f"--page {page_file} must be a file that ends in .html")
+    check_output_file("--page", page_file, ".html", ".htm")
     with progress_bar(every=SECONDS) as progress:
         opened = open_log(
             log, model=model, archive=archive, column=column, log_option=log_option,

@@ -18,9 +18,9 @@ from firstclick.cli.log_argument import (
     LogOptionOption,
     open_log,
 )
-from firstclick.cli.options import choice, count, number, processes
+from firstclick.cli.options import check_output_file, choice, count, number, processes
 from firstclick.cli.progress_bar import ProgressBar, progress_bar
-from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.errors import FirstclickError
 from firstclick.extras import MissingExtra, needed_by
 
 if TYPE_CHECKING:
@@ -101,7 +101,8 @@ def evaluate_run(
     from firstclick.evaluation.target_specs import make_target, read_specs
 
     specs = read_specs(policy)
-    _check_outputs(page_file, figure)
+    check_output_file("--page", page_file, ".html", ".htm")
+    check_output_file("--figure", figure, ".png", ".svg", ".pdf")
     with progress_bar(every=SECONDS) as progress:
         opened = open_log(
             log, model=model, archive=archive, column=column, log_option=log_option,
@@ -160,20 +161,6 @@ def _with_propensities(
                 progress=progress.doing("propensities"),
             )  # fmt: skip
     return log
-
-
-def _check_outputs(page_file: Path | None, figure: Path | None) -> None:
-    """Refuse before any work what could not be written after it."""
-    for option, file, kinds in (
-        ("--page", page_file, (".html", ".htm")),
-        ("--figure", figure, (".png", ".svg", ".pdf")),
-    ):
-        if file is None:
-            continue
-        if file.suffix.lower() not in kinds:
-            raise InvalidInput(f"{option} must end in {' or '.join(kinds)}, got {str(file)!r}")
-        if not file.parent.is_dir():
-            raise InvalidInput(f"{option} {file}: there is no folder {file.parent}")
 
 
 def _write(found: "Evaluation", page_file: Path | None, figure: Path | None, command: str) -> None:

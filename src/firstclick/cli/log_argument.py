@@ -53,7 +53,7 @@ _OF_FILES = (
 _OF_MODELS = ("timed_out",)
 # How the files begin.
 _SQLITE = b"SQLite format 3\0"
-_MODEL_FILES = (b"fcmodel2", b"fcsnap01")
+_MODEL_FILE = b"fcmodel"  # of any format: the reader refuses those it does not know
 # How the library marks an argument of its own.
 _MARKED = re.compile(r"`(\w+)='?([^`']*)'?`")
 
@@ -109,7 +109,7 @@ def _is_model_file(log: str) -> bool:
     if not Path(log).is_file():
         return False
     with Path(log).open("rb") as file:
-        return file.read(len(_MODEL_FILES[0])) in _MODEL_FILES
+        return file.read(len(_MODEL_FILE)) == _MODEL_FILE
 
 
 def _of_store(

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from typer import BadParameter, Option
@@ -64,3 +65,15 @@ def _real(value: str | float) -> float:
         return float(value)
     except ValueError:
         raise BadParameter(f"must be a number, got {quoted(value)}") from None
+
+
+def check_output_file(option: str, file: Path | None, *endings: str) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if file is None:
+        return
+    if endings and file.suffix.lower() not in endings:
+        raise InvalidInput(f"{option} must end in {' or '.join(endings)}, got {quoted(str(file))}")
+    if file.is_dir():
+        raise InvalidInput(f"{option} {file} is a folder; name a file in it")
+    if not file.parent.is_dir():
+        raise InvalidInput(f"{option} {file}: there is no folder {file.parent}")

@@ -245,7 +245,7 @@ def _in_world(
 def _on_file(
     path: Path, columns: Mapping[str, Any], chosen: list[Policy], cut: dict[str, Any], progress: ProgressBar
 ) -> _Playground:
-    read = interaction_file.read_file(path, columns)
+    read = interaction_file.read_file(path, columns, progress.doing(f"reading {path.name}"))
     above = columns.get("above")
     progress.opening += interaction_file.notes_on(path.name, read, columns)
     policies = chosen or _usual_policies(has_features=True)

@@ -83,8 +83,8 @@ class PolicyAnswer:
     needed: str = ""
     difference: Estimate | None = None
     value: Estimate | None = None
-    estimator: str = ""  # the title of the chosen one
-    why: str = ""  # why that one
+    estimator: str = ""
+    why: str = ""
     estimators: tuple[EstimatorRow, ...] = ()
     support: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -163,18 +163,18 @@ class Evaluation:
     """
 
     log: str
-    slates: int  # that were judged
-    left_out: Mapping[str, int]  # and that were not, by reason
+    slates: int
+    left_out: Mapping[str, int]
     items: int
     k: int
-    shown: Estimate | None  # the clicks per page of what was shown; None if no slate could be judged
+    shown: Estimate | None
     answers: tuple[PolicyAnswer, ...]
     played: Played | None = None
-    click_model: str = ""  # which click model fits, in a sentence
+    click_model: str = ""
     level: float = 0.95
     seed: int = 0
     notes: tuple[str, ...] = ()
-    description: tuple[tuple[str, str], ...] = ()  # the log in short, as names and values
+    description: tuple[tuple[str, str], ...] = ()
     versions: Mapping[str, str] = field(default_factory=installed_versions)
 
     @property

@@ -89,7 +89,8 @@ def evaluate(
         doing: Called with the name of each piece of work; returns its `progress(done, total)`.
 
     Returns:
-        An answer for each policy: an estimate with its interval, or "cannot say" and why.
+        An answer for each policy: an estimate with its interval, or "cannot say" and why; in `played`, what
+        the policies in `learning` get in fitted worlds.
 
     Raises:
         InvalidInput: An argument is out of range.
