@@ -1,4 +1,4 @@
-"""Which policies tests compile: `make test` compiles four of them and plays all in plain Python."""
+"""Which policies tests compile: `make test` compiles four of them and runs all in plain Python."""
 
 import os
 

@@ -33,11 +33,11 @@ class TopRank(ModelFree):
             rest -= top
         return blocks
 
-    def place(self):
+    def block_of_items(self):
         return [next(d for d, block in enumerate(self.blocks()) if item in block) for item in range(self.n)]
 
     def slate(self, step, allowed, k):
-        block = self.place()
+        block = self.block_of_items()
         return sorted(allowed, key=lambda item: (block[item], -step.hash(item)))[:k]
 
     def learn(self, step, slate, clicks, examined):
@@ -58,10 +58,10 @@ class TopRank(ModelFree):
         self.relations |= fresh
 
     def state(self):
-        return {"block": self.place()}
+        return {"block": self.block_of_items()}
 
     def check(self, state):
-        assert max(self.place()) >= 2  # It came to more than one relation, and to what is behind it.
+        assert max(self.block_of_items()) >= 2  # It came to more than one relation, and to what is behind it.
 
 
 class BubbleRank(ModelFree):
@@ -115,20 +115,20 @@ class BubbleRank(ModelFree):
 class BatchRank(ModelFree):
     def __init__(self, x, k, horizon=100_000):
         self.horizon, n = horizon, len(x)
-        self.batches = [(0, k, list(range(n)), 0)]  # first slot, end, items, stage
+        self.batches = [(0, k, list(range(n)), 0)]  # first position, end, items, stage
         self.shown, self.hits = np.zeros(n, int), np.zeros(n, int)
 
     def slate(self, step, allowed, k):
-        slate, listed = [], set()
+        slate, in_batches = [], set()
 
         def least_shown(items):
             able = sorted(set(items) & set(allowed), key=lambda item: (self.shown[item], -step.hash(item)))
             return sorted(able[: k - len(slate)], key=lambda item: -step.hash(item, SHUFFLE))
 
         for _, _, items, _ in self.batches:
-            listed |= set(items)
+            in_batches |= set(items)
             slate += least_shown(items)
-        return slate + least_shown(set(allowed) - listed)
+        return slate + least_shown(set(allowed) - in_batches)
 
     def bounds(self, item):
         """All rates that the budget allows, on a fine grid."""
@@ -183,7 +183,7 @@ class RecurRank(ModelFree):
     def __init__(self, x, k, horizon=100_000):
         self.x, self.horizon, self.k = x, horizon, k
         self.blocks = None
-        self.place = dict.fromkeys(range(len(x)), 0)
+        self.order = dict.fromkeys(range(len(x)), 0)
 
     def begin(self, first, end, items, phase):
         items = sorted(items)
@@ -203,7 +203,7 @@ class RecurRank(ModelFree):
         slate = []
         for block in self.blocks:
             able = [item for item in block["items"] if item in allowed]
-            able.sort(key=lambda item: (self.place[item], -step.hash(item)))
+            able.sort(key=lambda item: (self.order[item], -step.hash(item)))
             turns = [item for item in able if block["left"][item] > 0]
             if turns:
                 race = {i: log(step.coin(TRIED, i)) / block["left"][i] for i in turns}
@@ -211,8 +211,8 @@ class RecurRank(ModelFree):
                 able.remove(tried)
                 able.insert(0, tried)
             slate += able
-        listed = {item for block in self.blocks for item in block["items"]}
-        return (slate + sorted(set(allowed) - listed, key=lambda item: -step.hash(item)))[:k]
+        in_batches = {item for block in self.blocks for item in block["items"]}
+        return (slate + sorted(set(allowed) - in_batches, key=lambda item: -step.hash(item)))[:k]
 
     def learn(self, step, slate, clicks, examined):
         if self.blocks is None:
@@ -237,7 +237,7 @@ class RecurRank(ModelFree):
         gap, slots = 2 * 2.0 ** -block["phase"], block["end"] - block["first"]
         items = [i for i, v in zip(items, value, strict=True) if value[min(slots, len(value)) - 1] - v < gap]
         cuts = [j + 1 for j in range(min(slots, len(items)) - 1) if value[j] - value[j + 1] >= gap]
-        self.place |= {item: j for j, item in enumerate(items)}
+        self.order |= {item: j for j, item in enumerate(items)}
         edges = [0, *cuts, len(items)]
         ends = [block["first"] + cut for cut in cuts] + [block["end"]]
         return [

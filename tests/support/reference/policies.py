@@ -35,7 +35,7 @@ class Step:
         return cls(key, features if x is None else x, noise, context, own=x is not None)
 
     def hash(self, item, salt=None):
-        """What orders items by chance."""
+        """Return the number that orders items at random."""
         return int(mix(self.key if salt is None else np.uint64(mix(self.key, salt)), np.uint64(item)))
 
     def coin(self, salt, item=0):
@@ -169,8 +169,8 @@ class DcmLinUCB(Dependent, LinUCB):
     pass
 
 
-class Discounted:
-    """Keeps the whole log, and sums it up anew: what is n slates old counts discount^n."""
+class Forgetting:
+    """Keeps the whole log, and sums it up again: what is n slates old counts discount^n."""
 
     def __init__(self, x, k, discount=0.999, detector=np.inf, **settings):
         super().__init__(x, k, **settings)
@@ -196,11 +196,11 @@ class Discounted:
         assert self.detector == np.inf or self.alarms >= 2
 
 
-class DiscountedLinTS(Discounted, LinTS):
+class DiscountedLinTS(Forgetting, LinTS):
     pass
 
 
-class DiscountedLinUCB(Discounted, LinUCB):
+class DiscountedLinUCB(Forgetting, LinUCB):
     pass
 
 
@@ -288,12 +288,12 @@ class Contextual:
         super().__init__(x, k, **settings)
 
     def width(self, x):
-        return self.combined(x, np.ones(self.context)).shape[1]
+        return self.combine_with(x, np.ones(self.context)).shape[1]
 
     def z(self, step):
-        return self.combined(step.x, step.context)
+        return self.combine_with(step.x, step.context)
 
-    def combined(self, x, context):
+    def combine_with(self, x, context):
         if not len(context):
             return x
         if self.combine == "product":
@@ -347,9 +347,11 @@ class SegmentLinTS(LinTS):
     def recommend(self, step, items, k):
         """Draw the part that this segment needs: its own taste first, then the shared one."""
         segment, d, inverse = int(step.context[0]), self.d, np.linalg.inv(self.M)
-        places = [*range(d * (1 + segment), d * (2 + segment)), *range(d)]
-        precision = np.linalg.inv(inverse[np.ix_(places, places)])
-        drawn = self.mean()[places] + np.linalg.inv(np.linalg.cholesky(precision).T) @ np.roll(step.noise, d)
+        positions = [*range(d * (1 + segment), d * (2 + segment)), *range(d)]
+        precision = np.linalg.inv(inverse[np.ix_(positions, positions)])
+        drawn = self.mean()[positions] + np.linalg.inv(np.linalg.cholesky(precision).T) @ np.roll(
+            step.noise, d
+        )
         theta = np.sqrt(1 - self.share) * drawn[:d] + np.sqrt(self.share) * drawn[d:]
         return step.best(step.x @ theta, items, k)
 
@@ -389,7 +391,7 @@ class Hybrid(LinUCB):
 
 
 def coverage(topics):
-    """How far these items, one a row, cover each topic together."""
+    """Return how far these items, one per row, cover each topic together."""
     return 1 - np.prod(1 - topics, axis=0)
 
 
@@ -397,7 +399,7 @@ def coverage(topics):
 
 
 class Counting:
-    """Keeps what was examined of every slate, and counts anew at every step."""
+    """Keeps what was examined of every slate, and counts again at every step."""
 
     pretended = 0  # examinations without a click that each item begins with
 
@@ -508,9 +510,9 @@ class DcmKLUCB(KLUCB):
 
     def recommend(self, step, items, k):
         best = super().recommend(step, items, k)
-        chances = [self.stop[min(place, len(self.stop) - 1)] for place in range(len(best))]
-        places = sorted(range(len(best)), key=lambda place: -chances[place])
-        return [item for _, item in sorted(zip(places, best, strict=True))]
+        chances = [self.stop[min(position, len(self.stop) - 1)] for position in range(len(best))]
+        positions = sorted(range(len(best)), key=lambda position: -chances[position])
+        return [item for _, item in sorted(zip(positions, best, strict=True))]
 
 
 class TSCascade(Counting):
@@ -642,12 +644,12 @@ class PbmUCB:
             return np.inf
         return self.rate(item) + np.sqrt(shown / examined) * np.sqrt(self.budget() / (2 * examined))
 
-    def placed(self, ranked):
+    def arrange(self, ranked):
         where = sorted(range(len(ranked)), key=lambda position: -self.chances[position])
         return [ranked[where.index(position)] for position in range(len(ranked))]
 
     def recommend(self, step, items, k):
-        return self.placed(step.best({e: self.ucb(e) for e in items}, items, k))
+        return self.arrange(step.best({e: self.ucb(e) for e in items}, items, k))
 
     def learn(self, step, slate, clicks, examined):
         for position, item in enumerate(slate[:examined]):
@@ -694,7 +696,7 @@ class PbmPIE(PbmUCB):
             if maybe:
                 self.explored += 1
                 leaders[-1] = max(maybe, key=lambda item: step.hash(item, PIE_LOTS))
-        return self.placed(leaders)
+        return self.arrange(leaders)
 
     def check(self, state):
         assert 10 < self.explored < self.t / 2
@@ -720,7 +722,7 @@ class Random:
         return None
 
 
-class Mixed:
+class MixedPolicy:
     def __init__(self, x, k):
         self.slow = MixedReference(x)
 
@@ -754,7 +756,7 @@ SLOW = {
     "cascade-lin-ts": LinTS,
     "cascade-lin-ucb": LinUCB,
     "cascade-lsb": Hybrid,
-    "cascade-mixed": Mixed,
+    "cascade-mixed": MixedPolicy,
     "cascade-swucb": SWUCB,
     "cascade-ts": TS,
     "cascade-ucb-v": UCBV,

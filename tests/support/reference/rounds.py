@@ -8,6 +8,6 @@ FEATURES = np.random.default_rng(8).normal(size=(ITEMS, D)) / 2
 
 
 def rounds(number=300):
-    """Slates of distinct items and where they were clicked; K is no click."""
+    """Slates of distinct items and where they were clicked; K stands for no click."""
     draw = np.random.default_rng(2)
     return [(draw.permutation(ITEMS)[:K], int(draw.integers(0, K + 1))) for _ in range(number)]
