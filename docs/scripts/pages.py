@@ -20,11 +20,11 @@ def docstring(cls: type, *, rest: bool = False) -> list[str]:
     lines = inspect.cleandoc(cls.__doc__ or "").splitlines()[1 if rest else 0 :]
     text = "\n".join(lines).strip()
     # Indented lines are formulas.
-    text = re.sub(r"((?:^ {4}.*\n?)+)", lambda found: fenced(found[1]), text, flags=re.MULTILINE)
+    text = re.sub(r"((?:^ {4}.*\n?)+)", lambda found: fence(found[1]), text, flags=re.MULTILINE)
     return [*(text.splitlines() if text else ["It has no more to it."]), ""]
 
 
-def fenced(block: str) -> str:
+def fence(block: str) -> str:
     lines = [line.removeprefix("    ") for line in block.rstrip().splitlines()]
     return "```text\n" + "\n".join(lines) + "\n```\n"
 

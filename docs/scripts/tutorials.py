@@ -39,15 +39,15 @@ def cells_of(text: str) -> list[Cell]:
         head, _, body = part.partition("\n")
         kind, body = head.strip(" []"), body.strip("\n")
         if kind == "markdown":
-            cells.append(Cell("markdown", _uncommented(body)))
+            cells.append(Cell("markdown", _uncomment(body)))
         elif kind:
-            cells.append(Cell("code", f"%%{kind}\n{_uncommented(body)}"))
+            cells.append(Cell("code", f"%%{kind}\n{_uncomment(body)}"))
         else:
             cells.append(Cell("code", re.sub(r"^# (%[a-z])", r"\1", body, flags=re.MULTILINE)))
     return cells
 
 
-def _uncommented(body: str) -> str:
+def _uncomment(body: str) -> str:
     return re.sub(r"^# ?", "", body, flags=re.MULTILINE)
 
 
@@ -56,8 +56,8 @@ def build(source: Path) -> Any:
     import nbformat
 
     file, text = source.with_suffix(".ipynb"), source.read_text(encoding="utf-8")
-    # Tests and mkdocs may build the same notebook at a time.
-    with FileLock(Path(tempfile.gettempdir()) / f"firstclick-tutorial-{source.stem}.lock"):
+    # Two tests may build the same notebook at a time.
+    with FileLock(source.with_name(f".{source.stem}.lock")):
         if file.exists():
             notebook = nbformat.read(file, as_version=4)
             if notebook.metadata.get("source") == text:
@@ -77,7 +77,8 @@ def execute(text: str, folder: str) -> Any:
     new_cell = {"markdown": new_markdown_cell, "code": new_code_cell}
     notebook = new_notebook(
         cells=[
-            new_cell[cell.kind](cell.source, id=f"cell-{place}") for place, cell in enumerate(cells_of(text))
+            new_cell[cell.kind](cell.source, id=f"cell-{number}")
+            for number, cell in enumerate(cells_of(text))
         ],
         metadata={
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -21,7 +21,7 @@ def page_words(text: str) -> int:
     if GENERATED_PAGE.match(text):
         return 0
     words = CODE.sub("", GENERATED_PART.sub("", text)).split()
-    return sum(any(map(str.isalnum, word)) for word in words)  # the lines of a table are no words
+    return sum(any(map(str.isalnum, word)) for word in words)  # the lines of a table are not words
 
 
 def tutorial_words(text: str) -> int:
@@ -29,7 +29,7 @@ def tutorial_words(text: str) -> int:
     return sum(page_words(cell.source) for cell in cells_of(text) if cell.kind == "markdown")
 
 
-def counted(docs: Path = DOCS) -> dict[str, int]:
+def count_words(docs: Path = DOCS) -> dict[str, int]:
     """Count the words of each page and tutorial below a folder."""
     words = {}
     for path in sorted([*docs.rglob("*.md"), *docs.glob("tutorials/*.py")]):
@@ -39,7 +39,7 @@ def counted(docs: Path = DOCS) -> dict[str, int]:
 
 
 def main() -> None:
-    pages = counted(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)
+    pages = count_words(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)
     for name, words in pages.items():
         print(f"{words:6,}  {name}")
     print(f"{sum(pages.values()):6,}  in all")

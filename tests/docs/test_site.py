@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
-from words import counted, page_words
+from words import count_words, page_words
 
 ROOT = Path(__file__).parents[2]
 MOST_WORDS = 15_000
@@ -19,7 +19,7 @@ SEARCHES = {
 
 
 def test_the_site_is_short() -> None:
-    assert sum(counted().values()) <= MOST_WORDS
+    assert sum(count_words().values()) <= MOST_WORDS
 
 
 def test_words_are_counted_outside_code_and_what_is_generated() -> None:
