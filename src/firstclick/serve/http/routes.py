@@ -1,6 +1,6 @@
 """The table of routes. Matching, access, bodies, OpenAPI and the tests of all four are made from it."""
 
-import asyncio
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -72,7 +72,7 @@ class Route:
     def __post_init__(self) -> None:
         if not isinstance(self.roles, frozenset):
             raise TypeError(f"{self.method} {self.path}: say which roles may do this, got {self.roles!r}")
-        self.awaited = asyncio.iscoroutinefunction(self.handler)
+        self.awaited = inspect.iscoroutinefunction(self.handler)
         self.decoder: msgspec.json.Decoder[Any] | None = None
         if self.body not in (None, bytes):
             self.decoder = msgspec.json.Decoder(self.body)
