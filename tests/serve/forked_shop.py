@@ -27,6 +27,7 @@ from firstclick.serve.model.model import Known, Model
 from firstclick.serve.model.new_events import first_event, items_changed
 from firstclick.serve.service import Service
 from firstclick.streams import stream
+from tests.support import seam
 
 N_ITEMS, K = 12, 3
 IDS = [f"i{row}" for row in range(N_ITEMS)]
@@ -83,7 +84,7 @@ class Shop:
             if step % 11 == 10:
                 said = {"click": 0, "examined": 2}
             self.service.feedback(self.name, slate, **said)
-            event = self.event(self.service.model(self.name).seq)
+            event = self.event(seam.model(self.service, self.name).seq)
             rows = np.array(read_feedback(event.payload).rows, "<u4").tobytes()
             features = [own[item] for item in slate.items] if own else []
             self.told.append(_told_feedback(rows, said, asked.get("context", []), features, slate.items))

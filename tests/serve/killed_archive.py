@@ -12,15 +12,13 @@ from typing import NamedTuple
 
 from made_log import Log
 
+from firstclick.serve import Tuning
 from firstclick.serve.log.events import NewEvent
-from firstclick.serve.model import loading
 from firstclick.serve.model.archive import archive
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import fork
 from firstclick.serve.store import crash_points, open_store
-from firstclick.serve.store import store as store_module
 from firstclick.serve.store.postgresql import PostgresStore  # noqa: F401, imported once for all forks
-from firstclick.serve.store.store import Store
 
 BEFORE = 215
 
@@ -36,23 +34,20 @@ class Kill(NamedTuple):
     forking: bool = False
 
 
-def in_small_pieces() -> None:
-    """Many pieces of a log that is short."""
-    store_module.SWEPT_AT_ONCE = 40
-    loading.LOADED_AT_ONCE = 40
-    Store.chunk_events = 50
+# Many pieces of a log that is short.
+SMALL_PIECES = Tuning(events_at_once=40, chunk_events=50)
 
 
 def fill(url: str) -> str:
     """A store with a log in which everything happens; its digest."""
     log = Log().eventful()
-    with open_store(url) as store:
+    with open_store(url, tuning=SMALL_PIECES) as store:
         store.create("made", [NewEvent(*event[1:]) for event in log.events])
     return log.model.digest()
 
 
 def exported(url: str, path: Path) -> None:
-    with open_store(url) as store:
+    with open_store(url, tuning=SMALL_PIECES) as store:
         path.write_bytes(b"".join(export_model(store, store.models()[0])))
 
 
@@ -70,9 +65,8 @@ def kills(asked: list[Kill]) -> None:
 
 
 def work_until_killed(kill: Kill) -> None:
-    in_small_pieces()
     crash_points.kill_at(kill.step, kill.times)
-    with open_store(kill.url) as store:
+    with open_store(kill.url, tuning=SMALL_PIECES) as store:
         if kill.forking:
             fork(store, store, store.models()[0], "copy", "cascade-ts", seed=1)
         elif kill.importing:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from stores import feedback
 
+from firstclick.serve import Tuning
 from firstclick.serve.store import crash_points as steps
-from firstclick.serve.store import open_store, sqlite_file
+from firstclick.serve.store import open_store
 from firstclick.serve.store.postgresql import PostgresStore  # noqa: F401, imported once for all forks
 
 BATCH = 5
@@ -46,10 +47,9 @@ def kills(asked: list[Kill]) -> list[list[str]]:
 
 def write_until_killed(kill: Kill) -> None:
     """Create a model, append batches, save snapshots; note each when it has returned."""
-    sqlite_file.CHECKPOINT_PAGES = 20
     steps.kill_at(kill.step, kill.times)
     acks = os.open(kill.acks, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    store = open_store(kill.url)
+    store = open_store(kill.url, tuning=Tuning(checkpoint_pages=20))
     model = store.create("shop", [feedback(0)])
     os.write(acks, b"created ")
     for batch in range(BATCHES):

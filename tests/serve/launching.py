@@ -1,9 +1,8 @@
 """A shop with a list that is shown today, and the units that a trial puts into its arms."""
 
-from collections.abc import Iterator
+import time
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from made_log import K, bare, made_items
@@ -19,9 +18,9 @@ SHOP = {"policy": "cascade-ts", "k": K, "seed": 5}
 
 
 @contextmanager
-def a_shop(place: Path | str, **more: Any) -> Iterator[Service]:
+def a_shop(place, clock=time, **more):
     """A service with the model 'shop', made if it is not there."""
-    with open_service(str(place)) as service:
+    with open_service(str(place), clock=clock) as service:
         if "shop" not in service.names():
             service.create("shop", items=bare(made_items()), **SHOP | more)
         yield service

@@ -20,6 +20,7 @@ from firstclick.catalog.item import Item
 from firstclick.not_given import NOT_GIVEN
 from firstclick.serve.service import open_service
 from firstclick.wire.errors import Malformed
+from tests.support import seam
 
 K, N_IDS = 3, 14
 MISSING = st.sampled_from([None, "", "  ", "n/a", float("nan"), "-"])
@@ -142,7 +143,7 @@ class AnyTable(RuleBasedStateMachine):
 
     def happened(self, seq: int) -> None:
         self.past[seq] = dict(self.wares)
-        assert seq == self.service.model("shop").seq
+        assert seq == seam.model(self.service, "shop").seq
 
     @rule(data=st.data(), numbers=st.lists(st.integers(0, N_IDS - 1), min_size=1, max_size=4, unique=True))
     def put(self, data: st.DataObject, numbers: list[int]) -> None:
@@ -220,7 +221,7 @@ class AnyTable(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self) -> None:
-        self.service.maintenance.snapshot(self.service.model("shop"))
+        seam.model(self.service, "shop").snapshot()
 
     @rule()
     def restart(self) -> None:
@@ -245,7 +246,7 @@ class AnyTable(RuleBasedStateMachine):
         assert copy.digest() == self._digest()
 
     def _digest(self) -> str:
-        return self.service.model("shop").digest()
+        return seam.model(self.service, "shop").digest()
 
     @invariant()
     def is_listed_as_it_was_put(self) -> None:

@@ -8,6 +8,7 @@ from made_log import K, Log, made_items
 from stores import log_of
 
 from firstclick.errors import InvalidInput, WorkFailed
+from firstclick.serve import Tuning
 from firstclick.serve.log.events import Kind, NewEvent, RolledBack, feedback_payload, packed
 from firstclick.serve.log.token import Token
 from firstclick.serve.model import archive as archive_module
@@ -21,6 +22,7 @@ from firstclick.serve.service import Service
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import Conflict, Expired, Malformed, Unavailable
+from tests.support import seam
 
 # Where no later event of `Log.eventful` goes back to one before: event 175 is a rollback itself, and event
 # 221 goes back to event 215.
@@ -158,7 +160,7 @@ def test_a_rollback_to_an_archived_event_is_refused_and_others_are_not(
 ) -> None:
     archived(store, stored, 215, tmp_path / "old")
     with Service(store) as service:
-        head = service.model("made").seq
+        head = seam.model(service, "made").seq
         for seq in (2, 214):
             with pytest.raises(Malformed, match=f"seq must be 1, or from 215 to {head}, got {seq}"):
                 service.roll_back("made", seq)
@@ -172,8 +174,8 @@ def test_a_rollback_to_an_archived_event_is_refused_and_others_are_not(
         with pytest.raises(Unavailable, match="events up to 214 were archived a moment ago"):
             store.append([(stored.id, late)])
         (now,) = store.models()
-        assert now.head == service.model("made").seq == head + 2
-        assert digest(store, now, use_snapshots=False) == service.model("made").digest()
+        assert now.head == seam.model(service, "made").seq == head + 2
+        assert digest(store, now, use_snapshots=False) == seam.model(service, "made").digest()
 
 
 def test_feedback_that_is_archived_is_not_counted_again(store: Store, tmp_path: Path) -> None:
@@ -300,7 +302,7 @@ def test_of_two_who_archive_at_once_one_is_refused(
 def test_a_fold_goes_on_when_events_are_archived_under_it(
     store: Store, stored: StoredModel, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Store, "chunk_events", 20)
+    store.tuning = Tuning(chunk_events=20)
     done: list[int] = []
 
     def progress(seq: int, of: int) -> None:
@@ -333,22 +335,22 @@ def test_servers_go_on_beside_an_archive(postgresql_url: str, log: Log, tmp_path
         for service in (ahead, behind):
             service.models.take_up(stored)
         beside.append([(stored.id, NewEvent(*event[1:])) for event in log.events[100:]])
-        ahead.maintenance.look()
+        ahead.run_background()
         archived(beside, stored._replace(head=len(log.events)), 215, tmp_path / "old")
         for service in (behind, ahead):
             service.maintenance._heard = 0.0
-            service.maintenance.look()
+            service.run_background()
             until = time.monotonic() + 20
             while service.model("made").set_back and time.monotonic() < until:
                 time.sleep(0.02)  # It is loaded again, from where the log begins now.
-            service.maintenance.look()
+            service.run_background()
             then = digest(beside, stored._replace(head=len(log.events)))
             assert then == log.model.digest()
             assert service.audit("made").equal
             assert service.models.set_backs == {}, "nothing is lost"
         for service in (behind, ahead):
             service.feedback("made", service.recommend("made"), click=0)
-        behind.maintenance.look()
-        ahead.maintenance.look()
-        assert ahead.model("made").digest() == behind.model("made").digest()
+        behind.run_background()
+        ahead.run_background()
+        assert seam.model(ahead, "made").digest() == seam.model(behind, "made").digest()
         assert ahead.model("made").archived_before == 215

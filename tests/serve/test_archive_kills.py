@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from killed_archive import BEFORE, Kill, exported, fill, in_small_pieces, kills
+from killed_archive import BEFORE, SMALL_PIECES, Kill, exported, fill, kills
 from stores import KINDS, log_of
 
-from firstclick.serve.model import loading
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.audit import audit_stored
 from firstclick.serve.model.export import import_model
@@ -16,7 +15,6 @@ from firstclick.serve.model.fork import fork
 from firstclick.serve.model.replay import recover
 from firstclick.serve.store import open_store
 from firstclick.serve.store import store as store_module
-from firstclick.serve.store.store import Store
 
 pytestmark = pytest.mark.long
 
@@ -35,17 +33,6 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     return (server.new_database() for _ in itertools.count())
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module, name in (
-        (store_module, "SWEPT_AT_ONCE"),
-        (loading, "LOADED_AT_ONCE"),
-        (Store, "chunk_events"),
-    ):
-        monkeypatch.setattr(module, name, getattr(module, name))
-    in_small_pieces()
-
-
 def test_an_archive_that_is_killed_loses_nothing(urls: Iterator[str], tmp_path: Path) -> None:
     asked = [
         Kill(next(urls), step, times, str(tmp_path / f"{step}-{times}.archive")) for step, times in STEPS
@@ -53,7 +40,7 @@ def test_an_archive_that_is_killed_loses_nothing(urls: Iterator[str], tmp_path: 
     (wanted,) = {fill(kill.url) for kill in asked}
     kills(asked)
     for kill in asked:
-        with open_store(kill.url) as store:
+        with open_store(kill.url, tuning=SMALL_PIECES) as store:
             (stored,) = store.models()
             is_set = kill.step in ("after base", "after removal of archived events")
             assert (stored.id in store.bases()) == is_set, kill
@@ -89,7 +76,7 @@ def test_an_import_that_is_killed_leaves_nothing_that_is_seen(
     ]
     kills(asked)
     for kill in asked:
-        with open_store(kill.url) as store:
+        with open_store(kill.url, tuning=SMALL_PIECES) as store:
             assert store.check() == []
             if kill.step == "after publish":
                 (stored,) = store.models()
@@ -118,7 +105,7 @@ def test_a_fork_that_is_killed_leaves_nothing_that_is_seen(
     kills(asked)
     digests = set()
     for kill in asked:
-        with open_store(kill.url) as store:
+        with open_store(kill.url, tuning=SMALL_PIECES) as store:
             assert store.check() == []
             made = store.models()[0]
             assert recover(store, made).digest() == before

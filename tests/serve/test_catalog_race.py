@@ -24,6 +24,7 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import availability, items_changed
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.startup import Opened, open_for
+from tests.support import seam
 
 HEADER = "id,name,group,price,brand"
 LINES = [f"i{row},Item {row},{'ab'[row % 2]},{(row * 7) % 11 + 0.5},{'XYZ'[row % 3]}" for row in range(12)]
@@ -87,7 +88,7 @@ def both_serve_the_same(*services: Service) -> None:
         assert slates[0] == slates[1]
     shown = one.recommend("shop")
     assert other.feedback("shop", shown.token, 0).status == "accepted"
-    wait_for(lambda: one.model("shop").seq == other.model("shop").seq)
+    wait_for(lambda: seam.model(one, "shop").seq == seam.model(other, "shop").seq)
     assert one.audit("shop").digest == other.audit("shop").digest
 
 
@@ -103,7 +104,7 @@ def test_two_replicas_with_one_file_both_come_up(postgresql_url: str, tmp_path: 
     first, second = in_order(started(postgresql_url, {"catalog": file}, {"catalog": file}))
     with first.service, second.service:
         assert not any("another process" in note for note in (*first.notes, *second.notes))
-        assert first.service.model("shop").seq == 1
+        assert seam.model(first.service, "shop").seq == 1
         both_serve_the_same(first.service, second.service)
 
 
@@ -148,7 +149,7 @@ def test_with_another_file_the_second_says_so_and_serves_what_is_stored(
         for service in (first.service, second.service):
             assert service.model("shop").items.names["i4"] == "Item 4"
             assert service.model("shop").catalog.values["i4"] == ["6.5", "Y"]
-            assert service.model("shop").seq == 1
+            assert seam.model(service, "shop").seq == 1
         both_serve_the_same(first.service, second.service)
 
 
@@ -222,10 +223,10 @@ def at_once(
         patched.setattr(service_module, "items_changed", looked)
         seqs = list(pool.map(lambda service, item: service.put_items("shop", [item]), replicas, items))
     assert sorted(seqs) == [2, 3]
-    wait_for(lambda: all(service.model("shop").seq == 3 for service in replicas))
+    wait_for(lambda: all(seam.model(service, "shop").seq == 3 for service in replicas))
     for service in replicas:
         assert service.audit("shop").equal
-    assert len({service.model("shop").digest() for service in replicas}) == 1
+    assert len({seam.model(service, "shop").digest() for service in replicas}) == 1
 
 
 def held(service: Service, item: str) -> Item:
@@ -322,7 +323,7 @@ def test_availability_outlives_a_put_at_the_same_time(
         put = pool.submit(one.put_items, "shop", [Item("i4", "New name", features={"price": 1.5})])
         off = pool.submit(other.set_available, "shop", off=["i4"])
         assert {put.result(), off.result()} == {2, 3}
-    wait_for(lambda: all(service.model("shop").seq == 3 for service in replicas))
+    wait_for(lambda: all(seam.model(service, "shop").seq == 3 for service in replicas))
     for service in replicas:
         assert held(service, "i4") == Item("i4", "New name", "a", {"price": 1.5, "brand": "Y"}, False)
         assert not any("i4" in service.recommend("shop").items for _ in range(20))

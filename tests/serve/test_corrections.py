@@ -24,6 +24,7 @@ from firstclick.serve.store import open_store
 from firstclick.testing import states_differ
 from firstclick.wire.errors import Conflict, Expired, Late, Refused, Unavailable
 from firstclick.wire.feedback import ClickReport, ServedSlate
+from tests.support import seam
 from tests.support.policies import policies
 
 WAIT = 60.0
@@ -299,7 +300,7 @@ def test_a_policy_that_cannot_take_back_refuses_late_clicks(place: str) -> None:
             service.feedback("shop", slate, 1)
         assert service.outcomes["shop"] == {"late": 1}
         assert service.feedback("shop", slate, None).status == "duplicate"
-        assert service.model("shop").seq == 2
+        assert seam.model(service, "shop").seq == 2
 
 
 def test_a_slate_with_features_of_its_own_is_not_corrected(place: str) -> None:
@@ -333,9 +334,11 @@ def test_replicas_correct_once(postgresql_url: str) -> None:
         assert one.feedback("shop", slates[1], 2).status == "corrected"
         with pytest.raises(Conflict):
             two.feedback("shop", slates[1], 0)
-        one.maintenance.look()
-        two.maintenance.look()
-        assert one.model("shop").digest() == two.model("shop").digest() == one.audit("shop").digest
+        one.run_background()
+        two.run_background()
+        assert (
+            seam.model(one, "shop").digest() == seam.model(two, "shop").digest() == one.audit("shop").digest
+        )
         assert one.model("shop").click_stats.clicks == 2
 
 
@@ -363,7 +366,7 @@ def test_a_store_that_fails_between_the_two_writes_loses_nothing(
         patch.setattr(service.store, "append", fails)
         with pytest.raises(Unavailable):
             service.feedback("shop", slate, 1)
-    assert service.model("shop").seq == 2
+    assert seam.model(service, "shop").seq == 2
     assert service.feedback("shop", slate, 1).status == "corrected", "sent again"
 
 
@@ -388,7 +391,7 @@ def test_restart_export_and_slates_drawn_again(place: str, tmp_path: Path) -> No
             service.feedback("shop", service.recommend("shop"), n % K)
             slates = timed_out(service, 2)
             service.feedback("shop", slates[0], n % K)
-        service.maintenance.snapshot(service.model("shop"))
+        seam.model(service, "shop").snapshot()
         digest = service.audit("shop").digest
         content = b"".join(service.export("shop"))
         imported = service.import_model("copy", BytesIO(content))

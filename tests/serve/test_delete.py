@@ -16,6 +16,7 @@ from firstclick.serve.http.server import Server as HttpServer
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.wire.errors import Refused, Unknown
+from tests.support import seam
 
 SHOP = "/v1/models/shop"
 
@@ -123,7 +124,7 @@ def test_events_in_the_queue_of_a_deleted_model_are_refused_and_those_of_others_
         for name in ("shop", "cafe"):
             assert {type(outcome).status for outcome in told[name]} == {"unknown"}
         assert service.audit("bakery").equal
-        assert service.model("bakery").seq == 6
+        assert seam.model(service, "bakery").seq == 6
         with pytest.raises(Unknown, match="it may have been deleted"):
             service.put_items("shop", ITEMS[:1])
 
@@ -136,7 +137,7 @@ def test_other_processes_drop_it_within_a_poll(postgresql_url: str) -> None:
         create(one, "shop")
         assert within_seconds(lambda: other.names() == ["shop"])
         other.recommend("shop")
-        other.maintenance.snapshot(other.model("shop"))
+        seam.model(other, "shop").snapshot()
         old = other.model("shop")
         assert one.delete("shop") == 1
         assert within_seconds(lambda: other.names() == [])
@@ -181,13 +182,13 @@ def test_what_was_deleted_is_in_no_byte_of_the_file(tmp_path: Path, kept_by: str
             service.put_items(name, items[1:])
             for _ in range(300):
                 service.feedback(name, service.recommend(name, request_id=f"{name}{_}").token, click=1)
-            service.maintenance.snapshot(service.model(name))
+            seam.model(service, name).snapshot()
         assert all(bytes_of(path).count(mark.encode()) > 1 for mark in marks.values())
         if kept_by == "server":
             service.delete("shop")
             assert within_seconds(lambda: not service.store._database.rows("SELECT 1 FROM unfinished"))
             assert bytes_of(path).count(b"of-a-person") == 0
-        service_seq = service.model("bakery").seq
+        service_seq = seam.model(service, "bakery").seq
     if kept_by == "store":
         with open_store(str(path)) as store:
             assert store.delete(store.models()[0].id)
@@ -196,7 +197,7 @@ def test_what_was_deleted_is_in_no_byte_of_the_file(tmp_path: Path, kept_by: str
             assert bytes_of(path).count(b"of-a-person") == 0
     with open_service(str(path)) as service:
         assert service.names() == ["bakery"]
-        assert service.model("bakery").seq == service_seq
+        assert seam.model(service, "bakery").seq == service_seq
         assert service.audit("bakery").equal
     assert bytes_of(path).count(b"of-the-bakery") > 1
 

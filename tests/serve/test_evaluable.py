@@ -28,6 +28,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store
 from firstclick.wire.errors import Malformed, Unknown
+from tests.support import seam
 from tests.support.policies import policies
 
 N = 30
@@ -170,7 +171,7 @@ def test_a_fault_is_told_and_another_build_is_none(service: Service, monkeypatch
 def test_a_start_of_another_build_is_in_the_log_once(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_service(place) as service:
         service.create("shop", policy="cascade-ts", k=2, items=made_items(5))
-        assert service.model("shop").seq == 1, "the creation says which build made it"
+        assert seam.model(service, "shop").seq == 1, "the creation says which build made it"
         service.feedback("shop", service.recommend("shop"), 0)
     other = Build("9.9", "0", "0", "abacus")
     for _ in range(2):
@@ -179,7 +180,7 @@ def test_a_start_of_another_build_is_in_the_log_once(place: str, monkeypatch: py
                 patched.setattr(module, "this_build", lambda policy: other)
             patched.setattr("firstclick.serve.service.this_build", lambda policy: other)
             with open_service(place) as service:
-                assert (service.model("shop").seq, service.model("shop").build) == (3, 1)
+                assert (seam.model(service, "shop").seq, service.model("shop").build) == (3, 1)
                 slate = service.recommend("shop")
     with open_service(place) as service:
         model = service.model("shop")
@@ -249,7 +250,7 @@ def test_a_list_is_changed_removed_and_kept_over_a_restart(service: Service, pla
     service.withdraw_items("shop", ["i5"])
     service.roll_back("shop", 2)
     service.remove_list("shop", "b")
-    service.maintenance.snapshot(service.model("shop"))
+    seam.model(service, "shop").snapshot()
     service.close()
     with open_service(place) as again:
         assert again.model("shop").restored_from > 1
@@ -273,7 +274,7 @@ def test_a_list_is_changed_removed_and_kept_over_a_restart(service: Service, pla
 def test_a_list_that_cannot_be_is_refused(service: Service, name: str, items: Any, answer: str) -> None:
     with pytest.raises((Malformed, Unknown), match=answer):
         service.put_list("shop", name, items)
-    assert service.model("shop").seq == 1
+    assert seam.model(service, "shop").seq == 1
 
 
 # -- what people see

@@ -10,9 +10,9 @@ import pytest
 from made_log import Log
 from stores import feedback, log_of
 
+from firstclick.serve import Tuning
 from firstclick.serve.log.events import Created, Event, ItemsChanged, Kind, NewEvent, packed, unpacked
 from firstclick.serve.log.model_file import model_file
-from firstclick.serve.model import loading
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import fork
 from firstclick.serve.model.replay import recover
@@ -26,10 +26,9 @@ def log() -> Log:
 
 
 @pytest.fixture(autouse=True)
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_pieces(store):
     """As if the log were long."""
-    monkeypatch.setattr(loading, "LOADED_AT_ONCE", 17)
-    monkeypatch.setattr(Store, "chunk_events", 50)
+    store.tuning = Tuning(events_at_once=17, chunk_events=50)
 
 
 def file_of(events: list[Event], digest: str, size: int = 40) -> bytes:

@@ -2,7 +2,6 @@
 origin's."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from stores import feedback, log_of
 from firstclick import policy_classes
 from firstclick.catalog.item import Item
 from firstclick.registry import is_research, make_policy
-from firstclick.serve import no_clicks
+from firstclick.serve import Tuning
 from firstclick.serve.log.copies import creation_of, seen_by
 from firstclick.serve.log.events import (
     Correction,
@@ -28,7 +27,6 @@ from firstclick.serve.log.events import (
     read_feedback,
     unpacked,
 )
-from firstclick.serve.model import loading
 from firstclick.serve.model.archive import ArchivedLog, archive, opened_archives
 from firstclick.serve.model.export import export_model, import_model
 from firstclick.serve.model.fork import COPIES, fork
@@ -38,6 +36,7 @@ from firstclick.serve.model.sources import ARCHIVED, COPIED, NOT_HERE
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import Conflict, Malformed, Unknown
+from tests.support import seam
 from tests.support.policies import COMPILED, OTHERS
 
 OURS = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}
@@ -45,10 +44,9 @@ ABLE = [name for name, cls in OURS.items() if cls.learns_from_others and not cls
 
 
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+def service(tmp_path):
     # No event but those of the test, however long it takes.
-    monkeypatch.setattr(no_clicks, "COUNT_SECONDS", 1e9)
-    with open_service(str(tmp_path / "service.db")) as service:
+    with open_service(str(tmp_path / "service.db"), tuning=Tuning(count_seconds=1e9)) as service:
         yield service
 
 
@@ -95,12 +93,12 @@ def test_a_fork_is_what_a_new_model_of_its_policy_would_be(
     service: Service, origin: str, policy: str
 ) -> None:
     shop = Shop(service, origin).live()
-    before = service.model("shop").digest()
+    before = seam.model(service, "shop").digest()
     forked = service.fork("shop", policy, "shop2")
     assert forked.policy == make_policy(policy).with_context(shop.policy.n_context).label
     assert_same(forked, shop.anew(policy))
-    assert service.model("shop").digest() == before
-    assert (forked.seq, forked.id) == (service.model("shop").seq, 2)
+    assert seam.model(service, "shop").digest() == before
+    assert (forked.seq, forked.id) == (seam.model(service, "shop").seq, 2)
     assert forked._key != service.model("shop")._key
     assert service.audit("shop2").equal
     # Its slates and those of its origin are drawn again, each by the model that drew it.
@@ -243,7 +241,7 @@ def test_tokens_that_are_out_stay_with_the_old_model(service: Service) -> None:
     with pytest.raises(Unknown):
         service.feedback("shop2", out, 0)
     assert service.feedback("shop", out, 0).seq == 5
-    assert service.model("shop2").seq == 4
+    assert seam.model(service, "shop2").seq == 4
     assert service.model("shop2").describe()["slates"] == 3
 
 
@@ -298,10 +296,9 @@ def log() -> Log:
 
 
 @pytest.fixture
-def made(store: Store, log: Log, monkeypatch: pytest.MonkeyPatch) -> StoredModel:
-    """A log in which everything happens, as earlier versions wrote it too, and as if it were long."""
-    monkeypatch.setattr(loading, "LOADED_AT_ONCE", 17)
-    monkeypatch.setattr(Store, "chunk_events", 50)
+def made(store, log):
+    """A log in which everything happens, as if it were long."""
+    store.tuning = Tuning(events_at_once=17, chunk_events=50)
     return store.create("made", [NewEvent(*event[1:]) for event in log.events])
 
 

@@ -12,6 +12,7 @@ from firstclick.catalog.item import Item
 from firstclick.serve.model.audit import audit_served
 from firstclick.serve.service import ServedSlate, Service, open_service
 from firstclick.wire.errors import Malformed, Unknown
+from tests.support import seam
 
 NO_LIMITS = [f"i{row}" for row in range(N_ITEMS)]
 
@@ -26,9 +27,9 @@ def service(folder: Path) -> Iterator[Service]:
     with opened(folder, "shop") as service:
         yield service
         assert audit_served(service.store, service.model("shop")).equal
-        digest = service.model("shop").digest()
+        digest = seam.model(service, "shop").digest()
     with open_service(str(folder / "shop.db")) as again:
-        assert again.model("shop").digest() == digest
+        assert seam.model(again, "shop").digest() == digest
 
 
 def opened(folder: Path, name: str, policy: str = "cascade-lin-ts") -> Service:
@@ -203,7 +204,7 @@ def test_no_items_at_all(service: Service) -> None:
 
 def test_a_slate_from_before_a_rollback_and_one_with_items_it_took_away(service: Service) -> None:
     old = service.recommend("shop")
-    start = service.model("shop").seq
+    start = seam.model(service, "shop").seq
     service.put_items("shop", made_items(1, first=300))
     new = service.recommend("shop", pinned={0: "i300"})
     service.roll_back("shop", start)
@@ -232,7 +233,7 @@ def test_everything_at_once(service: Service) -> None:
             case 2:
                 service.put_items("shop", made_items(1, first=400 + number))
             case 3 if number % 5 == 0:
-                service.roll_back("shop", draw.randint(1, service.model("shop").seq))
+                service.roll_back("shop", draw.randint(1, seam.model(service, "shop").seq))
             case _ if len(outstanding) > 20:
                 slate = outstanding.pop(draw.randrange(len(outstanding)))
                 click = draw.randrange(-1, len(slate.items))

@@ -12,6 +12,7 @@ from firstclick.catalog.item import Item
 from firstclick.serve.model.audit import audit_served
 from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Malformed, Unknown
+from tests.support import seam
 
 SHOP = "/v1/models/shop"
 TABLE: list[dict[str, Any]] = [
@@ -200,7 +201,7 @@ def test_an_item_keeps_its_row_and_its_counts_when_its_features_change(tmp_path:
         assert audit_served(service.store, model).equal
         digest = model.digest()
     with open_service(place) as service:
-        assert service.model("shop").digest() == digest
+        assert seam.model(service, "shop").digest() == digest
 
 
 def test_a_snapshot_holds_what_changed_of_the_catalog_and_no_more(table: Service) -> None:

@@ -16,6 +16,7 @@ from firstclick.not_given import NOT_GIVEN
 from firstclick.serve.config import Settings
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.startup import Opened, open_for
+from tests.support import seam
 
 K, N_ITEMS, NIGHTS = 4, 36, 30
 COLUMNS = ("Price", "Brand", "Organic", "Released")
@@ -186,8 +187,8 @@ def test_the_whole_life_of_a_shop(store_url: str, tmp_path: Path) -> None:
     check(service, shop, "renamed")
     play(service, 20, draw)
     assert service.model("shop").click_stats.slates == counts + 20
-    shop.note(service.model("shop").seq)
-    renamed = service.model("shop").seq
+    shop.note(seam.model(service, "shop").seq)
+    renamed = seam.model(service, "shop").seq
 
     assert service.model("shop").describe()["notes"] == []
     new = {"Price": "19,90 €", "Brand": "Zephyr", "Organic": "yes", "Released": "01.06.2024"}
@@ -242,11 +243,13 @@ def test_the_whole_life_of_a_shop(store_url: str, tmp_path: Path) -> None:
 
     for step in ("killed", "closed"):
         if step == "closed":
-            service.maintenance.snapshot(service.model("shop"))
+            seam.model(service, "shop").snapshot()
         service.close()
         service = opened(store_url, None).service
         assert check(service, shop, step) == digest
-        assert service.model("shop").restored_from == (service.model("shop").seq if step == "closed" else 0)
+        assert service.model("shop").restored_from == (
+            seam.model(service, "shop").seq if step == "closed" else 0
+        )
 
     content = b"".join(service.export("shop"))
     service.import_model("copy", content)

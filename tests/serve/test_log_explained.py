@@ -4,8 +4,7 @@ import json
 import random
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from firstclick.serve.model.explained import NO_BEST_SLATE, ExplainedSlates
 from firstclick.serve.model.slates import audit_slates
 from firstclick.serve.model.sources import ARCHIVED, OTHER_ARM
 from firstclick.serve.service import Service, open_service
+from tests.support import seam
+from tests.support.clock import Clock
 
 N = 30
 IDS = [f"i{row}" for row in range(N)]
@@ -33,8 +34,8 @@ def place(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def service(place: str) -> Iterator[Service]:
-    with open_service(place) as service:
+def service(place):
+    with seam.open_by_hand(place, Clock()) as service:
         service.create("shop", policy="cascade-ts", k=3, items=made_items(N), seed=5)
         yield service
 
@@ -110,8 +111,8 @@ def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(
     service: Service, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = play(service, 50, 1)
-    service.maintenance.snapshot(service.model("shop"))
-    snapshot = service.model("shop").seq
+    seam.model(service, "shop").snapshot()
+    snapshot = seam.model(service, "shop").seq
     answers |= play(service, 50, 2)
     asked: list[int] = []
     right = service.model("shop").explained.__func__  # type: ignore[attr-defined]
@@ -125,7 +126,7 @@ def test_a_part_of_a_log_is_explained_from_a_snapshot_and_only_that(
     for words, n in (
         (("--last", "7"), 7),
         (("--last", "7", "--kind", "feedback"), 7),
-        (("--after", str(snapshot + 5)), service.model("shop").seq - snapshot - 5),
+        (("--after", str(snapshot + 5)), seam.model(service, "shop").seq - snapshot - 5),
     ):
         asked.clear()
         lines, _ = log(*words)
@@ -140,7 +141,7 @@ def test_slates_that_nobody_can_explain_are_null_and_a_note_says_why(
     slate = service.recommend("shop")
     token = service.keys.read(slate.token, 1, days=1)
     service.feedback("shop", service.keys.sign(token._replace(fields=b"")), 0)
-    head = service.model("shop").seq
+    head = seam.model(service, "shop").seq
     lines, notes = log("--last", "3")
     assert lines[-1]["without_exploring"] is None
     assert lines[-2]["without_exploring"] is not None
@@ -202,7 +203,9 @@ def test_a_trial_is_told_by_the_names_of_its_arms_in_lines_and_in_parquet(
     slates += [service.recommend("shop") for _ in range(10)]
     for slate in slates[:-3]:
         service.feedback("shop", slate, draw.choice([None, 0]))
-    assert service.no_clicks.look(time.time() + 100) == 3
+    service.clock.move(100)
+    service.run_background()
+    assert service.describe("shop")["timed_out"] == 3
     service.feedback("shop", slates[-1], 0)
     lines, notes = log()
     started = next(line for line in lines if line["kind"] == "trial-started")

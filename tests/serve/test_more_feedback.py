@@ -41,6 +41,7 @@ from firstclick.serve.model.replay import recover
 from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Malformed
 from firstclick.wire.feedback import ClickReport
+from tests.support import seam
 from tests.support.policies import OTHERS
 
 # Its models are of policies that nothing else compiles.
@@ -237,9 +238,9 @@ def test_clicks_and_contexts_are_learned_once_and_come_back_after_a_restart(
 
 
 def _same_after_recovery(service: Service, name: str, folder: Path) -> None:
-    wanted = service.model(name).digest()
+    wanted = seam.model(service, name).digest()
     stored = next(stored for stored in service.store.models() if stored.name == name)
-    service.maintenance.snapshot(service.model(name))
+    seam.model(service, name).snapshot()
     for use_snapshots in (False, True):
         model = recover(service.store, stored, use_snapshots=use_snapshots)
         assert (model.digest(), model.restored_from) == (wanted, stored.head if use_snapshots else 0)
@@ -248,7 +249,7 @@ def _same_after_recovery(service: Service, name: str, folder: Path) -> None:
 
 
 def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> None:
-    token, seq = recommend(site, "page")["token"], site.service.model("page").seq
+    token, seq = recommend(site, "page")["token"], seam.model(site.service, "page").seq
     for said, sentence in (
         ({}, "click is missing; give it, None (in JSON null) if nothing was clicked, or give clicks"),
         ({"click": 0, "clicks": [0]}, "click and clicks are both given"),
@@ -273,7 +274,7 @@ def test_what_contradicts_itself_is_refused_and_changes_nothing(site: Site) -> N
         (outcome,) = site.service.feedback_batch("page", [entry])
         assert isinstance(outcome, Malformed)
         assert "an entry must be (slate, click) or ClickReport(slate, clicks=...), got" in str(outcome)
-    assert site.service.model("page").seq == seq
+    assert seam.model(site.service, "page").seq == seq
 
 
 def test_requests_that_cannot_be_are_refused_with_a_sentence(site: Site) -> None:
@@ -369,7 +370,9 @@ def test_an_item_without_features_is_taken_for_a_typical_one(site: Site) -> None
     assert catalog.row_of("cold") == row
     assert service.model("shop").items.names["cold"] == "Colder"
     assert len(catalog.items) == row + 1
-    last = next(event for part in service.store.events(1, service.model("shop").seq - 1) for event in part)
+    last = next(
+        event for part in service.store.events(1, seam.model(service, "shop").seq - 1) for event in part
+    )
     assert unpacked(last, ItemsChanged).n_features == 3
     begun = service.create("cold", policy="cascade-lin-ts", k=2, items=[Item("new"), *ITEMS[:2]], scale=False)
     np.testing.assert_array_equal(begun.catalog.arrays.features[0], [0.5, 0.5])

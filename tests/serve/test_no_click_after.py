@@ -3,7 +3,6 @@
 import json
 import logging
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from made_log import K, made_items
 from stores import log_of
 
 from firstclick.errors import InvalidInput
-from firstclick.serve import no_clicks
+from firstclick.serve import Tuning, no_clicks
 from firstclick.serve.config import load_settings
 from firstclick.serve.dashboard.data import Views
 from firstclick.serve.http.metrics import Metrics
@@ -23,10 +22,12 @@ from firstclick.serve.model.click_stats import ClickStats
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.reports import ENOUGH, HOUR, Reports
-from firstclick.serve.service import Service, open_service
+from firstclick.serve.service import Service
 from firstclick.serve.startup import open_for
 from firstclick.validation.duration import seconds_in
 from firstclick.wire.errors import Malformed, Unavailable
+from tests.support import seam
+from tests.support.clock import Clock
 
 HALF_AN_HOUR = 1800.0
 
@@ -37,48 +38,57 @@ def place(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def service(place: str) -> Iterator[Service]:
-    with shop(place) as service:
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def service(place, clock):
+    with shop(place, clock) as service:
         yield service
 
 
-def shop(place: str, wait: float = HALF_AN_HOUR, policy: str = "cascade-ts") -> Service:
-    service = open_service(place)
+def shop(place, clock, wait=HALF_AN_HOUR, policy="cascade-ts", tuning=seam.BY_HAND):
+    service = seam.open_by_hand(place, clock, tuning=tuning)
     if "shop" not in service.names():
         service.create("shop", policy=policy, k=K, items=made_items(), seed=5, no_click_after=wait)
     return service
 
 
-def later(seconds: float) -> float:
-    return time.time() + seconds
+def timed_out_after(service, clock, seconds):
+    """Let time pass; return how many slates timed out."""
+    before = service.describe("shop")["timed_out"]
+    clock.move(seconds)
+    service.run_background()
+    return service.describe("shop")["timed_out"] - before
 
 
 # Giving up
 
 
-def test_a_slate_that_nobody_reports_counts_as_no_click_after_its_time(service: Service) -> None:
+def test_a_slate_that_nobody_reports_counts_as_no_click_after_its_time(service, clock):
     model = service.model("shop")
     slates = [service.recommend("shop") for _ in range(5)]
     service.feedback("shop", slates[1], 2)
     assert len(model.open) == 4
-    assert service.no_clicks.look(later(HALF_AN_HOUR - 60)) == 0
-    assert service.no_clicks.look(later(HALF_AN_HOUR + 1)) == 4
+    assert timed_out_after(service, clock, HALF_AN_HOUR - 60) == 0
+    assert timed_out_after(service, clock, HALF_AN_HOUR + 1) == 4
     assert len(model.open) == 0
     assert (model.click_stats.slates, model.click_stats.clicks, model.reports.timed_out) == (5, 1, 4)
     assert model.engine.state.examined.sum() == 5 * K, "all of a page without a click was examined"
-    assert service.no_clicks.look(later(2 * HALF_AN_HOUR)) == 0, "once"
+    assert timed_out_after(service, clock, 2 * HALF_AN_HOUR) == 0, "once"
 
 
-def test_the_event_is_that_of_the_slate_and_tells_when_it_was_given_up(service: Service) -> None:
+def test_the_event_is_that_of_the_slate_and_tells_when_it_was_given_up(service, clock):
     slate = service.recommend("shop", exclude=["i3"])
     token = service.keys.read(slate.token, 1, days=7)
-    before = time.time()
-    service.no_clicks.look(later(HALF_AN_HOUR + 1))
+    clock.move(HALF_AN_HOUR + 1)
+    service.run_background()
     event = next(event for event in log_of(service.store, 1) if event.kind == Kind.FEEDBACK)
     assert event.nonce == token.nonce
     told = as_json(event, Words(service.model("shop").catalog.items))
     assert (told["items"], told["click"], told["exclude"]) == (slate.items, None, ["i3"])
-    assert before - 0.002 <= told["timed_out"] <= time.time()
+    assert told["timed_out"] == clock.time()
     assert told["received"] == told["timed_out"]
 
 
@@ -90,60 +100,62 @@ def test_no_time_was_given_up_where_a_field_only_looks_so() -> None:
     assert timed_out(b"\x0e\x08") is None
 
 
-def test_without_a_time_slates_teach_nothing(place: str) -> None:
-    with shop(place, wait=0) as service:
+def test_without_a_time_slates_teach_nothing(place, clock):
+    with shop(place, clock, wait=0) as service:
         service.recommend("shop")
-        assert service.no_clicks.look(later(1e6)) == 0
+        assert timed_out_after(service, clock, 1e6) == 0
         assert service.model("shop").click_stats.slates == 0
         assert len(service.model("shop").open) == 0
 
 
-def test_a_slate_that_is_reported_as_no_click_later_is_a_duplicate(service: Service) -> None:
+def test_a_slate_that_is_reported_as_no_click_later_is_a_duplicate(service, clock):
     slate = service.recommend("shop")
-    service.no_clicks.look(later(HALF_AN_HOUR + 1))
-    seq = service.model("shop").seq
+    clock.move(HALF_AN_HOUR + 1)
+    service.run_background()
+    seq = seam.model(service, "shop").seq
     assert service.feedback("shop", slate, None).status == "duplicate"
     assert service.feedback("shop", slate, None, examined=1).status == "duplicate"
-    assert service.model("shop").seq == seq
+    assert seam.model(service, "shop").seq == seq
 
 
-def test_what_a_crash_loses_teaches_nothing(place: str) -> None:
-    with shop(place) as first:
+def test_what_a_crash_loses_teaches_nothing(place, clock):
+    with shop(place, clock) as first:
         slate = first.recommend("shop")
-    with shop(place) as second:
-        assert second.no_clicks.look(later(HALF_AN_HOUR + 1)) == 0
+    with shop(place, clock) as second:
+        assert timed_out_after(second, clock, HALF_AN_HOUR + 1) == 0
         assert second.feedback("shop", slate, 1).status == "accepted"
 
 
-def test_a_request_that_is_asked_again_is_one_slate(service: Service) -> None:
+def test_a_request_that_is_asked_again_is_one_slate(service, clock):
     for _ in range(3):
         service.recommend("shop", request_id="page 1")
     assert len(service.model("shop").open) == 1
-    assert service.no_clicks.look(later(HALF_AN_HOUR + 1)) == 1
+    assert timed_out_after(service, clock, HALF_AN_HOUR + 1) == 1
 
 
-def test_feedback_comes_first(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_feedback_comes_first(service, monkeypatch, clock):
     service.recommend("shop")
     monkeypatch.setattr(service.writer, "_n_waiting", no_clicks.BUSY)
-    assert service.no_clicks.look(later(HALF_AN_HOUR + 1)) == 0, "while much is waiting to be written"
+    assert timed_out_after(service, clock, HALF_AN_HOUR + 1) == 0, "while much is waiting to be written"
     monkeypatch.setattr(service.writer, "_n_waiting", 0)
-    assert service.no_clicks.look(later(HALF_AN_HOUR + 1)) == 1
+    assert timed_out_after(service, clock, HALF_AN_HOUR + 1) == 1
 
 
-def test_batches_are_small(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_small(place, monkeypatch, clock):
+    service = shop(place, clock, tuning=Tuning(background_threads=False, timeouts_at_once=4))
     sizes: list[int] = []
     submit = service.writer.submit
-    monkeypatch.setattr(no_clicks, "AT_ONCE", 4)
     monkeypatch.setattr(
         service.writer, "submit", lambda events, done: (sizes.append(len(events)), submit(events, done))
     )
     for _ in range(10):
         service.recommend("shop")
-    assert service.no_clicks.look(later(HALF_AN_HOUR + 1)) == 10
+    assert timed_out_after(service, clock, HALF_AN_HOUR + 1) == 10
     assert [size for size in sizes if size > 1] == [4, 4, 2]
+    service.close()
 
 
-def test_slates_wait_while_the_store_is_away(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slates_wait_while_the_store_is_away(service, monkeypatch, clock):
     service.recommend("shop")
 
     def away(*sent: Any) -> None:
@@ -151,21 +163,21 @@ def test_slates_wait_while_the_store_is_away(service: Service, monkeypatch: pyte
 
     with monkeypatch.context() as patch:
         patch.setattr(service.store, "append", away)
+        clock.move(HALF_AN_HOUR + 1)
         with pytest.raises(Unavailable):
-            service.no_clicks.look(later(HALF_AN_HOUR + 1))
-    assert service.no_clicks.look(later(HALF_AN_HOUR + 1)) == 1
+            service.run_background()
+    assert timed_out_after(service, clock, 0) == 1
 
 
-def test_a_slate_of_rows_that_the_log_has_lost_is_dropped(service: Service) -> None:
+def test_a_slate_of_rows_that_the_log_has_lost_is_dropped(service, clock):
     model = service.model("shop")
     model.open.add(b"n" * 16, 1000, np.array([999], "<u4").tobytes())
-    assert service.no_clicks.look() == 0
+    assert timed_out_after(service, clock, 0) == 0
     assert (len(model.open), model.click_stats.skipped) == (0, 0)
 
 
-def test_the_thread_does_it_by_itself(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(no_clicks, "PAUSE", 0.02)
-    with shop(place, wait=1) as service:
+def test_the_thread_does_it_by_itself(place):
+    with shop(place, time, wait=1, tuning=Tuning(timeout_pause=0.02)) as service:
         service.recommend("shop")
         until = time.monotonic() + 20
         while service.model("shop").click_stats.slates == 0 and time.monotonic() < until:
@@ -174,16 +186,17 @@ def test_the_thread_does_it_by_itself(place: str, monkeypatch: pytest.MonkeyPatc
         assert service.audit("shop").equal
 
 
-def test_replicas_give_up_a_slate_once_and_not_if_another_heard_of_it(postgresql_url: str) -> None:
-    with shop(postgresql_url) as one, open_service(postgresql_url) as two:
+def test_replicas_give_up_a_slate_once_and_not_if_another_heard_of_it(postgresql_url, clock):
+    with shop(postgresql_url, clock) as one, seam.open_by_hand(postgresql_url, clock) as two:
         clicked, silent = one.recommend("shop"), one.recommend("shop")
         same = one.recommend("shop", request_id="page"), two.recommend("shop", request_id="page")
         assert two.feedback("shop", clicked, 1).status == "accepted"
         # Before this process hears of it the store says so.
-        assert one.no_clicks.look(later(HALF_AN_HOUR + 1)) == 2
-        assert two.no_clicks.look(later(HALF_AN_HOUR + 1)) == 0, "the same page, given up by the other"
-        one.maintenance.look()
-        two.maintenance.look()
+        clock.move(HALF_AN_HOUR + 1)
+        assert one.no_clicks.look() == 2
+        assert two.no_clicks.look() == 0, "the same page, given up by the other"
+        one.run_background()
+        two.run_background()
         models = one.model("shop"), two.model("shop")
         assert {model.digest() for model in models} == {one.audit("shop").digest}
         assert (models[0].click_stats.slates, models[0].click_stats.clicks) == (3, 1)
@@ -194,8 +207,8 @@ def test_replicas_give_up_a_slate_once_and_not_if_another_heard_of_it(postgresql
 # The setting
 
 
-def test_the_time_is_in_the_log_and_can_be_changed(place: str) -> None:
-    with shop(place, wait=0) as service:
+def test_the_time_is_in_the_log_and_can_be_changed(place, clock):
+    with shop(place, clock, wait=0) as service:
         service.set_explore("shop", 0.5)
         service.set_no_click_after("shop", 90)
         model = service.model("shop")
@@ -209,10 +222,10 @@ def test_the_time_is_in_the_log_and_can_be_changed(place: str) -> None:
         service.maintenance.snapshot(model)
         service.recommend("shop")
         service.set_no_click_after("shop", 0)
-        assert service.no_clicks.look(later(1e6)) == 0
+        assert timed_out_after(service, clock, 1e6) == 0
         service.set_no_click_after("shop", 90)
         assert digest != service.audit("shop").digest
-    with open_service(place) as again:
+    with seam.open_by_hand(place, clock) as again:
         assert again.model("shop").no_click_after == 90.0
         assert again.audit("shop").equal
 
@@ -300,19 +313,22 @@ def test_sums_of_many_excesses_end_at_zero() -> None:
 # How many were recommended
 
 
-def test_the_log_is_told_how_many_slates_were_recommended_once_a_minute(service: Service) -> None:
+def test_the_log_is_told_how_many_slates_were_recommended_once_a_minute(service, clock):
     model = service.model("shop")
     for _ in range(7):
         service.recommend("shop")
-    service.no_clicks.look()
+    service.run_background()
     assert model.reports.recommended == 0, "not before a minute has passed"
-    service.no_clicks.look(later(61))
+    clock.move(61)
+    service.run_background()
     assert model.reports.by_arm == {0: 7}
     seq = model.seq
-    service.no_clicks.look(later(200))
+    clock.move(200)
+    service.run_background()
     assert model.seq == seq, "none since"
     service.recommend("shop")
-    service.no_clicks.look(later(61))
+    clock.move(61)
+    service.run_background()
     assert (model.reports.recommended, model.seq) == (8, seq + 1)
     told = as_json(log_of(service.store, 1)[-1], Words([]))
     assert (told["kind"], told["process"], told["slates"]) == ("recommended", service.process, {0: 1})
@@ -320,16 +336,17 @@ def test_the_log_is_told_how_many_slates_were_recommended_once_a_minute(service:
     assert model.describe()["recommended"] == 8
 
 
-def test_what_was_recommended_last_is_told_at_the_end(place: str) -> None:
-    with shop(place) as service:
+def test_what_was_recommended_last_is_told_at_the_end(place, clock):
+    with shop(place, clock) as service:
         service.recommend("shop")
-        service.no_clicks.look(later(61))
+        clock.move(61)
+        service.run_background()
         service.recommend("shop")
-    with open_service(place) as again:
+    with seam.open_by_hand(place, clock) as again:
         assert again.model("shop").reports.recommended == 2
 
 
-def test_counts_survive_a_store_that_is_away(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_survive_a_store_that_is_away(service, monkeypatch, clock):
     service.recommend("shop")
 
     def away(*sent: Any) -> None:
@@ -337,43 +354,49 @@ def test_counts_survive_a_store_that_is_away(service: Service, monkeypatch: pyte
 
     with monkeypatch.context() as patch:
         patch.setattr(service.store, "append", away)
+        clock.move(61)
         with pytest.raises(Unavailable):
-            service.no_clicks.look(later(61))
+            service.run_background()
     service.recommend("shop")
-    service.no_clicks.look(later(61))
+    clock.move(61)
+    service.run_background()
     assert service.model("shop").reports.by_arm == {0: 2}
 
 
-def test_the_log_knows_how_many_processes_recommend(postgresql_url: str) -> None:
-    with shop(postgresql_url) as one, open_service(postgresql_url) as two:
-        now = time.time()
+def test_the_log_knows_how_many_processes_recommend(postgresql_url, clock):
+    with shop(postgresql_url, clock) as one, seam.open_by_hand(postgresql_url, clock) as two:
+        now = clock.time()
         assert one.model("shop").live_replicas(now, one.process) == 1
         for service in (one, two):
             service.recommend("shop")
-            service.no_clicks.look(now + 61)
-        one.maintenance.look()
+        clock.move(61)
+        for service in (one, two, one):
+            service.run_background()
         model = one.model("shop")
         assert model.live_replicas(now + 61, one.process) == 2
         assert model.live_replicas(now + 61, "a third one") == 3, "which the log does not know yet"
         assert model.live_replicas(now + 61 + 151, one.process) == 1, "nothing was heard of the other"
 
 
-def test_a_process_that_spends_from_the_floor_is_told_at_once(service: Service) -> None:
+def test_a_process_that_spends_from_the_floor_is_told_at_once(service, clock):
     model = service.model("shop")
-    model.open.add(b"n" * 16, int(time.time() * 1000), bytes(4), excess=0.5)
+    model.open.add(b"n" * 16, int(clock.time() * 1000), bytes(4), excess=0.5)
     service.recommend("shop")
-    service.no_clicks.look()
+    service.run_background()
     assert list(model.reports.seen) == [service.process]
     service.recommend("shop")
-    service.no_clicks.look(later(30))
+    clock.move(30)
+    service.run_background()
     assert model.reports.recommended == 1, "and then once a minute"
 
 
-def test_reports_are_part_of_snapshots_and_digests(service: Service) -> None:
+def test_reports_are_part_of_snapshots_and_digests(service, clock):
     for n in range(4):
         service.recommend("shop")
-        service.no_clicks.look(later(61 * (n + 1)))
-    service.no_clicks.look(later(HALF_AN_HOUR + 1))
+        clock.move(61 * (n + 1))
+        service.run_background()
+    clock.move(HALF_AN_HOUR + 1)
+    service.run_background()
     model = service.model("shop")
     again = Model.restored(1, "shop", model.snapshot()[1], model.created)
     assert again.reports.as_json() == model.reports.as_json()
@@ -434,19 +457,21 @@ def test_the_warning_is_told_everywhere_and_logged_once(
     tokens = [service.recommend("shop").token for _ in range(ENOUGH)]
     service.feedback_batch("shop", [(token, 0) for token in tokens])
     with caplog.at_level(logging.WARNING, "firstclick.serve"):
-        service.no_clicks.look()
-        service.no_clicks.look()
+        service.run_background()
+        service.run_background()
     assert [record.message[:40] for record in caplog.records] == ["shop: 100% of the slates reported lately"]
     view = Views(service, "full").of("shop")
     assert view.outcomes.warnings == service.model("shop").describe()["notes"]
     assert view.outcomes.warnings[0].startswith("100% of the slates")
 
 
-def test_metrics_tell_what_is_open_and_what_was_given_up(service: Service) -> None:
+def test_metrics_tell_what_is_open_and_what_was_given_up(service, clock):
     for _ in range(3):
         service.recommend("shop")
-    service.no_clicks.look(later(61))
-    service.no_clicks.look(later(HALF_AN_HOUR + 1))
+    clock.move(61)
+    service.run_background()
+    clock.move(HALF_AN_HOUR + 1)
+    service.run_background()
     service.recommend("shop")
     told = dict(
         line.rsplit(" ", 1) for line in Metrics(service).text().decode().splitlines() if line[0] != "#"

@@ -15,6 +15,7 @@ import firstclick
 from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server as HttpServer
 from firstclick.serve.service import Service, open_service
+from tests.support import seam
 
 # Real servers: minutes, not seconds.
 pytestmark = pytest.mark.long
@@ -85,7 +86,7 @@ def test_back_up_break_restore_go_on(shell: Shell) -> None:
     with open_service(str(store)) as service:
         create(service)
         answer(service, 20)
-        service.maintenance.snapshot(service.model("shop"))
+        seam.model(service, "shop").snapshot()
         late = service.recommend("shop").token
         backed_up = shell.run(back_up)
         assert backed_up.endswith("bytes, sound\n")
@@ -102,7 +103,7 @@ def test_back_up_break_restore_go_on(shell: Shell) -> None:
     assert digests(restored) == digests(backed_up)
     assert store.stat().st_mode & 0o777 == 0o600
     with open_service(str(store)) as service:
-        assert service.model("shop").seq == 21, "what came after the copy is gone, as the page says"
+        assert seam.model(service, "shop").seq == 21, "what came after the copy is gone, as the page says"
         assert service.feedback("shop", late, click=0).status == "accepted"
         assert service.audit("shop").equal
 
@@ -156,7 +157,7 @@ def test_a_model_is_exported_imported_archived_and_forked(shell: Shell) -> None:
         digest = service.audit("shop").digest
         shell.run(move)
     with open_service(str(shell.folder / "other.db")) as service:
-        assert service.model("copy").seq == 211
+        assert seam.model(service, "copy").seq == 211
         assert service.audit("copy").digest == digest
     forked = shell.run(fork)
     assert "shop2: 210 slates drawn again equal, 0 differ, 210 of them of shop (cascade-ts)" in forked
@@ -201,7 +202,7 @@ def test_postgresql_is_dumped_restored_and_audited(shell: Shell, postgresql: Ser
     with open_service(urls["STORE"]) as service:
         create(service)
         answer(service, 20)
-        service.maintenance.snapshot(service.model("shop"))
+        seam.model(service, "shop").snapshot()
         token = service.recommend("shop").token
         path = f"{programs}{os.pathsep}{shell.environment['PATH']}"
         printed = shell.run(script, PATH=path, **urls)

@@ -1,23 +1,26 @@
 """Slates and feedback are ready apart, for reasons that are true."""
 
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from serving import Site, a_site
 
-from firstclick.serve import maintenance as maintenance_module
 from firstclick.wire.errors import REASONS, StoreBroken, Unavailable
+from tests.support import seam
+from tests.support.clock import Clock
 
 FOR_SLATES, FOR_FEEDBACK = "/health/ready/recommend", "/health/ready/feedback"
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    # Nothing is looked after by itself.
-    with a_site(tmp_path, of_service={"poll_seconds": 600.0}) as site:
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def site(tmp_path, clock):
+    with a_site(tmp_path, of_service={"clock": clock, "tuning": seam.BY_HAND}) as site:
         yield site
 
 
@@ -54,56 +57,54 @@ def test_a_write_that_failed_ends_readiness_for_feedback_until_one_succeeds(site
     assert told(site, FOR_FEEDBACK) == (200, "")
 
 
-def test_a_write_is_tried_where_none_came_lately(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    maintenance, writer = site.service.maintenance, site.service.writer
+def test_a_write_is_tried_where_none_came_lately(site, clock, monkeypatch):
     with monkeypatch.context() as patch:
         fail(patch, site, "probe", Unavailable("the disk is full", reason="full-disk"))
-        maintenance._probe_if_due()
+        site.service.run_background()
         assert told(site, FOR_FEEDBACK) == (200, ""), "something was written a moment ago"
-        writer.tried -= maintenance_module.PROBE_SECONDS
-        maintenance._probe_if_due()
+        clock.move(5)
+        site.service.run_background()
         assert told(site, FOR_FEEDBACK) == (503, "full-disk")
     # While nothing can be written it is tried each time.
-    maintenance._probe_if_due()
+    site.service.run_background()
     assert told(site, FOR_FEEDBACK) == (200, "")
 
 
-def test_a_probe_writes_to_the_store_and_changes_no_log(site: Site) -> None:
+def test_a_probe_writes_to_the_store_and_changes_no_log(site, clock):
     service = site.service
     before = service.store.models()
-    service.writer.tried = 0.0
-    service.maintenance._probe_if_due()
+    clock.move(5)
+    service.run_background()
     assert service.store._database.rows("SELECT count(*) FROM meta WHERE key = 'probe'") == [(1,)]
     assert service.store.models() == before
     assert service.store.check() == []
     assert service.audit("shop").equal
 
 
-def test_a_probe_of_a_broken_store_does_not_end_the_server(site: Site) -> None:
+def test_a_probe_of_a_broken_store_does_not_end_the_server(site, clock):
     service = site.service
     with pytest.MonkeyPatch.context() as patch:
         fail(patch, site, "probe", StoreBroken("the file was removed"))
-        service.writer.tried = 0.0
-        service.maintenance._probe_if_due()
+        clock.move(5)
+        service.run_background()
     assert service.writer.broken is None
     assert told(site, FOR_FEEDBACK) == (503, "broken")
     assert told(site, FOR_SLATES) == (200, "")
 
 
-def test_without_the_database_slates_go_on_and_tell_their_age(site: Site) -> None:
+def test_without_the_database_slates_go_on_and_tell_their_age(site, clock):
     maintenance = site.service.maintenance
-    maintenance._pause = 0.1
-    maintenance._last_contact -= 60.0
+    clock.move(60.0)
     # It had just begun to catch up.
-    maintenance._behind_since["shop"] = time.monotonic() - 60.0
+    maintenance._behind_since["shop"] = clock.monotonic() - 60.0
     answer = site.ask("GET", FOR_SLATES)
     assert answer.status_code == 200
-    assert answer.json()["age"] == pytest.approx(59.8, abs=0.3)
+    assert answer.json()["age"] == 58.0, "beyond two pauses"
     assert told(site, FOR_FEEDBACK) == (503, "no-database")
 
 
 def test_a_model_behind_its_log_is_not_ready_for_slates(site: Site) -> None:
-    site.service.maintenance._behind_since["shop"] = time.monotonic() - 60.0
+    site.service.maintenance._behind_since["shop"] = site.service.clock.monotonic() - 60.0
     assert told(site, FOR_SLATES) == (503, "behind")
     assert told(site, FOR_FEEDBACK) == (200, ""), "feedback is kept whatever was learned"
 

@@ -10,6 +10,7 @@ from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings
 from firstclick.serve.service import open_service
 from firstclick.serve.startup import Opened, open_for
+from tests.support import seam
 
 CSV = """sku;title;brand;price;available
 a1;Red shoe;Acme;9,50;yes
@@ -36,7 +37,7 @@ def test_a_file_that_stayed_as_it_was_undoes_nothing(path: Path) -> None:
     with start(path).service as service:
         service.put_items("default", [Item("a1", "Crimson shoe", features={"price": 8})])
         service.set_available("default", off=["a2"], on=["b2"])
-        seq = service.model("default").seq
+        seq = seam.model(service, "default").seq
     for _ in range(2):
         opened = start(path)
         with opened.service as service:
@@ -52,7 +53,7 @@ def test_what_the_file_says_anew_is_put_and_what_it_says_again_is_not(path: Path
     with start(path).service as service:
         service.put_items("default", [Item("a1", features={"price": 8}), Item("c1", features={"price": 1})])
         service.set_available("default", off=["a1", "c1"])
-        service.maintenance.snapshot(service.model("default"))
+        seam.model(service, "default").snapshot()
     path.write_text(CSV.replace("9,50;yes", "9,75;yes") + "d1;Belt;Acme;15,00;yes\n")
     opened = start(path)
     assert "2 of 6 items of the catalog are new or changed, and were put" in opened.notes

@@ -30,6 +30,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.startup import open_for
 from firstclick.serve.store.store import StoredModel
 from firstclick.wire.errors import Malformed, Unknown
+from tests.support import seam
 
 
 @pytest.fixture
@@ -84,10 +85,10 @@ def test_a_list_that_cannot_be_shown_is_refused_and_nothing_is_written(
     shop: Service, items: Any, said: str
 ) -> None:
     shop.withdraw_items("shop", ["i12"])
-    seq = shop.model("shop").seq
+    seq = seam.model(shop, "shop").seq
     with pytest.raises(Malformed, match=said):
         shop.set_baseline("shop", items)
-    assert shop.model("shop").seq == seq
+    assert seam.model(shop, "shop").seq == seq
     assert shop.recommend("shop").items
 
 
@@ -210,7 +211,7 @@ def test_processes_share_the_room_once_they_know_of_each_other(postgresql_url: s
         services = [one, *others]
         baseline = with_room(one)
         until = time.monotonic() + 20
-        while len({service.model("shop").seq for service in services}) > 1:
+        while len({seam.model(service, "shop").seq for service in services}) > 1:
             assert time.monotonic() < until
             time.sleep(0.02)
         room = baseline.floor.report().room
@@ -294,9 +295,9 @@ def test_events_one_by_one_in_pieces_and_in_one_go_give_the_same_bits(shop: Serv
 def test_a_model_with_a_list_goes_to_another_store_and_comes_back_after_a_restart(tmp_path: Path) -> None:
     with a_shop(tmp_path / "shop.db", baseline=LIST) as service:
         a_life(service)
-        service.maintenance.snapshot(service.model("shop"))
+        seam.model(service, "shop").snapshot()
         answered(service, 0)
-        digest, file = service.model("shop").digest(), b"".join(service.export("shop"))
+        digest, file = seam.model(service, "shop").digest(), b"".join(service.export("shop"))
         facts = service.model("shop").launch.facts()
         service.fork("shop", "cascade-ts", "other")
         its = service.model("other").launch
@@ -304,7 +305,7 @@ def test_a_model_with_a_list_goes_to_another_store_and_comes_back_after_a_restar
         assert its.baseline.items == ("i1", *LIST)
         assert its.baseline.floor.report().pages == 0, "slates of another model say nothing of this one"
     with a_shop(tmp_path / "shop.db") as service:
-        assert service.model("shop").digest() == digest
+        assert seam.model(service, "shop").digest() == digest
     with a_shop(tmp_path / "other.db", baseline=LIST[::-1]) as service:
         twin = service.import_model("twin", file)
         assert twin.digest() == digest
@@ -387,21 +388,21 @@ def test_a_server_starts_with_a_list_and_takes_it_once(serving: Path) -> None:
         assert items_of(service) == ("i3", "i1", "i5")
         assert any("the baseline has 3 items, the first is 'i3'" in note for note in opened.notes)
         assert any("at least 90% of the baseline" in note for note in opened.notes)
-        seq = service.model("shop").seq
+        seq = seam.model(service, "shop").seq
     with start().service as service:
-        assert (service.model("shop").seq, items_of(service)) == (seq, ("i3", "i1", "i5"))
+        assert (seam.model(service, "shop").seq, items_of(service)) == (seq, ("i3", "i1", "i5"))
         # What is changed over HTTP is newer than a file that stays as it is.
         service.set_baseline("shop", ["i2", "i0", "i7"])
     with start().service as service:
         assert items_of(service) == ("i2", "i0", "i7")
-        service.maintenance.snapshot(service.model("shop"))
+        seam.model(service, "shop").snapshot()
         service.remove_baseline("shop")
-        service.maintenance.snapshot(service.model("shop"))
+        seam.model(service, "shop").snapshot()
     with start().service as service:
         assert items_of(service) == ()
         assert (
             recover(service.store, stored(service), use_snapshots=False).digest()
-            == service.model("shop").digest()
+            == seam.model(service, "shop").digest()
         )
     (serving / "list.csv").write_text("id\ni6\ni1\ni5\n")
     with start().service as service:

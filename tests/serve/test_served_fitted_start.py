@@ -20,6 +20,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.startup import open_for
 from firstclick.streams import stream
 from firstclick.wire.errors import Malformed
+from tests.support import seam
 
 IDS = [f"i{row}" for row in range(6)]
 K = 2
@@ -76,7 +77,7 @@ def test_a_head_start_of_counts_survives_restart_snapshot_import_rollback_and_fo
         assert model.engine.state.logged_examined.tolist() == known.tolist()
         digest = model.digest()
     with open_service(str(tmp_path / "shop.db")) as service:
-        assert service.model("m").digest() == digest
+        assert seam.model(service, "m").digest() == digest
         assert service.audit("m").equal
 
 

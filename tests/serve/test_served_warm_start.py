@@ -21,6 +21,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.startup import open_for
 from firstclick.streams import stream
 from firstclick.wire.errors import Malformed, TooLarge
+from tests.support import seam
 
 IDS = [f"i{row}" for row in range(9)]
 FEATURES = stream(3, "features").random((9, 3)) * [90.0, 1.0, 7.0]
@@ -44,7 +45,7 @@ def new_model(service: Service, name: str = "m", policy: str = "cascade-mixed") 
 
 def play(service: Service, steps: int, name: str = "m") -> None:
     for step in range(steps):
-        slate = service.recommend(name, request_id=f"{name} {service.model(name).seq} {step}")
+        slate = service.recommend(name, request_id=f"{name} {seam.model(service, name).seq} {step}")
         service.feedback(name, slate, click=(None, 0, 2)[step % 3])
 
 
@@ -97,7 +98,7 @@ def test_a_head_start_survives_restart_snapshot_import_rollback_and_fork(tmp_pat
         assert model.engine.state.logged_examined.tolist() == known.tolist()
         digest = model.digest()
     with open_service(str(tmp_path / "shop.db")) as service:
-        assert service.model("m").digest() == digest
+        assert seam.model(service, "m").digest() == digest
         assert service.audit("m").equal
 
 

@@ -21,6 +21,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.wire.errors import Conflict, Expired, Malformed, Overloaded, Refused, Unavailable, Unknown
 from firstclick.wire.feedback import Receipt
+from tests.support import seam
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def test_items_and_slates_of_the_wrong_kind_are_named(service: Service) -> None:
     for wrong in (1.0, True, "1"):
         with pytest.raises(Malformed, match="seq must be a whole number from 1 to 1, the last event, got"):
             service.roll_back("shop", wrong)  # type: ignore[arg-type]
-    assert service.model("shop").seq == 1
+    assert seam.model(service, "shop").seq == 1
     letters = list("abcdefgh"[:N_FEATURES])
     with pytest.raises(Malformed, match="features must be numbers, one row per item"):
         service.put_items("shop", [Item("x", features=letters)])  # type: ignore[arg-type]
@@ -144,7 +145,7 @@ def test_features_that_are_no_plain_numbers_are_refused_at_every_door(
     assert sentence in str(caught.value)
     with pytest.raises(Malformed, match=r"features must (be|not be)"):
         service.recommend("shop", candidates=["i1"], features=[features])
-    assert service.model("shop").seq == 1
+    assert seam.model(service, "shop").seq == 1
 
 
 def test_features_may_be_whatever_becomes_numbers(service: Service) -> None:
@@ -191,7 +192,7 @@ def test_a_number_that_python_does_not_write_is_refused_at_every_door(
 ) -> None:
     with pytest.raises(Refused, match=r"a (negative )?whole number of about 5,001 digits"):
         ask(service)
-    assert service.model("shop").seq == 1
+    assert seam.model(service, "shop").seq == 1
     assert service.names() == ["shop"]
 
 
@@ -228,11 +229,11 @@ def test_feedback_is_accepted_once_and_the_first_word_stays(service: Service) ->
 
 
 def test_a_recommendation_writes_nothing(service: Service, place: str) -> None:
-    before = Path(place).read_bytes(), Path(place + "-wal").read_bytes(), service.model("shop").digest()
+    before = Path(place).read_bytes(), Path(place + "-wal").read_bytes(), seam.model(service, "shop").digest()
     for _ in range(20):
         service.recommend("shop", exclude=["i1"], pinned={0: "i2"}, request_id="x")
     assert (Path(place).read_bytes(), Path(place + "-wal").read_bytes()) == before[:2]
-    assert service.model("shop").digest() == before[2]
+    assert seam.model(service, "shop").digest() == before[2]
 
 
 def test_one_request_id_is_counted_once_and_gives_one_slate(service: Service) -> None:
@@ -249,15 +250,15 @@ def test_everything_is_there_after_a_restart_with_and_without_snapshots(place: s
     with open_service(place) as service:
         service.create("shop", policy="cascade-lin-ts", k=K, items=made_items(), seed=5)
         play(service, 30)
-        service.maintenance.snapshot(service.model("shop"))
+        seam.model(service, "shop").snapshot()
         play(service, 30)
         service.put_items("shop", made_items(2, first=40))
         service.withdraw_items("shop", ["i3"])
         play(service, 10)
-        digest, slate = service.model("shop").digest(), service.recommend("shop", request_id="a").items
+        digest, slate = seam.model(service, "shop").digest(), service.recommend("shop", request_id="a").items
         late = service.recommend("shop").token
     with open_service(place) as service:
-        assert service.model("shop").digest() == digest
+        assert seam.model(service, "shop").digest() == digest
         assert service.recommend("shop", request_id="a").items == slate
         assert service.feedback("shop", late, 0).status == "accepted"
         assert audit_served(service.store, service.model("shop")).equal
@@ -340,12 +341,12 @@ def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(
         raise Unavailable("the disk is full; free some space")
 
     token = service.recommend("shop").token
-    digest = service.model("shop").digest()
+    digest = seam.model(service, "shop").digest()
     with monkeypatch.context() as patch:
         patch.setattr(service.store, "append", fail)
         with pytest.raises(Unavailable, match="disk is full"):
             service.feedback("shop", token, 0)
-        assert service.model("shop").digest() == digest
+        assert seam.model(service, "shop").digest() == digest
         assert service.recommend("shop").items  # reads outlive the store
     assert service.feedback("shop", token, 0).status == "accepted"
 
@@ -385,7 +386,7 @@ def test_a_model_moves_between_stores(service: Service, tmp_path: Path) -> None:
     content = b"".join(export_model(service.store, stored))
     with open_service(str(tmp_path / "other.db")) as other:
         other.import_model("moved", content)
-        assert other.model("moved").digest() == service.model("shop").digest()
+        assert seam.model(other, "moved").digest() == seam.model(service, "shop").digest()
         play(other, 3, name="moved")
         assert audit_served(other.store, other.model("moved")).equal
         with pytest.raises(Conflict):
@@ -417,7 +418,7 @@ def test_a_model_moves_between_stores(service: Service, tmp_path: Path) -> None:
 def test_bad_items_are_refused_and_change_nothing(service: Service, items: list[Item], sentence: str) -> None:
     with pytest.raises(Malformed, match=sentence):
         service.put_items("shop", items)
-    assert service.model("shop").seq == 1
+    assert seam.model(service, "shop").seq == 1
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Appended, Store
 from firstclick.serve.writer import _Waiting
 from firstclick.wire.errors import OtherHistory, Unavailable
+from tests.support import seam
 
 # Events of the model before the histories part, and of the one that is lost afterwards.
 COMMON, LOST = 4, 9
@@ -108,7 +109,7 @@ def test_a_poll_finds_that_events_are_gone_wherever_the_log_ends(
 
 def found_by_a_poll(scene: Scene, head: int) -> None:
     scene.go_on_elsewhere(head)
-    scene.service.maintenance.look()
+    scene.service.run_background()
     scene.check_followed()
 
 
@@ -118,7 +119,7 @@ def test_a_log_that_only_grew_is_followed_and_nothing_is_said(scene: Scene) -> N
         answer(other, 3)
     replaced(scene.url, copy)
     model = scene.service.model("shop")
-    scene.service.maintenance.look()
+    scene.service.run_background()
     assert scene.service.model("shop") is model
     assert model.seq == LOST + 3
     answer(scene.service, 1)
@@ -148,7 +149,7 @@ def found_by_an_append(scene: Scene, head: int) -> None:
     assert len(service.recommend("shop").items) == K
     with pytest.raises(Unavailable, match="is being loaded again"):
         service.withdraw_items("shop", ["i3"])
-    service.maintenance.look()
+    service.run_background()
     scene.check_followed()
     assert service.feedback("shop", token, 0).status == "accepted"
 
@@ -173,7 +174,7 @@ def test_others_in_the_batch_are_written_and_none_is_acknowledged_that_is_not(sc
     assert (one.seq, two.seq) == (2, 3)
     assert [event.seq for event in log_of(service.store, 2)] == [1, 2, 3]
     assert len(scene.log()) == LOST
-    assert service.model("bar").seq == 3
+    assert seam.model(service, "bar").seq == 3
 
 
 def test_what_another_process_appended_to_the_same_history_is_no_reason(store: Store) -> None:
@@ -203,7 +204,7 @@ def test_a_restart_uses_no_snapshot_of_a_history_that_is_gone(
 
 def found_at_a_restart(url: str, folder: Path, head: int) -> None:
     with scene_at(url, folder) as scene:
-        scene.service.maintenance.snapshot(scene.service.model("shop"))
+        seam.model(scene.service, "shop").snapshot()
         ((seq, snapshot),) = scene.service.store.snapshots(1)
         scene.go_on_elsewhere(head)
         # As a server would have left it that did not compare.
@@ -217,7 +218,7 @@ def found_at_a_restart(url: str, folder: Path, head: int) -> None:
 
 def test_a_snapshot_is_used_by_a_restart_if_nothing_happened(store_url: str, tmp_path: Path) -> None:
     with scene_at(store_url, tmp_path) as scene:
-        scene.service.maintenance.snapshot(scene.service.model("shop"))
+        seam.model(scene.service, "shop").snapshot()
         answer(scene.service, 1)
     with open_service(store_url) as service:
         assert service.model("shop").restored_from == LOST
@@ -227,7 +228,7 @@ def test_a_snapshot_is_used_by_a_restart_if_nothing_happened(store_url: str, tmp
 def test_no_snapshot_of_a_lost_history_gets_into_the_store(scene: Scene) -> None:
     scene.go_on_elsewhere(LOST + 1)
     with pytest.raises(OtherHistory):
-        scene.service.maintenance.snapshot(scene.service.model("shop"))
+        seam.model(scene.service, "shop").snapshot()
     assert scene.service.store.snapshots(1) == []
 
 
@@ -249,7 +250,7 @@ def same_last_event(scene: Scene) -> None:
 
 def test_an_event_that_was_sent_again_does_not_hide_what_is_gone_before_it(scene: Scene) -> None:
     same_last_event(scene)
-    scene.service.maintenance.look()
+    scene.service.run_background()
     assert scene.service.model("shop").set_back or scene.service.models.set_backs
     scene.check_followed()
     (found,) = scene.service.models.set_backs["shop"]
@@ -271,16 +272,16 @@ def test_more_than_is_remembered_is_told_as_at_least(
     monkeypatch.setattr(model_module, "PAST", 3)
     with scene_at(store_url, tmp_path) as scene:
         scene.go_on_elsewhere(LOST + 2)
-        scene.service.maintenance.look()
+        scene.service.run_background()
         scene.check_followed()
         (found,) = scene.service.models.set_backs["shop"]
         assert (found.lost, found.exact) == (3, False)
         # To a shorter log: what is beyond its end is gone for sure.
         copy = copied(scene.url, tmp_path)
         answer(scene.service, 8)
-        known = scene.service.model("shop").seq
+        known = seam.model(scene.service, "shop").seq
         replaced(scene.url, copy)
-        scene.service.maintenance.look()
+        scene.service.run_background()
         scene.check_followed()
         assert (
             str(scene.service.models.set_backs["shop"][1])
@@ -302,7 +303,7 @@ def test_what_was_appended_and_never_folded_counts(scene: Scene, monkeypatch: py
     monkeypatch.setattr(service.store, "append", set_back_after)
     answer(service, 1)
     monkeypatch.undo()
-    service.maintenance.look()
+    service.run_background()
     scene.check_followed()
     (found,) = service.models.set_backs["shop"]
     assert (found.known, found.lost) == (LOST + 2, LOST + 2 - COMMON)
@@ -341,7 +342,7 @@ def test_ready_and_metrics_tell_what_happened(tmp_path: Path) -> None:
         assert ready.status_code == 503
         assert "the store was set back" in ready.json()["error"]["message"]
         assert site.ask("POST", "/v1/models/shop/recommend", {}).status_code == 200
-        site.service.maintenance.look()
+        site.service.run_background()
         wait_for(lambda: not site.service.model("shop").set_back)
         ready = site.ask("GET", "/health/ready")
         assert ready.status_code == 200
@@ -369,7 +370,7 @@ def test_a_model_that_was_never_there_is_not_served_and_its_number_is_not_mistak
         with pytest.raises(Unavailable, match="model 'late': the store was set back"):
             service.feedback("late", token, 0)
         assert len(log_of(service.store, number)) == 1
-        service.maintenance.look()
+        service.run_background()
         wait_for(lambda: service.names() == ["other", "shop"])
         answer(service, 1, name="other")
 
@@ -384,10 +385,10 @@ def test_a_log_that_was_changed_in_its_place_is_served_as_it_is_and_told(
     assert one.payload != other.payload
     with open_service(store_url, poll_seconds=600.0) as service:
         assert "shop: events up to 9 are not what was appended" in caplog.text
-        service.maintenance.look()
+        service.run_background()
         answer(service, 2)
         assert service.models.set_backs == {}
-        service.maintenance.snapshot(service.model("shop"))
+        seam.model(service, "shop").snapshot()
     with open_service(store_url) as service:
         assert service.model("shop").restored_from == LOST + 2
         (told,) = audit_stored(service.store, service.store.models()[0]).differing

@@ -26,6 +26,8 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import StoredModel
 from firstclick.serve.trial_arms import nonce_in_arm
 from firstclick.wire.errors import Conflict, Malformed, Refused
+from tests.support import seam
+from tests.support.clock import Clock
 
 THIRDS = {"policy": 0.4, "model:rival": 0.4, "baseline": 0.2}
 POLICY, RIVAL, HELD = range(3)
@@ -167,11 +169,14 @@ def test_a_request_that_is_refused_without_a_trial_is_refused_in_an_arm(tmp_path
 
 
 def test_slates_that_time_out_and_late_clicks_reach_both_models(tmp_path: Path) -> None:
-    with a_shop(tmp_path / "shop.db", baseline=LIST, max_loss=1.0, no_click_after=60.0) as shop:
+    clock = Clock()
+    with a_shop(tmp_path / "shop.db", clock, baseline=LIST, max_loss=1.0, no_click_after=60.0) as shop:
         with_rival(shop)
         shop.start_trial("shop", THIRDS)
         slates = [shop.recommend("shop", unit=unit_in(shop, arm)) for arm in (POLICY, RIVAL, HELD)]
-        assert shop.no_clicks.look(time.time() + 61) == 3
+        clock.move(61)
+        shop.run_background()
+        assert shop.describe("shop")["timed_out"] == 3
         copies = slates_of(shop, "rival")
         assert len(copies) == 2, "its own, and that of the list"
         assert all(timed_out(read_feedback(copy.payload).fields) for copy in copies)
@@ -189,21 +194,23 @@ def test_slates_that_time_out_and_late_clicks_reach_both_models(tmp_path: Path) 
 
 @pytest.mark.parametrize("learn_from", ["own", "all"])
 def test_a_slate_of_an_earlier_trial_is_corrected_as_it_was_learned(tmp_path: Path, learn_from: str) -> None:
-    with a_shop(tmp_path / "shop.db", baseline=LIST, max_loss=1.0, no_click_after=60.0) as shop:
+    clock = Clock()
+    with a_shop(tmp_path / "shop.db", clock, baseline=LIST, max_loss=1.0, no_click_after=60.0) as shop:
         with_rival(shop)
         shop.start_trial("shop", THIRDS, learn_from=learn_from)
         slate = shop.recommend("shop", unit=unit_in(shop, RIVAL))
-        shop.no_clicks.look(time.time() + 61)
+        clock.move(61)
+        shop.run_background()
         shop.stop_trial("shop")
         shop.start_trial("shop", learn_from="all" if learn_from == "own" else "own")
         assert shop.feedback("shop", slate, 0).status == "corrected"
         lessons = [(slate.items, 0)] if learn_from == "all" else []
         assert_same_state(shop.model("shop"), taught(shop.model("shop"), lessons))
-        digest = shop.model("shop").digest()
-        shop.maintenance.snapshot(shop.model("shop"))
+        digest = seam.model(shop, "shop").digest()
+        seam.model(shop, "shop").snapshot()
         assert shop.audit("shop").equal
     with a_shop(tmp_path / "shop.db") as shop:
-        assert shop.model("shop").digest() == digest
+        assert seam.model(shop, "shop").digest() == digest
 
 
 # Models that go away
@@ -354,7 +361,7 @@ def test_models_and_their_trial_go_to_another_store(shop: Service, tmp_path: Pat
     files = {name: b"".join(shop.export(name)) for name in ("shop", "rival")}
     with open_service(str(tmp_path / "other.db")) as other:
         for name, file in files.items():
-            assert other.import_model(name, file).digest() == shop.model(name).digest()
+            assert other.import_model(name, file).digest() == seam.model(shop, name).digest()
         before = len(slates_of(other, "rival"))
         answered(other, 0, unit=unit)
         assert len(slates_of(other, "rival")) == before + 1
@@ -409,11 +416,9 @@ def test_an_arm_learns_from_feedback_that_reaches_a_process_that_has_not_heard_o
         for slate in slates:
             assert late.feedback("shop", slate, 0).status == "accepted"
         until = time.monotonic() + 10
-        while (
-            one.model("rival").seq < late.model("rival").seq or one.model("shop").seq < late.model("shop").seq
-        ):
+        while any(seam.model(one, name).seq < seam.model(late, name).seq for name in ("rival", "shop")):
             assert time.monotonic() < until
             time.sleep(0.02)
         assert len(slates_of(one, "rival")) == 2
         for name in ("shop", "rival"):
-            assert one.model(name).digest() == late.model(name).digest()
+            assert seam.model(one, name).digest() == seam.model(late, name).digest()

@@ -41,13 +41,15 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import StoredModel
 from firstclick.trials.assignment import N_BUCKETS, bucket_of
 from firstclick.wire.errors import Conflict, Malformed, Refused, Unknown
+from tests.support import seam
+from tests.support.clock import Clock
 
 HALF = {"policy": 0.5, "baseline": 0.5}
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Service]:
-    with a_shop(tmp_path / "shop.db", baseline=LIST) as service:
+def shop(tmp_path):
+    with a_shop(tmp_path / "shop.db", Clock(), baseline=LIST) as service:
         yield service
 
 
@@ -106,7 +108,7 @@ def test_units_stay_across_restart_import_and_a_change_of_shares(tmp_path: Path)
     with a_shop(tmp_path / "shop.db", baseline=LIST) as service:
         service.start_trial("shop", {"policy": 0.7, "baseline": 0.3})
         first = arms_of_units(service)
-        service.maintenance.snapshot(service.model("shop"))
+        seam.model(service, "shop").snapshot()
         file = b"".join(service.export("shop"))
     with a_shop(tmp_path / "shop.db") as service:
         assert arms_of_units(service) == first
@@ -158,15 +160,17 @@ def test_a_unit_that_is_none_is_told_with_a_trial_and_without(
 
 
 def test_no_byte_of_the_store_tells_who_was_there(tmp_path: Path) -> None:
-    with a_shop(tmp_path / "shop.db", baseline=LIST, no_click_after=60.0) as service:
+    clock = Clock()
+    with a_shop(tmp_path / "shop.db", clock, baseline=LIST, no_click_after=60.0) as service:
         service.start_trial("shop")
         for number in range(30):
             slate = service.recommend("shop", unit=f"MARKER-{number}", request_id=f"page {number}")
             assert "MARKER" not in slate.token
             if number % 2:
                 service.feedback("shop", slate, None)
-        service.no_clicks.look(time.time() + 61)
-        service.maintenance.snapshot(service.model("shop"))
+        clock.move(61)
+        service.run_background()
+        seam.model(service, "shop").snapshot()
         assert b"MARKER" not in b"".join(service.export("shop"))
         assert service.model("shop").reports.timed_out == 15
     for file in tmp_path.iterdir():
@@ -214,7 +218,8 @@ def a_life(service: Service, pages: int = 240, seed: int = 2) -> None:
             service.feedback("shop", slate, click)
         if page == 200:
             service.feedback_batch("shop", [*late, (slate, 99), ("nonsense", 0)])
-    service.no_clicks.look(time.time() + 3601)
+    service.clock.move(3601)
+    service.run_background()
     for click in (0, None):
         answered(service, click, unit="u7")
 
@@ -232,7 +237,7 @@ def test_the_tally_is_a_recount_of_the_log_however_it_is_folded(shop: Service) -
     assert min(counted.pages) > 20
     assert [one.shares for one in trial.tally.periods] == [(0.6, 0.4), (0.3, 0.7), (1.0, 0.0)]
     by_one = recover(shop.store, one._replace(head=1), use_snapshots=False)
-    for head in range(2, shop.model("shop").seq + 1):
+    for head in range(2, seam.model(shop, "shop").seq + 1):
         catch_up(shop.store, by_one, head)
         if head % 31 == 0:
             before = by_one.digest()
@@ -246,7 +251,8 @@ def test_the_tally_is_a_recount_of_the_log_however_it_is_folded(shop: Service) -
 
 
 def test_a_page_is_counted_when_its_time_has_passed_and_corrections_are_shown_apart(tmp_path: Path) -> None:
-    with a_shop(tmp_path / "shop.db", baseline=LIST, no_click_after=1.0) as service:
+    clock = Clock()
+    with a_shop(tmp_path / "shop.db", clock, baseline=LIST, no_click_after=1.0) as service:
         service.start_trial("shop", HALF)
         one, two = unit_in(service, 0), unit_in(service, 1)
         service.feedback("shop", service.recommend("shop", unit=one), 0)
@@ -254,8 +260,8 @@ def test_a_page_is_counted_when_its_time_has_passed_and_corrections_are_shown_ap
         trial = running(service)
         assert (trial.n_waiting, trial.tally.pages) == (1, [0, 0])
         assert service.trial_report("shop").waiting == 1
-        time.sleep(1.01)
-        service.no_clicks.look()
+        clock.move(1.01)
+        service.run_background()
         assert (trial.n_waiting, trial.tally.pages, trial.tally.clicks) == (0, [1, 1], [1, 0])
         service.feedback("shop", silent, 0)
         assert trial.tally.corrected == [0, 1]
@@ -296,10 +302,10 @@ def test_refused_entries_of_a_batch_count_nothing(shop: Service) -> None:
     ],
 )
 def test_arms_that_cannot_be_compared_are_refused(shop: Service, arms: Any, said: str) -> None:
-    seq, names = shop.model("shop").seq, shop.names()
+    seq, names = seam.model(shop, "shop").seq, shop.names()
     with pytest.raises(Malformed, match=said):
         shop.start_trial("shop", arms)
-    assert (shop.model("shop").seq, shop.names()) == (seq, names)
+    assert (seam.model(shop, "shop").seq, shop.names()) == (seq, names)
 
 
 def test_other_ways_to_start_wrongly(shop: Service, tmp_path: Path) -> None:
@@ -398,7 +404,7 @@ def test_a_list_that_was_removed_elsewhere_when_the_trial_began_leaves_the_polic
     assert slate.reasons == ("policy",) * K
     assert running(shop).tally.pages == [0, 0], "it belongs to no arm"
     shop.stop_if_worse(shop.model("shop"))
-    shop.no_clicks.look()
+    shop.run_background()
 
 
 # Replicas
@@ -413,7 +419,7 @@ def two(postgresql_url: str) -> Iterator[list[Service]]:
 
 def wait_for(services: list[Service], name: str = "shop") -> None:
     until = time.monotonic() + 10
-    while len({service.model(name).seq for service in services}) > 1:
+    while len({seam.model(service, name).seq for service in services}) > 1:
         assert time.monotonic() < until
         time.sleep(0.02)
 
@@ -431,7 +437,7 @@ def test_two_processes_give_a_unit_one_arm_and_count_alike(two: list[Service]) -
         if page == 30:
             other.change_trial_shares("shop", {"policy": 0.2, "baseline": 0.8})
     wait_for(two)
-    assert one.model("shop").digest() == other.model("shop").digest()
+    assert seam.model(one, "shop").digest() == seam.model(other, "shop").digest()
     counted = recounted(events_of(one))
     assert running(one).tally.pages == counted.pages
     assert sum(counted.pages) == 60

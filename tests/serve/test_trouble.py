@@ -15,6 +15,7 @@ from firstclick.serve.model import audit
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import TokenKey
 from firstclick.wire.errors import Unavailable, Unknown
+from tests.support import seam
 
 TOKEN = Token(1, 0, bytes(16), bytes(4))
 
@@ -81,7 +82,7 @@ def test_a_change_that_is_in_the_log_but_not_followed_is_not_acknowledged(
         told = service.audit("shop")
         assert not told.equal
         assert "stands at event 1, its log at event 2" in told.differing[0]
-        service.maintenance.look()
+        service.run_background()
         assert service.audit("shop").equal
         assert not service.model("shop").items.is_shown("i3")
 
@@ -95,24 +96,24 @@ def test_a_log_that_was_set_back_is_noticed_and_its_lost_events_are_not_served(
     shop(service)
     for _ in range(4):
         service.feedback("shop", service.recommend("shop").token, 0)
-    service.maintenance.snapshot(service.model("shop"))
+    seam.model(service, "shop").snapshot()
     ask(place, "DELETE FROM event WHERE seq > 3")
     ask(place, "UPDATE model SET head = 3")
     if restarted:
         # Meanwhile somebody else went on from there, past the snapshot.
-        lost = service.model("shop").digest()
+        lost = seam.model(service, "shop").digest()
         service.close()
         ask(place, "DELETE FROM snapshot")
         with open_service(str(place)) as other:
             for _ in range(2):
                 other.feedback("shop", other.recommend("shop").token, None)
         service = open_service(str(place))
-        assert service.model("shop").digest() != lost
+        assert seam.model(service, "shop").digest() != lost
     else:
-        service.maintenance.look()
+        service.run_background()
         wait_for(lambda: not service.model("shop").set_back)
         assert "the store was set back" in caplog.text
-    assert service.model("shop").seq == (5 if restarted else 3)
+    assert seam.model(service, "shop").seq == (5 if restarted else 3)
     assert service.audit("shop").equal
     service.close()
 
@@ -154,7 +155,7 @@ def test_all_processes_sign_with_a_new_key_soon(tmp_path: Path) -> None:
         shop(service)
         before = service.keys.newest
         service.store.add_token_key(b"n" * 32, time.time())
-        service.maintenance.look()
+        service.run_background()
         assert service.keys.newest == before + 1
 
 
@@ -163,6 +164,6 @@ def test_a_model_that_another_process_made_is_taken_up_beside_the_others(tmp_pat
         shop(service)
         (first,) = (event for chunk in service.store.events(1, 0, 1) for event in chunk)
         service.store.create("new", [NewEvent(*first._replace(nonce=b"x" * 16)[1:])])
-        service.maintenance.look()
+        service.run_background()
         wait_for(lambda: "new" in service.names())
         assert service.recommend("new").items

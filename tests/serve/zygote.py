@@ -22,14 +22,13 @@ import mutants
 from made_log import K, made_items
 
 from firstclick.registry import DEFAULT_POLICY
-from firstclick.serve import maintenance, no_clicks
+from firstclick.serve import Tuning
 from firstclick.serve.config import Settings
 from firstclick.serve.http import connection as protocol
 from firstclick.serve.http import server
 from firstclick.serve.service import Service
 from firstclick.serve.startup import open_for
 from firstclick.serve.store import crash_points as steps
-from firstclick.serve.store import sqlite_file
 from firstclick.validation import duration
 
 MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts", "cafe": DEFAULT_POLICY}
@@ -82,13 +81,14 @@ def live(life: Life, listening: socket.socket) -> int:
         import resource
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (life.file_most, life.file_most))
-    # What a server does now and then happens all the time here.
-    maintenance.SELDOM = 0.05
-    maintenance.PROBE_SECONDS = life.probe_seconds
     if life.wait:
-        duration.SHORTEST_WAIT, no_clicks.PAUSE, no_clicks.COUNT_SECONDS = 0, 0.02, 0.1
-    sqlite_file.CHECKPOINT_PAGES = life.checkpoint_pages
-    sqlite_file.BUSY_SECONDS = life.busy_seconds
+        duration.SHORTEST_WAIT = 0
+    # What a server does now and then happens all the time here.
+    tuning = Tuning(
+        seldom_seconds=0.05, probe_seconds=life.probe_seconds, checkpoint_pages=life.checkpoint_pages,
+        busy_seconds=life.busy_seconds, timeout_pause=0.02 if life.wait else 1.0,
+        count_seconds=0.1 if life.wait else 60.0,
+    )  # fmt: skip
     protocol.GuardedConnection.arrive_within = life.patience
     server._bound = lambda host, port: listening
     for name in life.broken:
@@ -98,7 +98,7 @@ def live(life: Life, listening: socket.socket) -> int:
         **{"store": life.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
         | dict(life.settings)
     )
-    service = open_for(settings).service
+    service = open_for(settings, tuning=tuning).service
     make_models(service, life.wait, launched=life.launched)
     try:
         return server.Server(service, settings).run()

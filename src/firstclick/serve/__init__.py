@@ -10,13 +10,15 @@ from firstclick.lazy_names import lazy_names
 if TYPE_CHECKING:
     from firstclick.catalog.item import Item
     from firstclick.serve.service import Service, open_service
+    from firstclick.serve.tuning import Tuning
     from firstclick.wire.feedback import ClickReport, Receipt, ServedSlate
 
-__all__ = ["ClickReport", "Item", "Receipt", "ServedSlate", "Service", "open_service"]
+__all__ = ["ClickReport", "Item", "Receipt", "ServedSlate", "Service", "Tuning", "open_service"]
 
 _HOME = {
     "ClickReport": "wire.feedback", "Item": "catalog.item", "Receipt": "wire.feedback",
-    "ServedSlate": "wire.feedback", "Service": "serve.service", "open_service": "serve.service",
+    "ServedSlate": "wire.feedback", "Service": "serve.service", "Tuning": "serve.tuning",
+    "open_service": "serve.service",
 }  # fmt: skip
 
 __getattr__ = lazy_names(__name__, _HOME, "the service")

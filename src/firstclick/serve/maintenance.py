@@ -24,10 +24,6 @@ log = logging.getLogger("firstclick.serve")
 DAY = 86_400
 # A new key for tokens so often; an old one is believed until its last token has expired.
 ROTATE_DAYS = 30.0
-# A store that nobody wrote to for so long is tried.
-PROBE_SECONDS = 5.0
-# Where nobody else appends there is nothing to follow.
-SELDOM = 1.0
 # Seconds that a clock may be set by without a word.
 JUMP = 60.0
 # The number of no model.
@@ -48,12 +44,15 @@ class Maintenance:
     ) -> None:
         self._service = service
         self._store = service.store
-        self._pause = poll_seconds if self._store.shared else max(SELDOM, poll_seconds)
+        self._clock, self._tuning = service.clock, service.tuning
+        # Where nobody else appends there is nothing to follow.
+        seldom = self._tuning.seldom_seconds
+        self._pause = poll_seconds if self._store.shared else max(seldom, poll_seconds)
         self._snapshot_events = snapshot_events
         self._snapshot_seconds = snapshot_seconds
         self._snapshots: dict[str, tuple[int, float]] = {}
         self._behind_since: dict[str, float] = {}
-        self._last_contact = time.monotonic()
+        self._last_contact = self._clock.monotonic()
         self.api_keys: tuple[ApiKey, ...] = tuple(self._store.api_keys())
         self._replicas: list[tuple[str, float, dict[int, int]]] = []
         self._heard = 0.0
@@ -61,17 +60,27 @@ class Maintenance:
         self._taking_up: set[str] = set()
         self._loading: list[threading.Thread] = []
         self._reading_keys = threading.Lock()
-        self._clock = time.time() - time.monotonic()
+        self._looking = threading.Lock()
+        self._offset = self._clock.time() - self._clock.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="firstclick-maintenance", daemon=True)
-        self._thread.start()
+        if self._tuning.background_threads:
+            self._thread.start()
 
     def close(self) -> None:
         """Stop. A model that is just being loaded may take a while: nothing is lost with it."""
         self._stop.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         for thread in self._loading:
             thread.join(LOAD_SECONDS)
+
+    def run_due(self) -> None:
+        """Do what is due, and wait for the models that it loads."""
+        self._probe_if_due()
+        self.look()
+        for thread in self._loading:
+            thread.join()
 
     def _run(self) -> None:
         while not self._stop.wait(self._pause):
@@ -92,10 +101,10 @@ class Maintenance:
     def _probe_if_due(self) -> None:
         """Where nothing was written lately, and while nothing can be: try whether it can."""
         writer = self._service.writer
-        if writer.trouble is None and time.monotonic() - writer.tried < PROBE_SECONDS:
+        if writer.trouble is None and self._clock.monotonic() - writer.tried < self._tuning.probe_seconds:
             return
         try:
-            self._store.probe(time.time())
+            self._store.probe(self._clock.time())
             writer.note(None)
         except Unavailable as refusal:
             # Not more than noted, even if the store is broken: only what was sent to be kept ends the server.
@@ -105,10 +114,14 @@ class Maintenance:
 
     def look(self) -> None:
         """Do what is due."""
-        now = time.monotonic()
+        with self._looking:
+            self._look()
+
+    def _look(self) -> None:
+        now = self._clock.monotonic()
         self._watch_clock(now)
         # Before the logs: a revoked key must not stay good because a model is in trouble.
-        if now - self._heard >= SELDOM:
+        if now - self._heard >= self._tuning.seldom_seconds:
             self._heard = now
             self.reload_api_keys()
             self._follow_token_keys()
@@ -125,7 +138,7 @@ class Maintenance:
                 self._follow(stored, last, *before[stored.name], now)
             elif stored.name not in models.outdated:
                 self._begin(models.take_up, stored)
-        self._last_contact = time.monotonic()
+        self._last_contact = self._clock.monotonic()
         self._sweep()
 
     def _drop_deleted(self, at_work: Sequence[Model], stored: Sequence[StoredModel]) -> list[str]:
@@ -220,18 +233,18 @@ class Maintenance:
 
     def _tell_others(self) -> None:
         seqs = {model.id: model.seq for model in self._service.models.all()}
-        self._store.note_replica(self._service.name, seqs, time.time())
+        self._store.note_replica(self._service.name, seqs, self._clock.time())
         self._replicas = self._store.replicas()
 
     def _watch_clock(self, now: float) -> None:
         """Tokens expire by the clock: that many do at once because it was set must not go unnoticed."""
-        offset = time.time() - now
-        if abs(offset - self._clock) > JUMP:
+        offset = self._clock.time() - now
+        if abs(offset - self._offset) > JUMP:
             log.warning(
                 "the clock of this machine jumped by %.0f s: tokens of slates seem older or younger by that",
-                offset - self._clock,
+                offset - self._offset,
             )
-        self._clock = offset
+        self._offset = offset
 
     def reload_api_keys(self) -> None:
         """Take the keys that the store has now."""
@@ -245,12 +258,12 @@ class Maintenance:
 
     def behind(self, name: str) -> float:
         """The same, without what may have come while the store was silent."""
-        now = time.monotonic()
+        now = self._clock.monotonic()
         return now - self._behind_since.get(name, now)
 
     def silence(self) -> float:
         """Seconds since the store last told how its logs stand, beyond the usual pause."""
-        return max(0.0, time.monotonic() - self._last_contact - 2 * self._pause)
+        return max(0.0, self._clock.monotonic() - self._last_contact - 2 * self._pause)
 
     def replicas(self, model: Model) -> list[dict[str, object]]:
         """The processes that serve this model: how far each is, and when it was heard of."""
@@ -258,7 +271,7 @@ class Maintenance:
         told: list[dict[str, object]] = [
             {"name": mine, "seq": model.seq, "lag": self.lag(model.name), "seen": 0.0, "self": True}
         ]
-        now = time.time()
+        now = self._clock.time()
         for name, seen, seqs in self._replicas:
             if name != mine and model.id in seqs:
                 behind = max(0.0, now - seen) if seqs[model.id] < model.seq else 0.0
@@ -284,11 +297,11 @@ class Maintenance:
         with model.lock:
             last, (seq, content) = model.last, model.snapshot()
         self._store.save_snapshot(model.id, seq, content, last)
-        self._snapshots[model.name] = seq, time.monotonic()
+        self._snapshots[model.name] = seq, self._clock.monotonic()
 
     def _follow_token_keys(self) -> None:
         keys = self._store.token_keys()
-        now = time.time()
+        now = self._clock.time()
         if not keys or now - keys[-1].created >= ROTATE_DAYS * DAY:
             keys.append(self._store.add_token_key(secrets.token_bytes(SECRET_SIZE), now))
         # A key is done when the key after it is older than any token may be, and all have heard of it.

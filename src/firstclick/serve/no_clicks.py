@@ -5,7 +5,6 @@ Also how many slates this process has recommended, which the log is told once a 
 
 import logging
 import threading
-import time
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -27,15 +26,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("firstclick.serve")
 
-# Seconds between two looks.
-PAUSE = 1.0
-# Slates in one batch, and events in the writer's queue from which on they wait: feedback comes first.
-AT_ONCE = 256
+# Events in the writer's queue from which on slates without feedback wait: feedback comes first.
 BUSY = 128
 # Seconds for which a slate is waited for where no time is set, so as to know how many are open.
 OPEN_SECONDS = 1800.0
-# Seconds between two counts of recommended slates.
-COUNT_SECONDS = 60.0
 
 
 class NoClicks:
@@ -43,6 +37,7 @@ class NoClicks:
 
     def __init__(self, service: "Service") -> None:
         self._service = service
+        self._clock, self._tuning = service.clock, service.tuning
         # Of each model: slates by arm, since when, and whether the log was told of some.
         self._counts: dict[str, dict[int, int]] = {}
         self._since: dict[str, tuple[float, float]] = {}  # by the clock, and by one that nobody sets
@@ -51,19 +46,22 @@ class NoClicks:
         self._warned: set[str] = set()
         self._warm: WeakSet[Model] = WeakSet()
         self._in_trouble = False
+        self._looking = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="firstclick-no-clicks", daemon=True)
-        self._thread.start()
+        if self._tuning.background_threads:
+            self._thread.start()
 
     def close(self) -> None:
         """Stop, and tell the log of the last slates, if it was told of any."""
         self._stop.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         for model in self._service.models.all():
             if model.name in self._told:
                 # They are numbers for people: nobody waits for a store that is away.
                 with suppress(Refused):
-                    self._append_counts(model, time.time())
+                    self._append_counts(model, self._clock.time())
 
     def count(self, name: str, arm: int = 0) -> None:
         """A slate was recommended."""
@@ -71,7 +69,7 @@ class NoClicks:
             counts = self._counts.get(name)
             if counts is None:
                 counts = self._counts[name] = {}
-                self._since.setdefault(name, (time.time(), time.monotonic()))
+                self._since.setdefault(name, (self._clock.time(), self._clock.monotonic()))
             counts[arm] = counts.get(arm, 0) + 1
 
     def forget(self, name: str) -> None:
@@ -83,7 +81,7 @@ class NoClicks:
                 names.discard(name)
 
     def _run(self) -> None:
-        while not self._stop.wait(PAUSE):
+        while not self._stop.wait(self._tuning.timeout_pause):
             try:
                 self.look()
                 self._in_trouble = False
@@ -96,10 +94,13 @@ class NoClicks:
             except Exception:
                 log.exception("looking after slates that nobody reported failed; trying again")
 
-    def look(self, now: float | None = None) -> int:
-        """Do what is due at this time; how many slates were given up."""
-        now = time.time() if now is None else now
-        given_up = 0
+    def look(self) -> int:
+        """Do what is due; return how many slates timed out."""
+        with self._looking:
+            return self._look()
+
+    def _look(self) -> int:
+        now, given_up = self._clock.time(), 0
         for model in self._service.models.all():
             if not model.set_back:
                 given_up += self._give_up(model, now)
@@ -113,7 +114,7 @@ class NoClicks:
         after, given_up = model.no_click_after, 0
         if not after:
             # They teach nothing.
-            while late := model.open.due((now - OPEN_SECONDS) * 1000, AT_ONCE):
+            while late := model.open.due((now - OPEN_SECONDS) * 1000, self._tuning.timeouts_at_once):
                 model.open.answered(*(slate.nonce for slate in late))
             return 0
         if model not in self._warm:
@@ -121,14 +122,14 @@ class NoClicks:
             model.warm_up_corrections()
             self._warm.add(model)
         while not self._stop.is_set() and self._service.writer.n_waiting < BUSY:
-            late = model.open.due((now - after) * 1000, AT_ONCE)
+            late = model.open.due((now - after) * 1000, self._tuning.timeouts_at_once)
             if not late:
                 break
             given_up += self._write(model, late)
         return given_up
 
     def _write(self, model: Model, late: "Sequence[OpenSlate]") -> int:
-        received_ms = int(time.time() * 1000)
+        received_ms = int(self._clock.time() * 1000)
         n_rows = len(model.catalog.items)
         events = []
         for slate in late:
@@ -159,7 +160,7 @@ class NoClicks:
         # Others share the room for losses with this process: they must soon know of it.
         told = model.reports.seen.get(self._service.process)
         soon = model.open.excess > 0 and (told is None or now - told > LIVE_SECONDS)
-        if soon or time.monotonic() - since[1] + now - time.time() >= COUNT_SECONDS:
+        if soon or self._clock.monotonic() - since[1] >= self._tuning.count_seconds:
             self._append_counts(model, now)
 
     def _append_counts(self, model: Model, now: float) -> None:

@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict
 from typing import NamedTuple
 
+from firstclick.serve.tuning import Clock
 from firstclick.wire.errors import Conflict
 from firstclick.wire.feedback import ServedSlate
 
@@ -24,7 +25,8 @@ class KnownRequest(NamedTuple):
 class RequestTable:
     """The last answers of this process, by model and nonce. Safe for use by several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = time) -> None:
+        self._clock = clock
         self._known: OrderedDict[tuple[int, bytes], KnownRequest] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -32,11 +34,11 @@ class RequestTable:
         """What was answered to the request with this nonce, if that is still kept."""
         with self._lock:
             found = self._known.get((model, nonce))
-            return found if found is not None and found.until > time.monotonic() else None
+            return found if found is not None and found.until > self._clock.monotonic() else None
 
     def keep(self, model: int, nonce: bytes, asked: bytes, slate: ServedSlate) -> ServedSlate:
         """Keep an answer; what counts, which is that of another thread if that was first."""
-        now = time.monotonic()
+        now = self._clock.monotonic()
         with self._lock:
             there = self._known.get((model, nonce))
             if there is not None and there.until > now:

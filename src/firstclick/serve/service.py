@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
@@ -87,6 +88,7 @@ from firstclick.serve.store import open_store
 from firstclick.serve.store.numbering import ModelGone
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.trial_arms import arm_slate, assigned_in, check_arm, copies, model_of
+from firstclick.serve.tuning import DEFAULT, Clock, Tuning
 from firstclick.serve.writer import Writer
 from firstclick.trials.assignment import Unit, bucket_of
 from firstclick.trials.tally import DEFAULT_STRETCH
@@ -123,6 +125,8 @@ class Service:
         snapshot_seconds: Write a snapshot after this many seconds, if there were events.
         poll_seconds: How often to look for events that other processes wrote, in seconds.
         progress: Called as `progress(done, total)` while logs are read at the start.
+        clock: Where the time comes from; the module `time` by default.
+        tuning: Sizes and pauses that operators do not set.
     """
 
     def __init__(
@@ -136,10 +140,14 @@ class Service:
         snapshot_seconds: float = 60.0,
         poll_seconds: float = 0.2,
         progress: Progress = silent,
+        clock: Clock = time,
+        tuning: Tuning = DEFAULT,
     ) -> None:
         self.store = store
+        self.tuning = tuning
+        self.clock = clock
         self.token_days = token_days
-        self.started = time.time()
+        self.started = self.clock.time()
         self.name = f"{os.uname().nodename if hasattr(os, 'uname') else 'host'}:{os.getpid()}"
         # A name that no other process has: those of a container may have its host name and number.
         self.process = f"{self.name}:{secrets.token_hex(4)}"
@@ -149,15 +157,15 @@ class Service:
         self._counting = threading.Lock()
         # What a rollback goes back to, from when it is asked for until it is in the log.
         self._recalled: dict[tuple[int, int], Known] = {}
-        self._requests = RequestTable()
+        self._requests = RequestTable(clock)
         self._builds_not_noted: set[int] = set()
         self.models = ModelSet(store, self._admit)
         if not store.token_keys():
-            store.add_token_key(secrets.token_bytes(SECRET_SIZE), time.time())
-        self.keys = KeyRing(store.token_keys(), store.token_keys)
+            store.add_token_key(secrets.token_bytes(SECRET_SIZE), self.clock.time())
+        self.keys = KeyRing(store.token_keys(), store.token_keys, clock)
         for stored in store.models():
             self.models.take_up(stored, progress)
-        self.writer = Writer(store, self._fold, max_batch=max_batch, max_queue=max_queue)
+        self.writer = Writer(store, self._fold, max_batch=max_batch, max_queue=max_queue, clock=clock)
         self.no_clicks = NoClicks(self)
         self.maintenance = Maintenance(
             self,
@@ -181,6 +189,19 @@ class Service:
         self.writer.close()
         self.store.close()
 
+    def run_background(self) -> None:
+        """Do once, in this thread, what is due in the background.
+
+        Follow the store, load models, write snapshots that are due, rotate keys, remove what deleted models
+        left, time out slates, count slates, stop trials. Threads do this all the time, unless
+        `tuning.background_threads` is off.
+
+        Raises:
+            Unavailable: The store cannot be used now.
+        """
+        self.maintenance.run_due()
+        self.no_clicks.look()
+
     # Models
 
     def names(self) -> list[str]:
@@ -198,6 +219,23 @@ class Service:
             Unavailable: The model's log cannot be read now.
         """
         return self.models.find(name)
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Describe a model: its settings and counts, and its state in this process.
+
+        Beside what `GET /v1/models/NAME` returns: `digest`, the SHA-256 of all that the model has learned,
+        equal in every process after the same event; `diverged`, a sentence for each time that the store lost
+        events of its log; `snapshot`, the last event in the newest snapshot that this process wrote.
+
+        Args:
+            name: The model.
+        """
+        model = self.model(name)
+        return model.describe() | {
+            "digest": model.digest(),
+            "diverged": [str(diverged) for diverged in self.models.set_backs.get(name, ())],
+            "snapshot": self.maintenance.snapshot_seq(name),
+        }
 
     def create(
         self,
@@ -251,7 +289,7 @@ class Service:
             encoder=encoder, file_marks=file_marks, explore=explore, no_click_after=no_click_after,
             baseline=baseline, max_loss=max_loss, baseline_mark=baseline_mark,
         )  # fmt: skip
-        self.models.take_up(self.store.create(name, [_event(body)]))
+        self.models.take_up(self.store.create(name, [self._event(body)]))
         return self.model(name)
 
     def audit(self, name: str) -> Audit:
@@ -324,7 +362,7 @@ class Service:
         body = this_build(type(model.engine.policy))
         # All processes of one build write one event.
         nonce = hashlib.blake2b(packed(body), digest_size=NONCE_SIZE).digest()
-        event = NewEvent(KIND_OF[Build], nonce, packed(body), time.time())
+        event = NewEvent(KIND_OF[Build], nonce, packed(body), self.clock.time())
         try:
             self.append(model, event)
         except Refused as refusal:
@@ -371,6 +409,7 @@ class Service:
             self._requests.forget_model(number)
 
     def _admit(self, model: Model) -> None:
+        model.clock = self.clock
         self.outcomes.setdefault(model.name, Counter())
         self.exploring[model.name] = Exploration()
         # Slates are open whoever has folded the log: one that was set back is folded anew.
@@ -432,7 +471,7 @@ class Service:
             asked = _packed_request(k, candidates, exclude, pinned, context, at_most, features, unit, explain)
             if (slate := self._answered_before(model, nonce, asked)) is not None:
                 return slate
-        issued_ms = int(time.time() * 1000)
+        issued_ms = int(self.clock.time() * 1000)
         excluded = (
             exclude if isinstance(exclude, ItemId | Subset | None) else list(exclude)
         )  # `read_request` refuses those.
@@ -479,7 +518,7 @@ class Service:
     def _decided(self, model: Model, nonce: bytes, issued_ms: int, unit: Unit | None, **asked: Any) -> Ranked:
         """A slate by whoever decides it: the policy, the baseline, or an arm of a trial. It is open."""
         launch, number = model.launch, number_in(nonce)
-        replicas = model.live_replicas(time.time(), self.process)
+        replicas = model.live_replicas(self.clock.time(), self.process)
         # One slate after the other: the list and the trial must not change between the decision and the
         # slate, and the floor has to know what is out.
         with model.lock:
@@ -648,7 +687,7 @@ class Service:
                     if not has_rows(model, read):
                         catch_up(self.store, model)
                     self._follow_trial(model, read)
-                return feedback_event(model, read, said, clicks)
+                return feedback_event(model, read, said, clicks, self.clock.time())
         except Refused as refusal:
             return refusal
 
@@ -842,7 +881,7 @@ class Service:
             body = counts_body(model.engine, counts, weight, lock=model.lock, file_mark=file_mark)
         else:
             body = warm_start_body(model.engine, log, weight, lock=model.lock, file_mark=file_mark)
-        event = _event(body)
+        event = self._event(body)
         if file_mark:
             event = event._replace(nonce=hashlib.blake2b(file_mark.encode(), digest_size=NONCE_SIZE).digest())
         return self.append(model, event), body.slates or len(body.counts) // COUNTED_ITEM.itemsize
@@ -968,7 +1007,7 @@ class Service:
             body = trial_stopped(model, trial, BASELINE, WORSE)
             # All processes write one event.
             nonce = hashlib.blake2b(trial.body.key + b"worse", digest_size=NONCE_SIZE).digest()
-            self.append(model, NewEvent(KIND_OF[type(body)], nonce, packed(body), time.time()))
+            self.append(model, NewEvent(KIND_OF[type(body)], nonce, packed(body), self.clock.time()))
             log.warning("%s: the policy is worse than the baseline, which is shown from now on", model.name)
 
     def _running_trial(self, model: Model) -> Trial:
@@ -1058,7 +1097,11 @@ class Service:
             self._recalled.pop((model.id, seq), None)
 
     def _change(self, model: Model, *bodies: Body) -> int:
-        return self.append(model, *map(_event, bodies))
+        return self.append(model, *map(self._event, bodies))
+
+    def _event(self, body: Body) -> NewEvent:
+        now = self.clock.time()
+        return NewEvent(KIND_OF[type(body)], new_nonce(int(now * 1000)), packed(body), now)
 
     def append(self, model: Model, *events: NewEvent) -> int:
         """Write these to the model's log, and wait until they are learned; where the last one stands."""
@@ -1117,12 +1160,14 @@ def _packed_request(*parts: object) -> bytes:
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
-def _event(body: Body) -> NewEvent:
-    now = time.time()
-    return NewEvent(KIND_OF[type(body)], new_nonce(int(now * 1000)), packed(body), now)
-
-
-def open_service(store: str, **settings: Any) -> Service:
+def open_service(
+    store: str | Path | Store,
+    *,
+    relaxed: bool = False,
+    clock: Clock = time,
+    tuning: Tuning = DEFAULT,
+    **settings: Any,
+) -> Service:
     """Open a store and serve its models in this process.
 
     >>> from firstclick.serve import Item
@@ -1133,7 +1178,16 @@ def open_service(store: str, **settings: Any) -> Service:
     ['accepted', 'duplicate']
 
     Args:
-        store: An SQLite file, which is created if it does not exist, or `postgresql://...`.
+        store: An SQLite file, which is created if it does not exist, or `postgresql://...`; or an open store.
+        relaxed: Trust the computer not to lose power: what was committed last may be lost then.
+        clock: Where the time comes from; the module `time` by default.
+        tuning: Sizes and pauses that operators do not set.
         **settings: Keyword arguments of `Service`, such as `token_days`.
     """
-    return Service(open_store(store), **settings)
+    if not isinstance(store, Store):
+        store = open_store(store, relaxed=relaxed, tuning=tuning, clock=clock)
+    try:
+        return Service(store, clock=clock, tuning=tuning, **settings)
+    except BaseException:
+        store.close()
+        raise

@@ -26,8 +26,8 @@ from firstclick.serve.config import Settings
 from firstclick.serve.demo import demo_catalog, start_beside_the_list
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
-from firstclick.serve.service import Service
-from firstclick.serve.store import open_store
+from firstclick.serve.service import Service, open_service
+from firstclick.serve.tuning import DEFAULT, Tuning
 from firstclick.wire.errors import Conflict, Refused
 
 
@@ -44,31 +44,30 @@ def open_for(
     progress: Progress = silent,
     given: Collection[str] = ("policy", "k"),
     check: Callable[[Service], object] = lambda service: None,
+    *,
+    tuning: Tuning = DEFAULT,
 ) -> Opened:
     """The service that the settings ask for.
 
     `given` names the settings that somebody chose. A model in the store keeps what nobody did. `check` is
     called before models are made or changed, and may refuse.
     """
-    store = open_store(settings.store, relaxed=settings.durability == "relaxed")
-    try:
-        service = Service(
-            store,
-            token_days=settings.token_days,
-            max_batch=settings.max_batch,
-            max_queue=settings.max_queue,
-            snapshot_events=settings.snapshot_events,
-            snapshot_seconds=settings.snapshot_seconds,
-            poll_seconds=settings.poll_seconds,
-            progress=progress,
-        )
-    except BaseException:
-        store.close()
-        raise
+    service = open_service(
+        settings.store,
+        relaxed=settings.durability == "relaxed",
+        tuning=tuning,
+        token_days=settings.token_days,
+        max_batch=settings.max_batch,
+        max_queue=settings.max_queue,
+        snapshot_events=settings.snapshot_events,
+        snapshot_seconds=settings.snapshot_seconds,
+        poll_seconds=settings.poll_seconds,
+        progress=progress,
+    )
     try:
         check(service)
         catalog: list[str] = []
-        notes = list(store.notes)
+        notes = list(service.store.notes)
         notes += [f"model {name!r} is not served: {why}" for name, why in service.models.broken.items()]
         if settings.demo:
             is_new = settings.name not in service.names()

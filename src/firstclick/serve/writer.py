@@ -16,6 +16,7 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import ModelGone
 from firstclick.serve.store.store import Appended, Marks, Store
+from firstclick.serve.tuning import Clock
 from firstclick.wire.errors import OtherHistory, Overloaded, Refused, StoreBroken, Unavailable
 
 log = logging.getLogger("firstclick.serve")
@@ -43,7 +44,9 @@ class Writer:
         *,
         max_batch: int = 512,
         max_queue: int = 10_000,
+        clock: Clock = time,
     ) -> None:
+        self._clock = clock
         self._store = store
         self._fold = fold
         self._max_batch = max_batch
@@ -57,7 +60,7 @@ class Writer:
         self.seconds = 0.004  # how long a commit took lately
         self.broken: StoreBroken | None = None  # why nothing can be written until a restart
         self.trouble: Unavailable | None = None  # why the last try failed
-        self.tried = time.monotonic()  # when that was
+        self.tried = clock.monotonic()  # when that was
         self._thread = threading.Thread(target=self._run, name="firstclick-writer", daemon=True)
         self._thread.start()
 
@@ -86,7 +89,7 @@ class Writer:
 
     def note(self, trouble: Unavailable | None) -> None:
         """What became of the last try to write to the store."""
-        self.trouble, self.tried = trouble, time.monotonic()
+        self.trouble, self.tried = trouble, self._clock.monotonic()
 
     def close(self) -> None:
         """Write what waits, then stop."""

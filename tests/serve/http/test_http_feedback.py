@@ -12,6 +12,7 @@ from serving import Exchange, Site, a_server, a_site
 from firstclick.serve.http.messages import LoopInbox
 from firstclick.serve.log.token import Token, new_nonce
 from firstclick.wire.errors import StoreBroken, Unavailable
+from tests.support import seam
 
 FEEDBACK = "/v1/models/shop/feedback"
 BATCH = "/v1/models/shop/feedback:batch"
@@ -88,7 +89,7 @@ def test_every_outcome_has_its_status(site: Site) -> None:
             assert answer.json()["error"]["status"] == name
             assert answer.json()["error"]["message"]
     assert site.service.outcomes["shop"] == dict.fromkeys(codes, 1)
-    assert site.service.model("shop").seq == 2
+    assert seam.model(site.service, "shop").seq == 2
 
 
 def test_a_store_that_cannot_write_is_unavailable_and_slates_are_still_served(

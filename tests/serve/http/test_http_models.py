@@ -20,6 +20,7 @@ from firstclick.serve.model.click_stats import DAY, FIRST_SLATES, ClickStats
 from firstclick.serve.service import open_service
 from firstclick.serve.startup import open_for
 from firstclick.wire.errors import Unavailable
+from tests.support import seam
 
 SHOP = "/v1/models/shop"
 
@@ -76,7 +77,7 @@ def test_changes_in_bulk(site: Site) -> None:
     put = [{"id": 100 + i, "name": f"n{i}", "group": "g", "features": [i, 1]} for i in range(50)]
     answer = site.ask("POST", f"{SHOP}/items:bulk", {"put": put, "withdraw": ["tea", 7, "tea"]})
     assert answer.status_code == 200
-    assert answer.json()["seq"] == site.service.model("shop").seq
+    assert answer.json()["seq"] == seam.model(site.service, "shop").seq
     assert listed(site) == ["espresso", "cake", *range(100, 150)]
 
 
@@ -362,7 +363,7 @@ def test_a_model_that_cannot_learn_what_its_log_has_is_not_ready(
     monkeypatch.setattr(maintenance, "catch_up", broken)
     body = {"token": site.recommend()["token"], "click": 0}
     assert site.ask("POST", f"{SHOP}/feedback", body).status_code == 201
-    site.service.maintenance.look()
+    site.service.run_background()
     site.service.maintenance._behind_since["shop"] -= 5
     answer = site.ask("GET", "/health/ready")
     assert answer.status_code == 503
@@ -402,4 +403,4 @@ def test_a_model_of_another_version_is_told_and_the_others_are_served(
         assert (refused.status_code, refused.json()["error"]["status"]) == (503, "not-served")
         assert "retry-after" not in refused.headers, "trying again is no use"
         assert "firstclick relearn counts --name NEW" in refused.json()["error"]["message"]
-        site.service.maintenance.look()
+        site.service.run_background()

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from serving import ITEMS, Exchange, Site, a_site
 
-from firstclick.serve.http import app as app_module
+from firstclick.serve import Tuning
 from firstclick.serve.http.body_pieces import LARGEST_ENTRY, PIECE, cut, find_pieces
 from firstclick.serve.http.decoding import decode, decode_large
 from firstclick.wire import schemas
@@ -208,13 +208,11 @@ def test_whoever_asks_for_a_locked_model_waits_and_nobody_else_does(site: Site) 
     assert "shop" not in site.app._slow
 
 
-def test_a_model_whose_last_slate_was_slow_is_asked_in_a_thread(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app_module, "SLOW", -1.0)
+def test_a_model_whose_last_slate_was_slow_is_asked_in_a_thread(site):
+    site.service.tuning = Tuning(slow_request_seconds=-1.0)
     site.recommend()
     assert site.app._slow == {"shop"}
-    monkeypatch.setattr(app_module, "SLOW", 1000.0)
+    site.service.tuning = Tuning(slow_request_seconds=1000.0)
     site.recommend()
     assert site.app._slow == set()
 

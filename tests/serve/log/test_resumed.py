@@ -22,6 +22,7 @@ from firstclick.serve.model.export import export_model
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Conflict, Malformed, Unknown
+from tests.support import seam
 from tests.support.policies import OTHERS
 
 STEPS = 120
@@ -67,7 +68,7 @@ def test_resumed_is_uninterrupted(
         for step in range(STEPS):
             monkeypatch.setattr(time, "time", lambda step=step: now + step)
             slates.append(play(service, step))
-        wanted = service.model("shop").digest()
+        wanted = seam.model(service, "shop").digest()
     monkeypatch.setattr(time, "time", lambda: now)
     service = open_service(interrupted)
     create(service, policy, features=features)
@@ -76,10 +77,10 @@ def test_resumed_is_uninterrupted(
         assert play(service, step) == slates[step], step
         if step in stops:
             if step % 2:
-                service.maintenance.snapshot(service.model("shop"))
+                seam.model(service, "shop").snapshot()
             service.close()
             service = open_service(interrupted)
-    assert service.model("shop").digest() == wanted
+    assert seam.model(service, "shop").digest() == wanted
     service.close()
 
 
@@ -91,9 +92,9 @@ def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pyt
         create(service, "cascade-lin-ts")
         for step in range(n):
             play(service, 2 * step)
-            service.roll_back("shop", service.model("shop").seq - step % 2)
-        service.maintenance.snapshot(service.model("shop"))
-        wanted = service.model("shop").digest()
+            service.roll_back("shop", seam.model(service, "shop").seq - step % 2)
+        seam.model(service, "shop").snapshot()
+        wanted = seam.model(service, "shop").digest()
         changes: list[int] = []
         for one in (Model, CatalogState):
             change = one._change if one is Model else one.apply
@@ -109,7 +110,7 @@ def test_rollbacks_of_rollbacks_are_folded_once(tmp_path: Path, monkeypatch: pyt
         content = b"".join(export_model(service.store, stored))
         assert service.import_model("again", content).seq == stored.head
     with open_service(place) as service:
-        assert service.model("shop").digest() == wanted
+        assert seam.model(service, "shop").digest() == wanted
     assert len(changes) < 20 * stored.head
 
 
@@ -215,14 +216,14 @@ class Anything(RuleBasedStateMachine):
 
     @rule()
     def snapshot(self) -> None:
-        self.service.maintenance.snapshot(self.service.model("shop"))
+        seam.model(self.service, "shop").snapshot()
 
     @rule()
     def restart(self) -> None:
-        digest = self.service.model("shop").digest()
+        digest = seam.model(self.service, "shop").digest()
         self.service.close()
         self.service = open_service(str(self.folder / "shop.db"))
-        assert self.service.model("shop").digest() == digest
+        assert seam.model(self.service, "shop").digest() == digest
 
     @invariant()
     def is_as_it_should_be(self) -> None:

@@ -15,6 +15,7 @@ from firstclick.serve.model import model as model_module
 from firstclick.serve.model.audit import audit_served
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import Store, open_store
+from tests.support import seam
 
 Damage = Callable[[bytes], bytes]
 
@@ -29,7 +30,7 @@ def place(tmp_path: Path) -> str:
             answer(service, 30)
             service.put_items("shop", made_items(1, first=60 + n))
             answer(service, 5)
-            service.maintenance.snapshot(service.model("shop"))
+            seam.model(service, "shop").snapshot()
         answer(service, 10)
     return path
 
@@ -108,7 +109,7 @@ def test_a_broken_snapshot_is_passed_over(
     place: str, damage: Damage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_service(place) as service:
-        wanted = service.model("shop").digest()
+        wanted = seam.model(service, "shop").digest()
     kept = snapshots(place)
     # The newest, then the one before, then all: the last is recovery from the log alone.
     folded_before = 0
@@ -117,7 +118,7 @@ def test_a_broken_snapshot_is_passed_over(
         with monkeypatch.context() as patched:
             folded = Folded(patched)
             with open_service(place) as service:
-                assert service.model("shop").digest() == wanted
+                assert seam.model(service, "shop").digest() == wanted
                 assert folded.n > folded_before, "it should have begun with an older snapshot"
                 folded_before = folded.n
                 assert audit_served(service.store, service.model("shop")).equal

@@ -16,6 +16,7 @@ from stores import Server, feedback, log_of, raised
 from test_stores import at_once
 
 from firstclick.errors import InvalidInput
+from firstclick.serve import Tuning
 from firstclick.serve.log.events import NewEvent
 from firstclick.serve.store import open_store, postgresql_link
 from firstclick.serve.store import store as module
@@ -172,8 +173,7 @@ def test_replicas_are_known_to_each_other(shop: PostgresStore, other: PostgresSt
 def test_a_process_that_stands_still_loses_its_transaction_and_not_the_others(
     postgresql_url: str, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_link, "IDLE_SECONDS", 1)
-    stopped = PostgresStore(postgresql_url)
+    stopped = PostgresStore(postgresql_url, tuning=Tuning(idle_seconds=1))
     pause = Pause(monkeypatch)
     pause.start(lambda: stopped.append([(1, feedback(1))]))
     assert other.append([(1, feedback(2))]) == [Appended(2, True, b"clicked")]
@@ -187,8 +187,7 @@ def test_a_process_that_stands_still_loses_its_transaction_and_not_the_others(
 def test_a_row_that_stays_locked_is_not_waited_for_long(
     shop: PostgresStore, postgresql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgresql_link, "LOCK_SECONDS", 0.1)
-    impatient = PostgresStore(postgresql_url)
+    impatient = PostgresStore(postgresql_url, tuning=Tuning(lock_seconds=0.1))
     pause = Pause(monkeypatch)
     pause.start(lambda: shop.append([(1, feedback(1))]))
     with pytest.raises(Unavailable, match="lock timeout"):

@@ -7,13 +7,13 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from stores import feedback, log_of, raised
 
 from firstclick.errors import InvalidInput
+from firstclick.serve import Tuning
 from firstclick.serve.store import open_store, sqlite_file
 from firstclick.serve.store.sqlite import SqliteStore
 from firstclick.serve.store.store import Appended
@@ -26,9 +26,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shop(path: Path) -> Iterator[SqliteStore]:
-    """A store with one model, number 1, and one event."""
-    store = SqliteStore(path)
+def shop(path, request):
+    """A store with one model, number 1, and one event; with its tuning where a test names one."""
+    store = SqliteStore(path, tuning=getattr(request, "param", Tuning()))
     store.create("shop", [feedback(0)])
     yield store
     store.close()
@@ -92,10 +92,8 @@ def test_a_sync_that_failed_ends_all_writing(shop: SqliteStore) -> None:
     assert len(log_of(shop, 1)) == 1, "reading goes on"
 
 
-def test_a_sync_that_failed_in_a_checkpoint_ends_all_writing(
-    shop: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_file, "CHECKPOINT_PAGES", 1)
+@pytest.mark.parametrize("shop", [Tuning(checkpoint_pages=1)], indirect=True)
+def test_a_sync_that_failed_in_a_checkpoint_ends_all_writing(shop):
     make_fail(shop, "PRAGMA wal_checkpoint", sqlite3.SQLITE_IOERR_FSYNC)
     for _ in range(2):
         with pytest.raises(StoreBroken):
@@ -195,10 +193,8 @@ def test_a_disk_that_really_fails_to_sync_once(path: Path) -> None:
     store.close()
 
 
-def test_the_write_ahead_log_stays_small_beside_a_reader_that_takes_its_time(
-    shop: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite_file, "CHECKPOINT_PAGES", 100)
+@pytest.mark.parametrize("shop", [Tuning(checkpoint_pages=100)], indirect=True)
+def test_the_write_ahead_log_stays_small_beside_a_reader_that_takes_its_time(shop, path):
     shop.append([(1, feedback(n)) for n in range(1, 10)])
     chunks = shop.events(1, 0)
     next(chunks)
@@ -220,9 +216,8 @@ def test_a_second_service_on_the_file_is_refused(shop: SqliteStore, path: Path, 
     SqliteStore(path).close()
 
 
-def test_a_foreign_lock_is_waited_for_and_then_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.05)
-    store = SqliteStore(path)
+def test_a_foreign_lock_is_waited_for_and_then_told(path):
+    store = SqliteStore(path, tuning=Tuning(busy_seconds=0.05))
     shop = store.create("shop", []).id
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

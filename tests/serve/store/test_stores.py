@@ -3,7 +3,6 @@
 import re
 import sqlite3
 import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 
@@ -14,10 +13,12 @@ from hypothesis import strategies as st
 from stores import feedback, log_of, raised
 
 from firstclick.errors import InvalidInput
+from firstclick.serve import Tuning
 from firstclick.serve.log.events import Event, Kind, NewEvent
 from firstclick.serve.store import open_store
 from firstclick.serve.store.store import ABANDONED_AFTER, Appended, Store
 from firstclick.wire.errors import Conflict, Unavailable, Unknown
+from tests.support.clock import Clock
 
 CREATED = feedback(0, b"born", Kind.CREATED)
 
@@ -73,22 +74,20 @@ def test_a_loaded_model_gets_no_name_that_is_taken_and_can_be_given_up(store: St
     assert store.check() == []
 
 
-def test_what_a_process_that_is_gone_was_loading_is_removed(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_process_that_is_gone_was_loading_is_removed(store_url):
+    clock = Clock()
+    store = open_store(store_url, clock=clock)
     number = store.reserve()
     store.load(number, some_events(1, 3))
     assert not store.sweep(), "somebody may be at it"
-    later = time.time() + ABANDONED_AFTER + 1
-    monkeypatch.setattr(time, "time", lambda: later)
+    clock.move(ABANDONED_AFTER + 1)
     assert store.sweep()
     assert log_of(store, number, 0, 9) == []
+    store.close()
 
 
-def test_a_deleted_model_is_gone_at_once_and_its_events_are_removed_piece_by_piece(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("firstclick.serve.store.store.SWEPT_AT_ONCE", 4)
+def test_a_deleted_model_is_gone_at_once_and_its_events_are_removed_piece_by_piece(store):
+    store.tuning = Tuning(events_at_once=4)
     shop, bakery = (store.create(name, [CREATED]) for name in ("shop", "bakery"))
     store.append([(shop.id, feedback(n)) for n in range(1, 10)])
     store.save_snapshot(shop.id, 3, b"known")
@@ -262,9 +261,8 @@ def test_events_without_feedback(store: Store) -> None:
     assert [event.seq for event in log_of(store, shop, 1, 150, feedback=False)] == [51, 101]
 
 
-def test_chunks_are_bounded_in_events_and_in_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Store, "chunk_events", 4)
-    monkeypatch.setattr(Store, "chunk_bytes", 100)
+def test_chunks_are_bounded_in_events_and_in_bytes(store):
+    store.tuning = Tuning(chunk_events=4, chunk_bytes=100)
     small, large = [feedback(n, b"x") for n in range(1, 7)], [feedback(n, b"x" * 60) for n in range(7, 12)]
     shop = store.create("shop", [*small, *large]).id
     chunks = [[event.seq for event in chunk] for chunk in store.events(shop, 0)]
@@ -299,17 +297,18 @@ def test_what_was_written_is_there_after_opening_again(store: Store, store_url: 
 # -- snapshots and keys
 
 
-def test_two_processes_that_sweep_take_turns(
-    store: Store, store_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("firstclick.serve.store.store.SWEPT_AT_ONCE", 7)
+def test_two_processes_that_sweep_take_turns(store, store_url):
+    store.tuning = Tuning(events_at_once=7)
     shop, bakery = (store.create(name, [CREATED]) for name in ("shop", "bakery"))
     store.append([(shop.id, feedback(n)) for n in range(1, 500)])
     store.delete(shop.id)
     with ExitStack() as opened:
         # An SQLite file has one process, with several threads.
         shared = store.shared
-        stores = [opened.enter_context(open_store(store_url)) if shared else store for _ in range(3)]
+        stores = [
+            opened.enter_context(open_store(store_url, tuning=store.tuning)) if shared else store
+            for _ in range(3)
+        ]
         begin = threading.Barrier(len(stores))
 
         def sweep(one: Store) -> None:

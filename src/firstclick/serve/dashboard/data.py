@@ -158,7 +158,7 @@ class Views:
         service = self._service
         model = service.model(name)
         rows = self._rows_to_show(model)
-        now = time.time()
+        now = service.clock.time()
         with model.lock:
             facts = model.describe()
             stats = model.click_stats

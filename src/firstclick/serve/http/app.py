@@ -50,9 +50,8 @@ POOL_SIZE = 8
 LONG_POOL_SIZE = 2
 # Bytes of JSON that are decoded on the event loop, in less than a millisecond.
 SMALL = 16_384
-# Seconds for which the event loop waits for the lock of a model, and of a recommendation that is slow.
+# Seconds for which the event loop waits for the lock of a model.
 PATIENCE = 0.002
-SLOW = 0.005
 OCTETS = b"application/octet-stream"
 NO_GUESSING = (b"x-content-type-options", b"nosniff")
 EXPOSED = b"firstclick-seq, firstclick-age, retry-after"
@@ -233,7 +232,8 @@ class App:
         try:
             return route.handler(asked)
         finally:
-            (self._slow.add if time.perf_counter() - started > SLOW else self._slow.discard)(asked.path[0])
+            slow = time.perf_counter() - started > self.site.service.tuning.slow_request_seconds
+            (self._slow.add if slow else self._slow.discard)(asked.path[0])
 
     def _let_in(self, route: Route, path: tuple[str, ...], scope: Scope, headers: dict[bytes, bytes]) -> bool:
         """Whether a page asks, by a key that any visitor knows; a Refused for who may not, or not now."""

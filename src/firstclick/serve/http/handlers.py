@@ -1,7 +1,6 @@
 """One short function for each route: from what was asked to the service, and back."""
 
 import asyncio
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -353,7 +352,7 @@ def make_key(asked: Asked) -> Answer:
         )
     check_model_of_key(body.role, body.model, "model")
     text, digest = new_key()
-    key = store.add_api_key(body.name, body.role, digest, time.time(), body.model)
+    key = store.add_api_key(body.name, body.role, digest, asked.site.service.clock.time(), body.model)
     asked.service.maintenance.reload_api_keys()
     made = schemas.MadeKey(key.id, key.name, key.role, key.created, key.model, key=text)
     return Answer(encode(made), 201)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from firstclick.serve.log.events import FLOAT_SIZE, NONCE_SIZE, ROW_SIZE
+from firstclick.serve.tuning import Clock
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Expired, Malformed, Unknown
 from firstclick.wire.limits import LONGEST_TOKEN
@@ -94,8 +95,11 @@ def nonce_of_correction(nonce: bytes) -> bytes:
 class KeyRing:
     """The keys of a store. The newest signs; a key that is not known yet is looked for in the store."""
 
-    def __init__(self, keys: Sequence[TokenKey], reload: Callable[[], Sequence[TokenKey]]) -> None:
+    def __init__(
+        self, keys: Sequence[TokenKey], reload: Callable[[], Sequence[TokenKey]], clock: Clock = time
+    ) -> None:
         self._reload = reload
+        self._clock = clock
         self._looked = 0.0
         self._take(keys)
 
@@ -145,7 +149,7 @@ class KeyRing:
             raise _unknown("its signature is wrong: it was changed, or signed elsewhere")
         if of_model != model:
             raise _unknown("it is another model's")
-        age = time.time() - issued_ms / 1000
+        age = self._clock.time() - issued_ms / 1000
         if age > days * 86_400:
             raise Expired(
                 f"the slate was recommended {age / 86_400:.3g} days ago, and feedback is taken for "
@@ -159,7 +163,7 @@ class KeyRing:
 
     def _look_for(self, key: int) -> None:
         """Another process may have made a key since; strangers' tokens must not make us ask all the time."""
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if key > self.newest and now - self._looked >= 1.0:
             self._looked = now
             self.follow(self._reload())

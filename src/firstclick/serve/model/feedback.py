@@ -1,6 +1,5 @@
 """Feedback from the token that comes back to the receipt that is given for it."""
 
-import time
 from collections.abc import Sequence
 
 import msgspec
@@ -23,7 +22,7 @@ from firstclick.wire.errors import Conflict, Expired, Late, Refused, Unknown
 from firstclick.wire.feedback import ACCEPTED, CORRECTED, DUPLICATE, ClickReport, Receipt
 
 
-def feedback_event(model: Model, token: Token, said: ClickReport, clicks: list[int]) -> NewEvent:
+def feedback_event(model: Model, token: Token, said: ClickReport, clicks: list[int], now: float) -> NewEvent:
     """What is to be written, or an error; `clicks` are the positions that `said` names."""
     first_alone = model.engine.policy.wants_all_clicks and said.clicks is None
     examined = examined_of(token.size, clicks, said.examined, first_alone=first_alone)
@@ -41,7 +40,7 @@ def feedback_event(model: Model, token: Token, said: ClickReport, clicks: list[i
         features=token.features,
         fields=token.fields,
     )
-    return NewEvent(Kind.FEEDBACK, token.nonce, payload, time.time())
+    return NewEvent(Kind.FEEDBACK, token.nonce, payload, now)
 
 
 def check_not_archived(model: Model, token: Token) -> None:

@@ -11,9 +11,6 @@ from firstclick.serve.model.new_events import check_name
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import Conflict, Malformed, Refused
 
-# Events that go into the store in one transaction: others write in between.
-LOADED_AT_ONCE = 2000
-
 
 def check_new(store: Store, name: str) -> None:
     """Malformed or Conflict if a new model cannot be called so."""
@@ -40,8 +37,8 @@ def reserved(store: Store) -> Iterator[int]:
 def load(store: Store, number: int, events: list[Event]) -> None:
     """The next events of a model with a reserved number."""
     try:
-        for start in range(0, len(events), LOADED_AT_ONCE):
-            store.load(number, events[start : start + LOADED_AT_ONCE])
+        for start in range(0, len(events), store.tuning.events_at_once):
+            store.load(number, events[start : start + store.tuning.events_at_once])
     except InvalidInput as error:
         raise Malformed(f"not an exported model: {error}") from None
 

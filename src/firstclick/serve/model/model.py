@@ -59,6 +59,7 @@ from firstclick.serve.model.head_start import learn_warm_start
 from firstclick.serve.model.launch import THE_POLICY, Decision, Launch
 from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.reports import Reports
+from firstclick.serve.tuning import Clock
 from firstclick.source_code import code_hash
 from firstclick.streams import stream
 from firstclick.validation.quoting import quoted
@@ -171,6 +172,7 @@ class Model:
         # Events from 2 to the one before this are archived; their newest slate is of this time, in ms.
         self.archived_before = 1
         self.archived_issued = 0
+        self.clock: Clock = time
         self.lock = threading.RLock()
         self._ready: list[tuple[int, tuple[NDArray[np.int64], NDArray[np.float64]]]] = []
         self._ready_seq = 0
@@ -694,12 +696,12 @@ class Model:
     def unreported(self) -> float | None:
         """The share of slates whose outcome nobody reports; None while too little is known."""
         with self.lock:
-            return self.reports.unreported(self.click_stats, time.time())
+            return self.reports.unreported(self.click_stats, self.clock.time())
 
     def warnings(self) -> list[str]:
         """What is wrong with what pages report, if anything."""
         with self.lock:
-            return self.reports.warnings(self.click_stats, time.time())
+            return self.reports.warnings(self.click_stats, self.clock.time())
 
     def describe(self) -> dict[str, Any]:
         """The model in words and numbers."""
@@ -722,6 +724,12 @@ class Model:
                 "recommended": self.reports.recommended,
                 "unreported": self.unreported(),
                 "timed_out": self.reports.timed_out,
+                "corrected": self.reports.corrected,
+                "pending": len(self.open),
+                "lost": self.open.lost,
+                "restored_from": self.restored_from,
+                "archived_before": self.archived_before,
+                "refuses_appends": self.set_back,
                 "notes": [*self._origin_in_words(), *self.items.oddities.sentences(), *self.warnings()],
             }
 

@@ -5,6 +5,7 @@ order of their numbers, and a reader that goes on after the last it saw misses n
 gives no such promise: a lower number may be committed after a higher one was read.)
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -14,6 +15,7 @@ from firstclick.serve.log.events import Event
 from firstclick.serve.store.numbering import Batch, Row, heads_after, numbered
 from firstclick.serve.store.postgresql_link import Connection, Link, PostgresSchema
 from firstclick.serve.store.store import Appended, Chunk, Marks, Store
+from firstclick.serve.tuning import DEFAULT, Clock, Tuning
 from firstclick.wire.errors import StoreBroken
 
 
@@ -24,12 +26,20 @@ class PostgresStore(Store):
     shared = True
     prefix = "firstclick_"
 
-    def __init__(self, url: str, *, relaxed: bool = False, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        relaxed: bool = False,
+        read_only: bool = False,
+        tuning: Tuning = DEFAULT,
+        clock: Clock = time,
+    ) -> None:
         """Reach the database and make its tables; Unavailable when it cannot be reached.
 
         `relaxed` trusts the server not to crash: what was committed last may then be lost, nothing else.
         """
-        self._link = link = Link(url, relaxed=relaxed, read_only=read_only)
+        self._link = link = Link(url, relaxed=relaxed, read_only=read_only, tuning=tuning)
         try:
             with link.patient() as connection:
                 PostgresSchema(link.name, connection).prepare(read_only=read_only)
@@ -43,7 +53,7 @@ class PostgresStore(Store):
             f"{link.name} runs with {name} off: a crash of its machine may lose what was acknowledged"
             for (name,) in careless
         )
-        super().__init__(link, notes)
+        super().__init__(link, notes, tuning=tuning, clock=clock)
 
     def note_replica(self, name: str, seqs: dict[int, int], now: float) -> None:
         # Not on the connection that writes: this need not wait for a commit.
@@ -122,10 +132,10 @@ class PostgresStore(Store):
         """The next rows, of some megabytes at most unless one alone is larger."""
         part: list[Row] = []
         size = 0
-        for row in islice(left, self.chunk_events):
+        for row in islice(left, self.tuning.chunk_events):
             part.append(row)
             size += len(row[4])
-            if size >= self.chunk_bytes:
+            if size >= self.tuning.chunk_bytes:
                 break
         return part
 
@@ -136,8 +146,8 @@ class PostgresStore(Store):
             "ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM (SELECT seq, "
             "kind, nonce, CASE WHEN seq = ? THEN '' ELSE payload END AS payload, received, link "
             f"FROM firstclick_event WHERE model = ? AND seq > ? AND seq <= ? {kinds} ORDER BY seq "
-            f"LIMIT {self.chunk_events}) AS next) AS next WHERE coalesce(before, 0) < {self.chunk_bytes} "
-            "ORDER BY seq"
+            f"LIMIT {self.tuning.chunk_events}) AS next) AS next "
+            f"WHERE coalesce(before, 0) < {self.tuning.chunk_bytes} ORDER BY seq"
         )
         rows = self._link.rows(query, (without, model, after, upto))
         return [Event(*row[:5]) for row in rows], [row[5] for row in rows]

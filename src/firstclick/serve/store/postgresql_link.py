@@ -12,13 +12,11 @@ from psycopg.conninfo import conninfo_to_dict
 
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.serve.store.schema import POSTGRESQL_TABLES, Schema
+from firstclick.serve.tuning import Tuning
 from firstclick.wire.errors import StoreBroken, Unavailable
 
 CONNECT_SECONDS = 5
-LOCK_SECONDS = 5
 STATEMENT_SECONDS = 10
-# A process that is stopped in a transaction loses its locks after this time, and its transaction.
-IDLE_SECONDS = 10
 # The server's own limits do not help when its answer gets lost: then the client must give up.
 ANSWER_SECONDS = 15.0
 # An hour, for what may take long, such as a check.
@@ -59,10 +57,11 @@ def _limited(gen: Generator[Any, Any, T], deadline: float) -> Generator[Any, Any
 class Link:
     """One connection that writes, under a lock, and as many to read as threads read at once."""
 
-    def __init__(self, url: str, *, relaxed: bool, read_only: bool) -> None:
+    def __init__(self, url: str, *, relaxed: bool, read_only: bool, tuning: Tuning) -> None:
         self._url = url
         self._relaxed = relaxed
         self._read_only = read_only
+        self._tuning = tuning
         self._lock = threading.Lock()
         self._writer: Connection | None = None
         self._idle: list[Connection] = []
@@ -114,8 +113,8 @@ class Link:
                 self._relaxed,
                 "on" if self._read_only else "off",
                 f"{STATEMENT_SECONDS}s",
-                f"{LOCK_SECONDS}s",
-                f"{IDLE_SECONDS}s",
+                f"{round(1000 * self._tuning.lock_seconds)}ms",
+                f"{round(1000 * self._tuning.idle_seconds)}ms",
             ),
         )
         return connection

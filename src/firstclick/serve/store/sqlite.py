@@ -1,6 +1,7 @@
 """Logs in one SQLite file, for one process."""
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from firstclick.serve.log.events import Event
 from firstclick.serve.store.numbering import Batch, Known, Row, heads_after, numbered
 from firstclick.serve.store.sqlite_file import SqliteFile
 from firstclick.serve.store.store import Appended, Chunk, Marks, Store
+from firstclick.serve.tuning import DEFAULT, Clock, Tuning
 from firstclick.wire.errors import StoreBroken
 
 # Each `execute` gives up the interpreter's lock, and a busy thread beside it takes up to 5 ms to give it
@@ -24,14 +26,22 @@ class SqliteStore(Store):
     shared = False
     prefix = ""
 
-    def __init__(self, path: str | Path, *, relaxed: bool = False, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        relaxed: bool = False,
+        read_only: bool = False,
+        tuning: Tuning = DEFAULT,
+        clock: Clock = time,
+    ) -> None:
         """Open the file, or make it; InvalidInput when it cannot be, or another process has it.
 
         `relaxed` trusts the computer not to lose power: what was committed last may then be lost, nothing
         else. `read_only` works beside the one service that writes.
         """
-        self._file = SqliteFile(Path(path), relaxed=relaxed, read_only=read_only)
-        super().__init__(self._file, self._file.notes)
+        self._file = SqliteFile(Path(path), relaxed=relaxed, read_only=read_only, tuning=tuning)
+        super().__init__(self._file, self._file.notes, tuning=tuning, clock=clock)
 
     def check(self) -> list[str]:
         with self._file.reading() as connection:
@@ -109,7 +119,7 @@ class SqliteStore(Store):
         query = (
             "SELECT seq, kind, nonce, CASE WHEN seq = ? THEN X'' ELSE payload END, received, link "
             f"FROM event {index} WHERE model = ? AND seq > ? AND seq <= ? {kinds} ORDER BY seq "
-            f"LIMIT {self.chunk_events}"
+            f"LIMIT {self.tuning.chunk_events}"
         )
         chunk: list[Event] = []
         links: list[bytes] = []
@@ -122,7 +132,7 @@ class SqliteStore(Store):
                 chunk.append(Event(seq, kind, nonce, payload, received))
                 links.append(link)
                 size += len(payload)
-                if size >= self.chunk_bytes:
+                if size >= self.tuning.chunk_bytes:
                     break
         return chunk, links
 

@@ -19,12 +19,10 @@ from filelock import lock_descriptor
 from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.schema import SQLITE_TABLES, Schema
+from firstclick.serve.tuning import Tuning
 from firstclick.wire.errors import StoreBroken, Unavailable
 
 OLDEST_SQLITE = (3, 25, 0)
-BUSY_SECONDS = 2.0
-# About how many pages the write-ahead log gets before they are carried over to the file: 8 MB.
-CHECKPOINT_PAGES = 2000
 WAL_BYTES_KEPT = 64_000_000
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "glusterfs", "fuse.sshfs"}
 
@@ -32,9 +30,10 @@ NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "
 class SqliteFile:
     """The file, open. Any thread may read and write."""
 
-    def __init__(self, path: Path, *, relaxed: bool, read_only: bool) -> None:
+    def __init__(self, path: Path, *, relaxed: bool, read_only: bool, tuning: Tuning) -> None:
         _check_path(path, read_only=read_only)
         self.path = path
+        self._tuning = tuning
         # A link and the file it points to are one store, with one lock.
         self._file = path.resolve()
         self._lock = threading.Lock()
@@ -102,7 +101,7 @@ class SqliteFile:
         connection = sqlite3.connect(
             f"{self._file.as_uri()}?mode={mode}",
             uri=True,
-            timeout=BUSY_SECONDS,
+            timeout=self._tuning.busy_seconds,
             isolation_level=None,
             check_same_thread=False,
         )
@@ -213,7 +212,7 @@ class SqliteFile:
 
     def _checkpoint_if_due(self, connection: sqlite3.Connection) -> None:
         """Carry the write-ahead log over, before a transaction: the one before it was answered already."""
-        if self._pages < CHECKPOINT_PAGES:
+        if self._pages < self._tuning.checkpoint_pages:
             return
         try:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
@@ -240,7 +239,7 @@ class SqliteFile:
                     self._broken = str(told)
                 raise told from error
             finally:
-                connection.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+                connection.execute(f"PRAGMA busy_timeout = {int(self._tuning.busy_seconds * 1000)}")
             self._pages = 0
         return not busy
 
@@ -289,8 +288,7 @@ def in_words(error: sqlite3.Error, path: Path, *, opening: bool = False) -> Firs
     match code & 0xFF:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return Unavailable(
-                f"{path} was locked by another program for {BUSY_SECONDS:g} s; send the same again when it "
-                "is done",
+                f"{path} was locked by another program for too long; send the same again when it is done",
                 reason="locked",
             )
         case sqlite3.SQLITE_FULL:

@@ -19,13 +19,12 @@ from firstclick.serve.log.token import TokenKey
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import Appended as Appended
 from firstclick.serve.store.numbering import Batch, Links, ModelGone, Row, first_rows
+from firstclick.serve.tuning import DEFAULT, Clock, Tuning
 from firstclick.wire.errors import Conflict, OtherHistory, Unavailable
 
 KEPT_SNAPSHOTS = 3
 # What is loaded piece by piece and was not touched for so many seconds belongs to a process that is gone.
 ABANDONED_AFTER = 3600.0
-# Events removed in one transaction: others write in between.
-SWEPT_AT_ONCE = 2000
 # Of sqlite3 or of psycopg: both have `execute`, which returns a cursor.
 Connection = Any
 
@@ -103,14 +102,20 @@ class Store(ABC):
     shared: ClassVar[bool]
     # What the names of its tables begin with.
     prefix: ClassVar[str]
-    # What one query reads: little, so that no reader keeps SQLite's write-ahead log from starting anew.
-    chunk_events: ClassVar[int] = 4096
-    chunk_bytes: ClassVar[int] = 16_000_000
 
-    def __init__(self, database: Database, notes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        database: Database,
+        notes: tuple[str, ...] = (),
+        *,
+        tuning: Tuning = DEFAULT,
+        clock: Clock = time,
+    ) -> None:
         """`notes` are what its owner should know, a sentence each."""
         self._database = database
         self.notes = notes
+        self.tuning = tuning
+        self._clock = clock
 
     def __enter__(self) -> Self:
         return self
@@ -299,7 +304,7 @@ class Store(ABC):
                 done = connection.execute(
                     f"DELETE FROM {event} WHERE model = ? AND seq IN (SELECT seq FROM {event} "
                     "WHERE model = ? AND seq > 1 AND seq < ? ORDER BY seq LIMIT ?)",
-                    (model, model, base.seq, SWEPT_AT_ONCE),
+                    (model, model, base.seq, self.tuning.events_at_once),
                 )
                 self._wrote(done.rowcount, 0)
             step("after removal of archived events")
@@ -336,7 +341,7 @@ class Store(ABC):
             name = f"/{os.urandom(8).hex()}"
             made = self._new_row(connection, f"INSERT INTO {model} (name, head) VALUES (?, ?)", (name, 0))
             connection.execute(f"DELETE FROM {model} WHERE id = ?", (made,))
-            connection.execute(f"INSERT INTO {unfinished} VALUES (?, ?)", (made, time.time()))
+            connection.execute(f"INSERT INTO {unfinished} VALUES (?, ?)", (made, self._clock.time()))
         return made
 
     def load(self, model: int, events: Sequence[Event]) -> None:
@@ -367,7 +372,7 @@ class Store(ABC):
 
     def _touch(self, connection: Connection, model: int) -> None:
         touched = connection.execute(
-            f"UPDATE {self.prefix}unfinished SET touched = ? WHERE model = ?", (time.time(), model)
+            f"UPDATE {self.prefix}unfinished SET touched = ? WHERE model = ?", (self._clock.time(), model)
         )
         if not touched.rowcount:
             raise Unavailable("what was loaded so far was taken for abandoned and removed; start again")
@@ -390,7 +395,7 @@ class Store(ABC):
         be left."""
         old = self._database.rows(
             f"SELECT model FROM {self.prefix}unfinished WHERE touched < ? LIMIT 1",
-            (time.time() - ABANDONED_AFTER,),
+            (self._clock.time() - ABANDONED_AFTER,),
         )
         for (model,) in old:
             if self._sweep_events(model) and self._wiped():
@@ -415,12 +420,12 @@ class Store(ABC):
             done = connection.execute(
                 f"DELETE FROM {event} WHERE model = ? AND seq IN (SELECT seq FROM {event} "
                 "WHERE model = ? ORDER BY seq LIMIT ?)",
-                (model, model, SWEPT_AT_ONCE),
+                (model, model, self.tuning.events_at_once),
             )
             for table in ("snapshot", "base"):
                 connection.execute(f"DELETE FROM {self.prefix}{table} WHERE model = ?", (model,))
-            self._wrote(SWEPT_AT_ONCE, 0)
-        return bool(done.rowcount < SWEPT_AT_ONCE)
+            self._wrote(self.tuning.events_at_once, 0)
+        return bool(done.rowcount < self.tuning.events_at_once)
 
     def _sweep_snapshots(self) -> None:
         """A process that had not heard of a delete may have kept a snapshot after it."""
@@ -631,7 +636,7 @@ class Store(ABC):
 
     @abstractmethod
     def _chunk(self, model: int, after: int, upto: int, *, feedback: bool = True, without: int = 0) -> Chunk:
-        """The next events, at most `chunk_events`, of about `chunk_bytes`; event `without` has no payload."""
+        """Return the next events, as many as `tuning` allows; event `without` has no payload."""
 
     def _wiped(self) -> bool:
         """Whether nothing of what was deleted is left in the write-ahead log, which only SQLite looks after;
