@@ -12,11 +12,11 @@ class _Failing:
         if check is None:
             return attribute
 
-        def checked(*arguments, **more):
+        def call(*arguments, **more):
             check()
             return attribute(*arguments, **more)
 
-        return checked
+        return call
 
 
 def failing_store(url, **settings):

@@ -60,7 +60,7 @@ class Maintenance:
         self._taking_up: set[str] = set()
         self._loading: list[threading.Thread] = []
         self._reading_keys = threading.Lock()
-        self._looking = threading.Lock()
+        self._running = threading.Lock()
         self._offset = self._clock.time() - self._clock.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="firstclick-maintenance", daemon=True)
@@ -114,10 +114,10 @@ class Maintenance:
 
     def look(self) -> None:
         """Do what is due."""
-        with self._looking:
-            self._look()
+        with self._running:
+            self._run_once()
 
-    def _look(self) -> None:
+    def _run_once(self) -> None:
         now = self._clock.monotonic()
         self._watch_clock(now)
         # Before the logs: a revoked key must not stay good because a model is in trouble.

@@ -46,7 +46,7 @@ class NoClicks:
         self._warned: set[str] = set()
         self._warm: WeakSet[Model] = WeakSet()
         self._in_trouble = False
-        self._looking = threading.Lock()
+        self._running = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="firstclick-no-clicks", daemon=True)
         if self._tuning.background_threads:
@@ -96,10 +96,10 @@ class NoClicks:
 
     def look(self) -> int:
         """Do what is due; return how many slates timed out."""
-        with self._looking:
-            return self._look()
+        with self._running:
+            return self._run_once()
 
-    def _look(self) -> int:
+    def _run_once(self) -> int:
         now, given_up = self._clock.time(), 0
         for model in self._service.models.all():
             if not model.set_back:

@@ -5,7 +5,7 @@ import time
 from collections import OrderedDict
 from typing import NamedTuple
 
-from firstclick.serve.tuning import Clock
+from firstclick.serve.log.tuning import Clock
 from firstclick.wire.errors import Conflict
 from firstclick.wire.feedback import ServedSlate
 

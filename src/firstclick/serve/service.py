@@ -52,6 +52,7 @@ from firstclick.serve.log.events import (
     packed,
 )
 from firstclick.serve.log.token import SECRET_SIZE, KeyRing, Token, new_nonce, nonce_of_request, number_in
+from firstclick.serve.log.tuning import DEFAULT, Clock, Tuning
 from firstclick.serve.maintenance import Maintenance
 from firstclick.serve.model.audit import Audit, audit_served
 from firstclick.serve.model.build import this_build
@@ -88,7 +89,6 @@ from firstclick.serve.store import open_store
 from firstclick.serve.store.numbering import ModelGone
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.serve.trial_arms import arm_slate, assigned_in, check_arm, copies, model_of
-from firstclick.serve.tuning import DEFAULT, Clock, Tuning
 from firstclick.serve.writer import Writer
 from firstclick.trials.assignment import Unit, bucket_of
 from firstclick.trials.tally import DEFAULT_STRETCH

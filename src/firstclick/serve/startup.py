@@ -24,10 +24,10 @@ from firstclick.parameters import split_spec
 from firstclick.registry import make_policy
 from firstclick.serve.config import Settings
 from firstclick.serve.demo import demo_catalog, start_beside_the_list
+from firstclick.serve.log.tuning import DEFAULT, Tuning
 from firstclick.serve.model.model import Model
 from firstclick.serve.model.new_events import items_changed
 from firstclick.serve.service import Service, open_service
-from firstclick.serve.tuning import DEFAULT, Tuning
 from firstclick.wire.errors import Conflict, Refused
 
 

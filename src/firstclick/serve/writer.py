@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from firstclick.serve.log.events import Event, NewEvent
+from firstclick.serve.log.tuning import Clock
 from firstclick.serve.model.model import Model
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import ModelGone
 from firstclick.serve.store.store import Appended, Marks, Store
-from firstclick.serve.tuning import Clock
 from firstclick.wire.errors import OtherHistory, Overloaded, Refused, StoreBroken, Unavailable
 
 log = logging.getLogger("firstclick.serve")

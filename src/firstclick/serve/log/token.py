@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from firstclick.serve.log.events import FLOAT_SIZE, NONCE_SIZE, ROW_SIZE
-from firstclick.serve.tuning import Clock
+from firstclick.serve.log.tuning import Clock
 from firstclick.validation.quoting import quoted
 from firstclick.wire.errors import Expired, Malformed, Unknown
 from firstclick.wire.limits import LONGEST_TOKEN

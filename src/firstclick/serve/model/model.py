@@ -52,6 +52,7 @@ from firstclick.serve.log.events import (
 )
 from firstclick.serve.log.history import START, Mark, link_of, links_of
 from firstclick.serve.log.snapshot import BadSnapshot, read_snapshot, write_snapshot
+from firstclick.serve.log.tuning import Clock
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.catalog_state import CatalogCopy, CatalogState
 from firstclick.serve.model.click_stats import ClickStats
@@ -59,7 +60,6 @@ from firstclick.serve.model.head_start import learn_warm_start
 from firstclick.serve.model.launch import THE_POLICY, Decision, Launch
 from firstclick.serve.model.open_slates import OpenSlates
 from firstclick.serve.model.reports import Reports
-from firstclick.serve.tuning import Clock
 from firstclick.source_code import code_hash
 from firstclick.streams import stream
 from firstclick.validation.quoting import quoted

@@ -6,8 +6,8 @@ from pathlib import Path
 from firstclick.errors import InvalidInput
 from firstclick.extras import needed_by
 from firstclick.files.reading import as_path
+from firstclick.serve.log.tuning import DEFAULT, Clock, Tuning
 from firstclick.serve.store.store import Store
-from firstclick.serve.tuning import DEFAULT, Clock, Tuning
 
 
 def open_store(

@@ -12,10 +12,10 @@ from itertools import islice
 from psycopg.types.json import Jsonb
 
 from firstclick.serve.log.events import Event
+from firstclick.serve.log.tuning import DEFAULT, Clock, Tuning
 from firstclick.serve.store.numbering import Batch, Row, heads_after, numbered
 from firstclick.serve.store.postgresql_link import Connection, Link, PostgresSchema
 from firstclick.serve.store.store import Appended, Chunk, Marks, Store
-from firstclick.serve.tuning import DEFAULT, Clock, Tuning
 from firstclick.wire.errors import StoreBroken
 
 

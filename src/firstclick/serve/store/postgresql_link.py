@@ -11,8 +11,8 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 
 from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.serve.log.tuning import Tuning
 from firstclick.serve.store.schema import POSTGRESQL_TABLES, Schema
-from firstclick.serve.tuning import Tuning
 from firstclick.wire.errors import StoreBroken, Unavailable
 
 CONNECT_SECONDS = 5

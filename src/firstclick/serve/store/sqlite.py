@@ -8,10 +8,10 @@ from pathlib import Path
 
 from firstclick.errors import WorkFailed
 from firstclick.serve.log.events import Event
+from firstclick.serve.log.tuning import DEFAULT, Clock, Tuning
 from firstclick.serve.store.numbering import Batch, Known, Row, heads_after, numbered
 from firstclick.serve.store.sqlite_file import SqliteFile
 from firstclick.serve.store.store import Appended, Chunk, Marks, Store
-from firstclick.serve.tuning import DEFAULT, Clock, Tuning
 from firstclick.wire.errors import StoreBroken
 
 # Each `execute` gives up the interpreter's lock, and a busy thread beside it takes up to 5 ms to give it

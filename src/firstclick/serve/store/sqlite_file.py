@@ -17,9 +17,9 @@ from typing import Any
 from filelock import lock_descriptor
 
 from firstclick.errors import FirstclickError, InvalidInput
+from firstclick.serve.log.tuning import Tuning
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.schema import SQLITE_TABLES, Schema
-from firstclick.serve.tuning import Tuning
 from firstclick.wire.errors import StoreBroken, Unavailable
 
 OLDEST_SQLITE = (3, 25, 0)

@@ -16,10 +16,10 @@ from firstclick.errors import InvalidInput
 from firstclick.serve.log.events import Correction, Event, Kind, NewEvent, RolledBack, issued_ms, unpacked
 from firstclick.serve.log.history import START, Mark, links_of
 from firstclick.serve.log.token import TokenKey
+from firstclick.serve.log.tuning import DEFAULT, Clock, Tuning
 from firstclick.serve.store.crash_points import step
 from firstclick.serve.store.numbering import Appended as Appended
 from firstclick.serve.store.numbering import Batch, Links, ModelGone, Row, first_rows
-from firstclick.serve.tuning import DEFAULT, Clock, Tuning
 from firstclick.wire.errors import Conflict, OtherHistory, Unavailable
 
 KEPT_SNAPSHOTS = 3

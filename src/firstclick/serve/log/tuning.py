@@ -19,16 +19,16 @@ class Tuning:
     """Sizes and pauses of a service that operators do not set, and tests do.
 
     Args:
-        background_threads: Whether threads do the work in the background. Without them it is done by
-            `Service.run_background` alone.
+        background_threads: Whether threads do the work in the background. Without them, it is done only by
+            `Service.run_background`.
         seldom_seconds: Seconds between two readings of keys, archives and other processes; also the shortest
-            pause between two looks at a store of one process.
+            pause between two checks of a store of one process.
         probe_seconds: A store without a write for this long gets a test write.
         timeout_pause: Seconds between two searches for slates without feedback.
         timeouts_at_once: Slates that time out in one commit.
         count_seconds: Seconds between two events that count recommended slates.
-        chunk_events: Events read by one query. Few: a reader keeps SQLite's write-ahead log from starting
-            anew.
+        chunk_events: Events read by one query. Few: a reader keeps SQLite's write-ahead log from being
+            reused.
         chunk_bytes: Bytes of events read by one query, about.
         events_at_once: Events that an import adds, or a deletion removes, in one transaction.
         checkpoint_pages: Pages of SQLite's write-ahead log, about, before they are written to the file: 8 MB.
