@@ -3,8 +3,8 @@
 `make mutants PACKAGE=catalog N=40` writes the result to fault_sample.json, in the column `now`. The sample
 stays the same when code moves: a fault is chosen by the hash of its function's name, its line and its kind.
 
-Faults are planted in a copy of src. Tests run in plain Python, in a fork of a process that has imported the
-libraries already, so that a fault costs no start-up and no compilation. The CPU time of a fault is limited.
+Faults are planted in a copy of src. Tests run in a fork of a process that has imported the libraries already,
+so that a fault costs no start-up. The CPU time of a fault is limited.
 """
 
 import argparse
@@ -46,6 +46,7 @@ PACKAGES = {
     "cli": (["cli"], ["cli"]),
     "top": (["*.py"], ["test_[eipst]*.py", "test_registry.py"]),  # not the long stories of README and docs
 }
+PLAIN = ("kernels", "policies")  # in plain Python: each fault in a kernel would have to be compiled
 COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -155,13 +156,15 @@ def run(arguments, folder, cpu=None, wall=None):
         result.write_text(json.dumps([outcome.failed, outcome.seconds, libraries]))
         os._exit(code)
     began = time.monotonic()
-    while not (done := os.waitpid(child, os.WNOHANG))[0]:
-        time.sleep(0.05)
-        if wall and time.monotonic() - began > wall:
-            os.killpg(child, signal.SIGKILL)
-            wall = None
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)  # What its tests left running.
+    try:
+        while not (done := os.waitpid(child, os.WNOHANG))[0]:
+            time.sleep(0.05)
+            if wall and time.monotonic() - began > wall:
+                os.killpg(child, signal.SIGKILL)
+                wall = None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # What its tests left running.
     code = os.waitstatus_to_exitcode(done[1])
     return (code, *json.loads(result.read_text())) if code >= 0 and result.exists() else (None, [], {}, [])
 
@@ -236,7 +239,8 @@ def main():
     )
     parser.add_argument("--column", default="now", help="where the results are kept: before, now")
     options = parser.parse_args()
-    os.environ |= {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
+    plain = str(int(options.package in PLAIN))
+    os.environ |= {"NUMBA_DISABLE_JIT": plain, "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
     result = sample(options.package, options.n, options.seed, options.root.resolve())
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     columns = results.setdefault(options.package, {})
