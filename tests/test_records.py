@@ -1,0 +1,64 @@
+"""Slates, states and simulations have the recorded bits: a change that should not change them did not."""
+
+import json
+
+import pytest
+from numba import config
+
+from tests.support import recorder
+
+FAST = ("cascade-mixed", "cascade-lin-ts", "cascade-ts")
+
+
+def mostly_long(names):
+    return [pytest.param(name, marks=[] if name in FAST else [pytest.mark.long]) for name in names]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _kernels():
+    if config.DISABLE_JIT:
+        pytest.skip("records are those of compiled kernels")
+
+
+def differences(part, *only):
+    """Differences from the records of a part, or of some policies of it."""
+    page = recorder.read(part)
+    if not recorder.comparable(page):
+        pytest.skip(f"bits were recorded with {page['made']}: record again, see tests/support/recorder.py")
+    now = json.loads(json.dumps(recorder.PARTS[part](only or None)))
+    records = {name: record for name, record in page["records"].items() if name in now or not only}
+    return recorder.differences(records, now)
+
+
+@pytest.mark.parametrize("policy", mostly_long(recorder.specs()))
+def test_slates_and_states_are_the_recorded_ones(policy):
+    assert differences("policies", policy) == []
+
+
+@pytest.mark.parametrize("policy", mostly_long(recorder.SESSIONS))
+def test_ranker_calls_return_what_is_recorded(policy):
+    assert differences("calls", policy) == []
+
+
+@pytest.mark.long
+def test_simulations_have_the_recorded_sums():
+    assert differences("simulations") == []
+
+
+def test_every_policy_is_recorded():
+    recorded = {name.rpartition(" in ")[0] for name in recorder.read("policies")["records"]}
+    assert recorded == set(recorder.specs())
+
+
+def test_differences_name_the_record_and_what_changed():
+    before = {"ts": {"slates": "1", "state.hits": "2"}, "ucb": {"calls": ["a", "b"]}, "gone": {"slates": "4"}}
+    now = {"ts": {"slates": "3", "state.clicks": "2"}, "ucb": {"calls": ["a", "c"]}, "new": {"slates": "5"}}
+    assert recorder.differences(before, now) == [
+        "gone: recorded, not there now; the same bits: none",
+        "new: not recorded",
+        "ts: slates: 1 -> 3",
+        "ts: state.clicks: not recorded",
+        "ts: state.hits: recorded, not there now; the same bits: state.clicks",
+        "ucb: calls, first of 1:\n  - b\n  + c",
+    ]
+    assert recorder.differences(before, before) == []
