@@ -3,20 +3,14 @@
 import json
 
 import pytest
-from numba import config
 
 from tests.support import recorder
-
-FAST = ("cascade-mixed", "cascade-lin-ts", "cascade-ts")
-
-
-def mostly_long(names):
-    return [pytest.param(name, marks=[] if name in FAST else [pytest.mark.long]) for name in names]
+from tests.support.policies import PLAIN, policies
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _kernels():
-    if config.DISABLE_JIT:
+    if PLAIN:
         pytest.skip("records are those of compiled kernels")
 
 
@@ -30,12 +24,12 @@ def differences(part, *only):
     return recorder.differences(records, now)
 
 
-@pytest.mark.parametrize("policy", mostly_long(recorder.specs()))
+@pytest.mark.parametrize("policy", policies(recorder.specs()))
 def test_slates_and_states_are_the_recorded_ones(policy):
     assert differences("policies", policy) == []
 
 
-@pytest.mark.parametrize("policy", mostly_long(recorder.SESSIONS))
+@pytest.mark.parametrize("policy", policies(recorder.SESSIONS))
 def test_ranker_calls_return_what_is_recorded(policy):
     assert differences("calls", policy) == []
 
