@@ -25,10 +25,7 @@ from firstclick.online import slate_record
 from firstclick.online.file import FORMAT
 from firstclick.policies.cascade_ucb1 import CascadeUCB1
 from firstclick.streams import stream
-from tests.support.policies import OTHERS
-
-# The service and the conformance checks use compiled rankers.
-pytestmark = OTHERS
+from tests.support.policies import policies
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 ITEMS = ["p3", 30, "", "p9", 9, "Grüße", "nan", 1000, "p40", -7, "z" * 500]
@@ -40,7 +37,7 @@ OURS = [
 ]  # fmt: skip
 WITHOUT_FEATURES = [name for name in OURS if not policy_classes()[name].needs_features]
 every_policy = pytest.mark.parametrize(
-    "policy", [*OURS, "cascade-lin-ucb:c=theory,horizon=900", "cascade-lin-ts:sigma=0.3"]
+    "policy", policies([*OURS, "cascade-lin-ucb:c=theory,horizon=900", "cascade-lin-ts:sigma=0.3"])
 )
 
 
@@ -428,7 +425,7 @@ def test_an_item_that_comes_back_is_new_to_a_policy_without_features():
     assert ranker.recommend().items[0] == "p3"
 
 
-@pytest.mark.parametrize("policy", ["cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first"])
+@pytest.mark.parametrize("policy", policies(["cascade-ucb1", "cascade-kl-ucb", "cascade-ucb1:start=first"]))
 def test_confidence_bounds_rank_unseen_items_first_in_live_use(policy):
     ranker = new_ranker(policy)
     shown = []
@@ -458,7 +455,9 @@ def test_added_items_are_recommended(policy):
     teach(ranker, 20)
 
 
-@pytest.mark.parametrize("policy", ["cascade-ucb1", "cascade-lin-ts", "cascade-lin-ucb:c=theory,horizon=9"])
+@pytest.mark.parametrize(
+    "policy", policies(["cascade-ucb1", "cascade-lin-ts", "cascade-lin-ucb:c=theory,horizon=9"])
+)
 @pytest.mark.parametrize(
     ("features", "part"),
     [
@@ -515,7 +514,7 @@ def test_rankers_that_share_a_catalog_all_see_what_is_added_and_withdrawn(policy
         assert all(len(array) in (1, K, N_FEATURES + 1, N_ITEMS + 3) for array in ranker.state)
 
 
-@pytest.mark.parametrize("policy", WITHOUT_FEATURES)
+@pytest.mark.parametrize("policy", policies(WITHOUT_FEATURES))
 def test_policies_without_features_do_not_care_whether_there_are_any(policy):
     plain, with_features = Ranker(Catalog(ITEMS), k=K, policy=policy, seed=5), new_ranker(policy)
     teach(plain, 50), teach(with_features, 50)
@@ -525,7 +524,7 @@ def test_policies_without_features_do_not_care_whether_there_are_any(policy):
     assert [plain.recommend().items for _ in range(9)] == [with_features.recommend().items for _ in range(9)]
 
 
-@pytest.mark.parametrize("policy", [name for name in OURS if name not in WITHOUT_FEATURES])
+@pytest.mark.parametrize("policy", policies([name for name in OURS if name not in WITHOUT_FEATURES]))
 def test_linear_policies_say_that_they_need_features(policy):
     assert (
         refusal(Ranker, Catalog(ITEMS), k=K, policy=policy)

@@ -149,7 +149,7 @@ def test_features_of_a_file_are_checked_as_at_the_door(tmp_path, value):
 EVERY_ARRAY = """
 import sys
 from pathlib import Path
-from test_states import *
+from tests.policies.test_states import *
 from firstclick.errors import FirstclickError
 from firstclick.registry import policy_classes
 
@@ -185,7 +185,7 @@ for name in policy_classes():
 EVERY_PLACE_OF_A_REFIT = """
 import sys
 from pathlib import Path
-from test_states import *
+from tests.policies.test_states import *
 from firstclick.errors import FirstclickError
 from firstclick.kernels.mixed import BETAS, FITS, STAGE
 
