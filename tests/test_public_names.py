@@ -29,7 +29,7 @@ PUBLIC = {
     "firstclick.report": [
         "headline", "html_report", "regret_figure", "results_table", "save_figure", "write_report",
     ],
-    "firstclick.serve": ["ClickReport", "Item", "Receipt", "ServedSlate", "Service", "open_service"],
+    "firstclick.serve": ["ClickReport", "Item", "Receipt", "ServedSlate", "Service", "Tuning", "open_service"],
     "firstclick.testing": [
         "CHECKS", "N_FEATURES", "N_ITEMS", "Check", "Driver", "K", "PolicyTests", "check_policy", "checks_of",
         "request", "states_differ",
@@ -53,17 +53,3 @@ def test_public_names_are_declared_and_there(module):
 def test_a_name_that_is_not_there_is_an_attribute_error(module):
     with pytest.raises(AttributeError, match="no attribute 'Rankr'"):
         _ = import_module(module).Rankr
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("Client", "client.Client"), ("AsyncClient", "client.AsyncClient"), ("Said", "serve.ClickReport"),
-        ("Shown", "serve.ServedSlate"),
-    ],
-)  # fmt: skip
-def test_old_names_of_serve_work_for_one_release(old, new):
-    home, _, name = new.rpartition(".")
-    with pytest.warns(DeprecationWarning, match=f"is now firstclick.{new}"):
-        found = getattr(import_module("firstclick.serve"), old)
-    assert found is getattr(import_module(f"firstclick.{home}"), name)

@@ -77,7 +77,7 @@ PACKAGES = {
     "firstclick.serve": Package(
         "The service without HTTP, in your own process.",
         {
-            "Service": ["open_service", "Service"],
+            "Service": ["open_service", "Service", "Tuning"],
             "Arguments and results": ["Item", "ServedSlate", "ClickReport", "Receipt"],
         },
     ),
