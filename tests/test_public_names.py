@@ -29,7 +29,9 @@ PUBLIC = {
     "firstclick.report": [
         "headline", "html_report", "regret_figure", "results_table", "save_figure", "write_report",
     ],
-    "firstclick.serve": ["ClickReport", "Item", "Receipt", "ServedSlate", "Service", "Tuning", "open_service"],
+    "firstclick.serve": [
+        "ClickReport", "Item", "Receipt", "ServedSlate", "Service", "Tuning", "open_service",
+    ],
     "firstclick.testing": [
         "CHECKS", "N_FEATURES", "N_ITEMS", "Check", "Driver", "K", "PolicyTests", "check_policy", "checks_of",
         "request", "states_differ",
