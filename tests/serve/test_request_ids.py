@@ -1,6 +1,5 @@
 """A request that is sent again gets the same slate."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from firstclick.serve.request_table import KEPT_SECONDS, RequestTable
 from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Conflict, Malformed
 from firstclick.wire.feedback import ServedSlate
+from tests.support.clock import Clock
 
 
 @pytest.fixture
@@ -97,9 +97,10 @@ def test_after_a_restart_the_slate_may_differ_and_the_first_feedback_counts(tmp_
             service.feedback("shop", first[n], 0)
 
 
-def test_answers_are_kept_for_an_hour_and_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_kept_for_an_hour_and_only_so_many(monkeypatch):
     monkeypatch.setattr(request_table, "MOST_KEPT", 3)
-    table = RequestTable()
+    clock = Clock()
+    table = RequestTable(clock)
     slates = [ServedSlate([n], [None], str(n), n) for n in range(5)]
     for n, slate in enumerate(slates):
         assert table.keep(1, bytes([n]), b"asked", slate) is slate
@@ -107,7 +108,6 @@ def test_answers_are_kept_for_an_hour_and_only_so_many(monkeypatch: pytest.Monke
     assert table.keep(1, bytes([4]), b"asked", slates[0]) is slates[4], "another thread was first"
     with pytest.raises(Conflict, match="another request"):
         table.keep(1, bytes([4]), b"other", slates[0])
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + KEPT_SECONDS + 1)
+    clock.move(KEPT_SECONDS + 1)
     assert table.find(1, bytes([4])) is None
     assert table.keep(1, bytes([4]), b"asked", slates[0]) is slates[0]

@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from firstclick.serve.model.model import Model
 from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Conflict, Malformed, Unknown
 from tests.support import seam
+from tests.support.clock import Clock
 from tests.support.policies import OTHERS
 
 STEPS = 120
@@ -55,31 +55,29 @@ def create(service: Service, policy: str, *, features: bool = True) -> None:
         pytest.param("ranked-lin-ts", True, marks=OTHERS),
     ],
 )  # fmt: skip
-def test_resumed_is_uninterrupted(
-    policy: str, features: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resumed_is_uninterrupted(policy, features, tmp_path):
     draw = np.random.default_rng(len(policy))
     stops = set(draw.choice(STEPS, 6, replace=False).tolist())
-    now = time.time()
+    clock = Clock()
     interrupted, uninterrupted = str(tmp_path / "a.db"), str(tmp_path / "b.db")
     slates: list[list[Any]] = []
-    with open_service(uninterrupted) as service:
+    with seam.open_by_hand(uninterrupted, clock) as service:
         create(service, policy, features=features)
         for step in range(STEPS):
-            monkeypatch.setattr(time, "time", lambda step=step: now + step)
+            clock.set(clock.start + step)
             slates.append(play(service, step))
         wanted = seam.model(service, "shop").digest()
-    monkeypatch.setattr(time, "time", lambda: now)
-    service = open_service(interrupted)
+    clock.set(clock.start)
+    service = seam.open_by_hand(interrupted, clock)
     create(service, policy, features=features)
     for step in range(STEPS):
-        monkeypatch.setattr(time, "time", lambda step=step: now + step)
+        clock.set(clock.start + step)
         assert play(service, step) == slates[step], step
         if step in stops:
             if step % 2:
                 seam.model(service, "shop").snapshot()
             service.close()
-            service = open_service(interrupted)
+            service = seam.open_by_hand(interrupted, clock)
     assert seam.model(service, "shop").digest() == wanted
     service.close()
 
