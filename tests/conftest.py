@@ -21,6 +21,13 @@ settings.load_profile("firstclick")
 COMPILED_BEFORE, COMPILED_TOO = pytest.StashKey(), pytest.StashKey()
 START = time.perf_counter()
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--update-messages",
+        action="store_true",
+        help="write tests/doors/messages again, to be read as a diff",
+    )
+
 
 def pytest_configure(config):
     if PLAIN:

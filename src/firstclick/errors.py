@@ -95,7 +95,7 @@ class UnknownName(FirstclickError, LookupError):
     ...     make_policy("cascade-lints")
     ... except UnknownName as error:
     ...     print(error)
-    unknown policy 'cascade-lints'; did you mean 'cascade-lin-ts'?
+    policy 'cascade-lints' is unknown; did you mean 'cascade-lin-ts'?
     """
 
 

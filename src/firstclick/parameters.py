@@ -238,7 +238,7 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> str:
     names = list(known)
     if name not in names:
         raise UnknownName(
-            f"unknown {kind} {name!r}{did_you_mean(name, names) or '; known are ' + ', '.join(names)}"
+            f"{name!r} is unknown{did_you_mean(name, names) or '; known are ' + ', '.join(names)}", kind
         )
     return name
 

@@ -103,7 +103,7 @@ def make_policy(spec: str | Policy) -> Policy:
         return spec
     if not isinstance(spec, str):
         shown = f"the class {spec.__name__}" if isinstance(spec, type) else repr(spec)
-        raise InvalidInput(f"a policy must be 'name:param=value,...' or a Policy object, got {shown}")
+        raise InvalidInput(f"must be 'name:param=value,...' or a Policy object, got {shown}", "policy")
     name, texts = split_spec(spec)
     return policy_class(name).from_text(texts)
 

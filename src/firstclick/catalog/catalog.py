@@ -14,7 +14,7 @@ from firstclick.catalog.feature_scale import FeatureScale, listed
 from firstclick.catalog.features import split_off_cold, typical_row
 from firstclick.catalog.file import CatalogFile, catalog_from_frame, read_catalog
 from firstclick.catalog.groups import Group, checked_groups
-from firstclick.catalog.ids import ItemId, ids_to_find, item_id, item_ids, new_ids
+from firstclick.catalog.ids import IDS, ItemId, ids_to_find, item_id, item_ids, new_ids
 from firstclick.catalog.kernel_rows import KernelRows
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.in_pieces import pieces
@@ -282,7 +282,7 @@ class Catalog:
         """The features of items to add, cold ones filled in; and which of these items are cold."""
         rows, cold = split_off_cold(features, n_items, self.n_features)
         if self._has_features and rows.shape[1] != self.n_features:
-            raise InvalidInput(f"must have {self.n_features} features, got {rows.shape[1]}", "items")
+            raise InvalidInput(f"must have {self.n_features} columns, got {rows.shape[1]}", "features")
         if cold:
             known = np.delete(rows, cold, axis=0)
             if self._has_features:
@@ -313,14 +313,14 @@ class Catalog:
         if (features is not None) != self._has_features:
             if self._has_features:
                 raise InvalidInput(
-                    f"the catalog has {self.n_features} features an item; added items must have them too, or "
-                    "None as their row"
+                    f"must be given, because the catalog has {self.n_features} per item; a row may be None",
+                    "features",
                 )
-            raise InvalidInput("the catalog has no features; added items must be the same")
+            raise InvalidInput("must be left out, because the catalog has none", "features")
         ids = new_ids(items)
         for item in ids:
             if self.has(item):
-                raise InvalidInput(f"item {quoted(item)} is in the catalog already")
+                raise InvalidInput(f"must be new to the catalog, got {quoted(item)}", "items")
         values: list[list[Any]] = []
         if features is not None and self.encoder is not None and not encoded:
             values = self.values_with(ids, features)
@@ -487,7 +487,7 @@ class Catalog:
         if isinstance(items, Subset):
             rows = items.rows_in(self, name)
         else:
-            found = self.rows_of(ids_to_find(items, name))
+            found = self.rows_of(ids_to_find(items, name), name)
             rows = np.fromiter(found, np.int64, len(found))
             in_order = np.sort(rows)
             if (in_order[1:] == in_order[:-1]).any():
@@ -504,18 +504,19 @@ class Catalog:
             if row is not None:
                 rows.append(row)
             elif self._of_other_type(item):
-                raise self._unknown(item)
+                raise self._unknown(item, name)
         return rows
 
     def _of_other_type(self, item: ItemId) -> str:
         """A hint for the end of an error message where text and number were mixed up, else empty."""
         other: ItemId = str(item) if isinstance(item, int) else int(item) if _is_number(item) else item
-        return f", but there is {other!r}" if other != item and other in self._row_of else ""
+        return f"; did you mean {other!r}?" if other != item and other in self._row_of else ""
 
-    def _unknown(self, item: ItemId) -> UnknownName:
-        return UnknownName(f"no item {quoted(item)} in the catalog{self._of_other_type(item)}")
+    def _unknown(self, item: ItemId, name: str = "items") -> UnknownName:
+        hint = self._of_other_type(item) or "; add it first, or leave it out"
+        return UnknownName(f"must name items of the catalog, got {quoted(item)}{hint}", name)
 
-    def rows_of(self, items: list[ItemId]) -> list[int]:
+    def rows_of(self, items: list[ItemId], name: str = "items") -> list[int]:
         """The row that stands for each of the given items, hidden or not; unknown ones are refused."""
         try:
             found: list[int] = []
@@ -524,7 +525,7 @@ class Catalog:
                 found += itemgetter(*piece)(self._row_of) if len(piece) > 1 else [self._row_of[piece[0]]]
             return found
         except KeyError as error:
-            raise self._unknown(item_id(error.args[0])) from None
+            raise self._unknown(item_id(error.args[0], name, IDS), name) from None
 
     def values_with(self, items: Sequence[ItemId], features: Any) -> list[list[Any]]:
         """What a table says of each item, with what is given now in its place: by column name, what is not

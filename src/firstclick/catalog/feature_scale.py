@@ -63,7 +63,7 @@ class FeatureScale(NamedTuple):
         rows = check_features(features, n_items)
         if rows.shape[1] != len(self.names):
             raise InvalidInput(
-                f"an item has {len(self.names)} features here ({listed(self.names)}), got {rows.shape[1]}"
+                f"must have {len(self.names)} columns ({listed(self.names)}), got {rows.shape[1]}", "features"
             )
         if self.intercept:
             rows = np.hstack([rows, np.full((len(rows), 1), self.intercept)])

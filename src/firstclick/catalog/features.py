@@ -71,7 +71,8 @@ def typical_row(features: NDArray[np.float64]) -> NDArray[np.float64]:
     """What a cold item gets: the mean of the rows that have features."""
     if not len(features):
         raise InvalidInput(
-            "no item has features, so that nobody knows what a typical one is like; "
-            "give the features of one at least, or features to none"
+            "must be given for at least one item, got none: the mean of the others stands in for missing "
+            "ones; give features of an item, or leave them all out",
+            "features",
         )
     return np.asarray(features.mean(axis=0))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from firstclick.catalog.ids import item_id
+from firstclick.catalog.ids import IDS, item_id
 from firstclick.errors import InvalidInput
 from firstclick.parameters import did_you_mean
 from firstclick.validation.quoting import quoted
@@ -29,7 +29,7 @@ def checked_groups(groups: Iterable[object], n_items: int) -> list[Group | None]
             f"must have a name for each of the {n_items} items, or None, got {len(given)}", "groups"
         )
     return [
-        None if group is None or group == "" else item_id(group, "a group", ", or None for no group")
+        None if group is None or group == "" else item_id(group, "groups", f"{IDS}, or None for no group")
         for group in given
     ]
 
@@ -39,7 +39,7 @@ def caps_by_group(
 ) -> NDArray[np.int64]:
     """The cap of each group by its number; number 0 is no group, and not capped."""
     if not names:
-        raise InvalidInput("at_most is about groups, and no item has one; give items a group")
+        raise InvalidInput("needs items with a group, and no item has one; give items a group", "at_most")
     caps = np.full(len(names) + 1, n_rows, np.int64)
     if not isinstance(at_most, Mapping):
         caps[1:] = min(n_rows, whole_number("at_most", at_most, at_least=0, at_most=None))
@@ -48,7 +48,6 @@ def caps_by_group(
         if isinstance(name, bool) or name not in names:
             written = name if isinstance(name, str) else quoted(name)
             hint = did_you_mean(written, [group for group in names if isinstance(group, str)])
-            raise InvalidInput(f"at_most: no item is of group {quoted(name)}{hint}")
-        number = whole_number(f"at_most of group {quoted(name)}", cap, at_least=0, at_most=None)
-        caps[names[name]] = min(n_rows, number)
+            raise InvalidInput(f"must name groups of items, got {quoted(name)}{hint}", "at_most")
+        caps[names[name]] = min(n_rows, whole_number("at_most", cap, at_least=0, at_most=None))
     return caps

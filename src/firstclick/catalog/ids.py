@@ -14,18 +14,26 @@ ItemId = str | int
 
 # Room for a UUID as a number. No file could hold any number: Python writes 4,300 digits at most.
 LARGEST_ID = 2**128 - 1
+IDS = "must be texts or whole numbers"
 
 
-def item_id(item: object, what: str = "an item id", otherwise: str = "") -> ItemId:
-    """The id as a plain text or int; NumPy's own become plain ones."""
+def item_id(item: object, name: str = "item", rule: str = "must be a text or a whole number") -> ItemId:
+    """Return the id as a plain text or int, NumPy's own types included.
+
+    Args:
+        item: The id.
+        name: The argument that has the id, for the error.
+        rule: The rule for the argument, for the error.
+    """
     if isinstance(item, str):
         return str(item)
     if not isinstance(item, int | np.integer) or isinstance(item, bool | np.timedelta64):
-        raise InvalidInput(f"{what} must be a text or a whole number{otherwise}, got {quoted(item)}")
+        raise InvalidInput(f"{rule}, got {quoted(item)}", name)
     if abs(number := int(item)) > LARGEST_ID:
         raise InvalidInput(
-            f"{what} that is a whole number must be at most {in_powers(LARGEST_ID)} in size, "
-            f"got {quoted(number)}; give a text"
+            f"must be at most {in_powers(LARGEST_ID)} in size as a whole number, got {quoted(number)}; give "
+            "a text",
+            name,
         )
     return number
 
@@ -35,8 +43,8 @@ def item_ids(items: Iterable[ItemId], name: str = "items") -> list[ItemId]:
     ids = ids_to_find(items, name)
     numbers = [item for item in ids if isinstance(item, int)]
     if numbers:
-        item_id(min(numbers))
-        item_id(max(numbers))
+        item_id(min(numbers), name)
+        item_id(max(numbers), name)
     return ids
 
 
@@ -56,15 +64,15 @@ def ids_to_find(items: Iterable[ItemId], name: str = "items") -> list[ItemId]:
     kind = type(given[0]) if given else str
     if kind in (str, int) and countOf(map(type, given), kind) == len(given):
         return given
-    return [item_id(item) for item in given]
+    return [item_id(item, name, IDS) for item in given]
 
 
 def new_ids(items: Iterable[ItemId]) -> list[ItemId]:
     """The ids of items to add: at least one, and none of them twice."""
     ids = item_ids(items)
     if not ids:
-        raise InvalidInput("no items given")
+        raise InvalidInput("must have at least one id, got an empty list", "items")
     if len(set(ids)) < len(ids):
         twice = next(item for item, times in Counter(ids).items() if times > 1)
-        raise InvalidInput(f"item {quoted(twice)} is given twice")
+        raise InvalidInput(f"must be distinct, got {quoted(twice)} twice", "items")
     return ids

@@ -314,14 +314,16 @@ def _options(url: str, key: str | None, timeout: float) -> dict[str, Any]:
     except httpx.InvalidURL:
         parts = httpx.URL("")
     if parts.scheme not in ("http", "https") or not parts.host:
-        raise InvalidInput(f"url must be the address of a server, such as http://127.0.0.1:8000, got {url!r}")
+        raise InvalidInput(
+            f"must be the address of a server, such as http://127.0.0.1:8000, got {url!r}", "url"
+        )
     if not timeout > 0:
-        raise InvalidInput(f"timeout must be above 0 seconds, got {timeout}")
+        raise InvalidInput(f"must be above 0 seconds, got {timeout}", "timeout")
     headers = {"User-Agent": f"firstclick/{__version__}"}
     if key is not None:
         if not (key.isascii() and key.isprintable() and " " not in key):
             raise InvalidInput(
-                "key must be an API key as 'firstclick keys' makes it, fc_...; this one is not"
+                "must be an API key as 'firstclick keys' makes it, fc_...; this one is not", "key"
             )
         headers["Authorization"] = f"Bearer {key}"
     return {"base_url": parts, "headers": headers, "timeout": timeout}

@@ -124,7 +124,7 @@ class Flow:
     def path(self, rest: str = "") -> str:
         """The path of the model, or of something of it."""
         if self.model is None:
-            raise InvalidInput("this is about one model; say which: Client(url, model='...')")
+            raise InvalidInput("is missing; create the client with Client(url, model='...')", "model")
         return f"/v1/models/{quote(self.model, safe='')}{rest}"
 
     def recommend(
@@ -163,9 +163,9 @@ class Flow:
         asked = {
             "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
             "unit": unit, "explain": explain or None,
-            "candidates": candidates if isinstance(candidates, str | None) else list(candidates),
-            "exclude": exclude if isinstance(exclude, str) else list(exclude) or None,
-            "pinned": dict(pinned or {}) or None,
+            "candidates": _listed(candidates),
+            "exclude": _listed(exclude) or None,
+            "pinned": dict(pinned) if isinstance(pinned, Mapping) else pinned,
         }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
         told = yield from self._read(Recommended, Call("POST", self.path("/recommend"), asked))
@@ -271,7 +271,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change("/items:bulk", {"withdraw": list(ids)})
+        return self._change("/items:bulk", {"withdraw": _listed(ids)})
 
     def set_available(self, *, on: Iterable[ItemId] = (), off: Iterable[ItemId] = ()) -> Steps[int]:
         """Mark items as in stock or sold out, until it is set again.
@@ -283,7 +283,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change("/items:availability", {"on": list(on), "off": list(off)})
+        return self._change("/items:availability", {"on": _listed(on), "off": _listed(off)})
 
     def put_list(self, name: str, items: Iterable[ItemId]) -> Steps[int]:
         """Store a list of items that `recommend` takes by name, as `candidates` or `exclude`.
@@ -295,7 +295,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change(f"/lists/{quote(name, safe='')}", {"items": list(items)}, "PUT")
+        return self._change(f"/lists/{quote(name, safe='')}", {"items": _listed(items)}, "PUT")
 
     def remove_list(self, name: str) -> Steps[int]:
         """Remove a list. Its items stay in the catalog.
@@ -329,7 +329,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change("/baseline", {"items": list(items), "max_loss": max_loss}, "PUT")
+        return self._change("/baseline", {"items": _listed(items), "max_loss": max_loss}, "PUT")
 
     def remove_baseline(self) -> Steps[int]:
         """Remove the baseline: the policy decides every slate. Not retried.
@@ -622,20 +622,40 @@ class Flow:
         )
 
 
-def encoded(body: object) -> bytes:
-    """The body as JSON, or InvalidInput; whether its values are right, the server says.
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """Write the body as JSON. The server checks its values.
 
     Ids, clicks and contexts may be NumPy's own numbers and arrays.
+
+    Raises:
+        InvalidInput: A field cannot be written as JSON.
     """
     try:
         return msgspec.json.encode(body, enc_hook=_plain)
-    except InvalidInput:
+    except (TypeError, ValueError):
+        for name, value in body.items():
+            _check_can_be_sent(name, value)
         raise
+
+
+def _check_can_be_sent(name: str, value: object) -> None:
+    try:
+        msgspec.json.encode(value, enc_hook=_plain)
+    except InvalidInput as error:
+        raise InvalidInput(error.problem, name) from None
+    except TypeError as error:
+        raise InvalidInput(f"cannot be sent as JSON: {error}", name) from None
     except ValueError:  # Python writes 4,300 digits at most.
         raise InvalidInput(
-            "a whole number must be at most 2^53 in size to be sent, got one of thousands of digits; if it "
-            "is an id, give a text"
+            "must have whole numbers of at most 2^53 in size, got one of thousands of digits; if it is an "
+            "id, give a text",
+            name,
         ) from None
+
+
+def _listed(items: object) -> object:
+    """What can be iterated as a list, for JSON; the server refuses anything else."""
+    return list(items) if isinstance(items, Iterable) and not isinstance(items, str | bytes) else items
 
 
 def _plain(value: object) -> object:
@@ -643,9 +663,7 @@ def _plain(value: object) -> object:
     array = value if isinstance(value, np.generic | np.ndarray) and not np.ma.is_masked(value) else None
     if array is not None and array.dtype.kind not in "mM":
         return array.tolist()
-    raise InvalidInput(
-        f"{quoted(value)} is a {type(value).__name__}, which cannot be sent; give a number or a text"
-    )
+    raise InvalidInput(f"must have numbers and texts, got {quoted(value)}, of type {type(value).__name__}")
 
 
 def as_json(item: Item) -> dict[str, Any]:
@@ -657,7 +675,7 @@ def as_json(item: Item) -> dict[str, Any]:
     elif isinstance(features, list | tuple) and any(isinstance(one, str | list | None) for one in features):
         told["features"] = list(features)  # Values of columns, in their order.
     elif features is not None:
-        told["features"] = float_array(f"item {quoted(item.id)}: features", features).tolist()
+        told["features"] = float_array("features", features).tolist()
     return told
 
 
@@ -668,7 +686,7 @@ def _body(entry: Entry) -> dict[str, Any]:
     if said.click is not NOT_GIVEN:
         told["click"] = said.click
     if said.clicks is not None:
-        told["clicks"] = list(said.clicks)
+        told["clicks"] = _listed(said.clicks)
     return told if said.examined is None else told | {"examined": said.examined}
 
 
@@ -683,7 +701,7 @@ def _outcome(told: Outcome) -> Receipt | Refused:
     if told.status in (ACCEPTED, DUPLICATE, CORRECTED) and told.seq is not None:
         return Receipt(told.status, told.seq)
     kind = KIND_OF.get(told.status, Unexpected)
-    return kind(told.message or f"the server answered {told.status!r}")
+    return _refused(kind, told.message or f"the server answered {told.status!r}", told.field)
 
 
 def _refusal(answer: httpx.Response) -> Refused:
@@ -696,9 +714,14 @@ def _refusal(answer: httpx.Response) -> Refused:
         return (Unavailable if proxy else Unexpected)(_quoted(answer))
     if issubclass(kind, TryLater):
         return kind(message, retry_after=_seconds(answer))
-    refusal = kind(message)
-    refusal.argument = field
-    return refusal
+    return _refused(kind, message, field)
+
+
+def _refused(kind: type[Refused], message: str, field: str) -> Refused:
+    """The server's sentence as an error that names its argument."""
+    if field and message.startswith(f"{field} "):
+        return kind(message.removeprefix(f"{field} "), field)
+    return kind(message)
 
 
 def _quoted(answer: httpx.Response) -> str:

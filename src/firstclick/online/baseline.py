@@ -134,13 +134,15 @@ def check_baseline(
         row = catalog.row_of(item)
         if row is None:
             raise InvalidInput(
-                f"item {quoted(item)} is not in the catalog; add it first, or leave it out", owner="baseline"
+                f"must name items of the catalog, got {quoted(item)}; add it first, or leave it out",
+                "baseline",
             )
         if row in rows:
-            raise InvalidInput(f"item {quoted(item)} is in the list twice; name it once", owner="baseline")
+            raise InvalidInput(f"must name an item once, got {quoted(item)} twice", "baseline")
         if catalog.withdrawn[row]:
             raise InvalidInput(
-                f"item {quoted(item)} is withdrawn; put it back first, or leave it out", owner="baseline"
+                f"must not have withdrawn items, got {quoted(item)}; put it back first, or leave it out",
+                "baseline",
             )
         rows[row] = item
     return ids, list(rows)

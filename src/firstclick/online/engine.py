@@ -65,7 +65,7 @@ class PolicyEngine:
         self.catalog, self.scale = catalog, scale
         self.k = whole_number("k", k, at_least=1)
         if self.policy.needs_features and catalog.n_features is None:
-            raise InvalidInput(f"{self.policy.name} needs features; give Catalog(items, features)")
+            raise InvalidInput(f"{self.policy.name} needs features; give Catalog(items, features)", "policy")
         self._rows = catalog.kernel_rows(scale)
         self._n_rows = len(catalog.items)
         self.numbers = self.policy.numbers(self.k, self.features) if numbers is None else numbers
@@ -143,7 +143,10 @@ class PolicyEngine:
     def _grown(self, n_rows: int) -> State:
         """The state with room for so many rows, or InvalidInput."""
         if not self.policy.growable:
-            raise InvalidInput(f"{self.policy.label} takes no items later; start a new one with all of them")
+            raise InvalidInput(
+                f"must be complete from the start for {self.policy.label}; start a new ranker with all of them",
+                "items",
+            )
         grown = self.policy.grow(self.state, n_rows)
         wanted = self.policy.initial_state(n_rows, self.features.shape[1], self.k)
         wanted = self.policy.like(wanted, grown._asdict())
@@ -181,7 +184,7 @@ class PolicyEngine:
             rows = check_features(features, n_items)
             if rows.shape[1] != self.catalog.n_features:
                 raise InvalidInput(
-                    f"an item has {self.catalog.n_features} features here, got {rows.shape[1]}"
+                    f"must have {self.catalog.n_features} columns, got {rows.shape[1]}", "features"
                 )
         self.policy.admit(self.numbers, rows)
         return rows

@@ -28,13 +28,14 @@ def positions_of(click: Click, clicks: Iterable[SupportsIndex] | None) -> list[i
     if clicks is None:
         if click is NOT_GIVEN:
             raise InvalidInput(
-                "click is missing; give it, None (in JSON null) if nothing was clicked, or give clicks, a "
-                "list of positions"
+                "is missing; give it, None (in JSON null) if nothing was clicked, or give clicks, a list of "
+                "positions",
+                "click",
             )
-        return [] if click is None else [_position("click must be a position or None", click)]
+        return [] if click is None else [_position("must be a position or None", "click", click)]
     if click is not NOT_GIVEN:
-        raise InvalidInput("click and clicks are both given; give click for the first, or clicks for all")
-    found = sorted(_position("each of clicks must be a position", one) for one in _several(clicks))
+        raise InvalidInput("must be left out where clicks is given; give one of them", "click")
+    found = sorted(_position("must be positions", "clicks", one) for one in _several(clicks))
     for position, other in pairwise(found):
         if position == other:
             raise InvalidInput(f"must name a position once, got {quoted(position)} twice", "clicks")
@@ -42,28 +43,26 @@ def positions_of(click: Click, clicks: Iterable[SupportsIndex] | None) -> list[i
 
 
 def examined_of(
-    size: int, positions: list[int], examined: SupportsIndex | None, *, first_alone: bool
+    size: int, positions: list[int], examined: SupportsIndex | None, *, first_alone: bool, name: str = "click"
 ) -> int | None:
     """How many positions of a slate of this size were examined; None if the page does not tell.
 
     `first_alone`: only the first click was reported to a policy that wants all of them, so that nothing is
-    known of what stands below it.
+    known of what stands below it. `name`: the argument that the positions came with.
     """
     if positions and (positions[0] < 0 or positions[-1] >= size):
         outside = positions[0] if positions[0] < 0 else positions[-1]
         if not size:
-            raise InvalidInput(f"the slate is empty, so click must be None, got {quoted(outside)}")
-        raise InvalidInput(
-            f"must be a position of the slate, 0 to {size - 1}, got {quoted(outside)}", "click"
-        )
+            raise InvalidInput(f"must be None, because the slate is empty, got {quoted(outside)}", name)
+        raise InvalidInput(f"must be a position of the slate, 0 to {size - 1}, got {quoted(outside)}", name)
     if examined is None:
         return positions[0] + 1 if first_alone and positions else None
     seen = whole_number("examined", examined, at_least=0, at_most=size, because=", the length of the slate")
     if positions and positions[-1] >= seen:
         last = positions[-1]
         raise InvalidInput(
-            f"position {last} was clicked, so that examined must be at least {last + 1}, got {seen}; or "
-            "leave it out"
+            f"must be at least {last + 1}, because position {last} was clicked, got {seen}; or leave it out",
+            "examined",
         )
     return seen
 
@@ -78,7 +77,8 @@ def click_bits(
 ) -> tuple[NDArray[np.uint8], int | None]:
     """A 1 for each position that was clicked, and how many positions were examined."""
     positions = positions_of(click, clicks)
-    seen = examined_of(size, positions, examined, first_alone=wants_all and clicks is None)
+    name = "click" if clicks is None else "clicks"
+    seen = examined_of(size, positions, examined, first_alone=wants_all and clicks is None, name=name)
     bits = np.zeros(size, np.uint8)
     for position in positions:
         bits[position] = 1
@@ -94,10 +94,10 @@ def _several(clicks: Iterable[SupportsIndex]) -> list[SupportsIndex]:
         raise InvalidInput(f"must be a list of positions, got {quoted(clicks)}", "clicks") from None
 
 
-def _position(rule: str, click: object) -> int:
+def _position(rule: str, name: str, click: object) -> int:
     try:
         if isinstance(click, bool):
             raise TypeError
         return operator.index(click)  # type: ignore[arg-type]
     except TypeError:
-        raise InvalidInput(f"{rule}, got {quoted(click)}") from None
+        raise InvalidInput(f"{rule}, got {quoted(click)}", name) from None

@@ -47,15 +47,16 @@ def item_counts(catalog: Catalog, counts: CountsByItem) -> ItemCounts:
     for item, (looks, clicks) in counts.items():
         if not (np.isfinite(looks) and 0 <= clicks <= looks <= COUNT.most):
             raise InvalidInput(
-                f"item {quoted(item)}: looks must be a number of at least 0 and clicks one from 0 to looks, "
-                f"got looks={quoted(looks)} and clicks={quoted(clicks)}"
+                "must have looks of at least 0, and clicks from 0 to looks, got "
+                f"looks={quoted(looks)} and clicks={quoted(clicks)} for {quoted(item)}",
+                "counts",
             )
         row = catalog.row_of(item)
         if row is not None and looks > 0:
             known[row] = looks, clicks
     if not known:
         raise InvalidInput(
-            f"none of the {len(counts):,} items that were counted is in the catalog; nothing was learned"
+            f"must have items of the catalog, got {len(counts):,} others; nothing was learned", "counts"
         )
     rows = np.array(sorted(known), np.int64)
     told = np.array([known[row] for row in rows.tolist()])
@@ -84,6 +85,6 @@ def counts_by_item(counted: Iterable[tuple[ItemId, float, float]]) -> dict[ItemI
     found: dict[ItemId, tuple[float, float]] = {}
     for item, looks, clicks in counted:
         if item in found:
-            raise InvalidInput(f"item {quoted(item)} is counted twice")
+            raise InvalidInput(f"must name an item once, got {quoted(item)} twice", "counts")
         found[item] = looks, clicks
     return found

@@ -136,7 +136,7 @@ class Ranker:
         max_loss: float | None = None,
     ) -> None:
         if not isinstance(catalog, Catalog):
-            raise InvalidInput(f"a ranker needs a Catalog(items, features), got {quoted(catalog)}")
+            raise InvalidInput(f"must be a Catalog(items, features), got {quoted(catalog)}", "catalog")
         k = whole_number("k", k, at_least=1, at_most=len(catalog), because=", the items there are")
         chosen = make_policy(DEFAULT_POLICY if policy is None else policy)
         features = catalog.features
@@ -375,7 +375,7 @@ class Ranker:
         """
         slate_id = slate.id if isinstance(slate, Slate) else slate
         if not isinstance(slate_id, str):
-            raise InvalidInput(f"learn takes a slate that recommend gave, or its id, got {quoted(slate)}")
+            raise InvalidInput(f"must be a slate from recommend, or its id, got {quoted(slate)}", "slate")
         with self._lock:
             waiting = self.pending.get(slate_id)
             shown = self._expired.get(slate_id) if waiting is None else waiting.rows
@@ -383,7 +383,7 @@ class Ranker:
                 raise self._not_waiting(slate_id)
             if isinstance(slate, Slate) and slate.items != self._items(shown):
                 raise UnknownSlate(
-                    f"slate {slate_id!r} is not of this ranker, which showed {self._items(shown)}"
+                    f"{slate_id!r} is not of this ranker, which showed {self._items(shown)}", "slate"
                 )
             if waiting is None:
                 self._correct(slate_id, click, clicks, examined)
@@ -452,33 +452,37 @@ class Ranker:
 
     def _not_waiting(self, slate_id: str) -> InvalidInput:
         """The error for a slate that is not waiting."""
-        said = f"slate {quoted(slate_id)} is not waiting for feedback: "
+        said = f"{quoted(slate_id)} is not waiting for feedback: "
         parts = parts_of(slate_id)
         if parts is None or parts[0] not in self._origins:
-            return UnknownSlate(f"{said}it is not of this ranker")
+            return UnknownSlate(f"{said}it is not of this ranker", "slate")
         key, run, number = parts
         self._current_run()
         fate = self._records_until_now()[key].fate(run, number)
         if fate is Fate.LEARNED:
-            return DuplicateFeedback(f"{said}it was learned already")
+            return DuplicateFeedback(f"{said}it was learned already", "slate")
         if fate is Fate.FORGOTTEN:
             return ForgottenSlate(
                 f"{said}it was forgotten (the last {self.max_pending} are kept); to keep more, set "
-                "`max_pending`"
+                "`max_pending`",
+                "slate",
             )
         if fate is Fate.TOO_OLD:
             return ForgottenSlate(
                 f"{said}it was learned already, or was forgotten (the last {self.max_pending} are kept); it "
-                "is too old to know which"
+                "is too old to know which",
+                "slate",
             )
         if key != int(self._key):
             return UnknownSlate(
                 f"{said}it was shown after the merge, by a ranker that this one was merged from; give its "
-                "click to that one"
+                "click to that one",
+                "slate",
             )
         return UnknownSlate(
             f"{said}it was shown after the file was saved that this ranker was loaded from, or by a copy of "
-            "this ranker; what it showed is not known here, and its click cannot be learned"
+            "this ranker; what it showed is not known here, and its click cannot be learned",
+            "slate",
         )
 
     def warm_start(self, log: Iterable[Mapping[str, Any]] | ClickFit, *, weight: float | None = None) -> int:
@@ -604,10 +608,12 @@ class Ranker:
             named = None if groups is None else checked_groups(groups, len(ids))
             if features is not None:
                 if catalog.n_features is None:
-                    raise InvalidInput("the catalog has no features to change")
+                    raise InvalidInput("must be left out, because the catalog has none", "features")
                 if not self.policy.growable:
                     raise InvalidInput(
-                        f"{self.policy.label} takes no other features for the items it has; start a new one"
+                        f"cannot be changed: {self.policy.label} takes no other features for items that it "
+                        "has; start a new ranker",
+                        "features",
                     )
                 engine.encoded(features, ids)  # Refuses what the policy does not take.
                 if catalog.encoder is None:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from firstclick.catalog.catalog import Catalog, Subset
 from firstclick.catalog.features import LARGEST_CONTEXT
 from firstclick.catalog.groups import caps_by_group
-from firstclick.catalog.ids import ItemId, item_ids
+from firstclick.catalog.ids import IDS, ItemId, item_id, item_ids
 from firstclick.errors import InvalidInput
 from firstclick.kernels.arrays import NO_LIMITS, Request
 from firstclick.online.engine import PolicyEngine
@@ -79,9 +79,13 @@ def read_request(
     own = NO_LIMITS.features
     if features is not None:
         if candidates is None:
-            raise InvalidInput("features are those of candidates, a row for each; give candidates too")
+            raise InvalidInput(
+                "must have a row for each of candidates, and candidates are missing", "features"
+            )
         if not engine.policy.takes_features:
-            raise InvalidInput(f"{engine.policy.label} takes no features with a request; leave them out")
+            raise InvalidInput(
+                f"must be left out: {engine.policy.label} takes no features with a request", "features"
+            )
         if not isinstance(candidates, Subset):
             candidates = item_ids(candidates, "candidates")
     rows = None if candidates is None else catalog.rows(candidates, "candidates")
@@ -209,26 +213,31 @@ def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float6
         return NO_LIMITS.context
     size = f"{wanted} number{'' if wanted == 1 else 's'}"
     if context is None:
-        raise InvalidInput(f"{policy.label} wants a context of {size} with each request")
+        raise InvalidInput(f"must be given: {policy.label} needs {size} with each request", "context")
     given = float_array("context", context, rule="a list of numbers", largest=LARGEST_CONTEXT)
     given = np.atleast_1d(given)
     if not wanted:
         for name, value in (("context", given.size), ("segments", 4)):
             if name in policy.rules():
-                raise InvalidInput(f"{policy.label} was told of no context; say {policy.name}:{name}={value}")
+                raise InvalidInput(
+                    f"must be left out: {policy.label} was created without a context; use "
+                    f"{policy.name}:{name}={value}",
+                    "context",
+                )
         raise InvalidInput(
-            f"{policy.label} takes no context; policies that do are told its size, as in "
-            "context-lin-ts:context=3"
+            f"must be left out: {policy.label} takes no context; use a policy that does, such as "
+            "context-lin-ts:context=3",
+            "context",
         )
     if given.shape != (wanted,):
         got = f"{len(given)}" if given.ndim == 1 else f"an array of shape {given.shape}"
-        raise InvalidInput(f"{policy.label} wants a context of {size}, got {got}")
+        raise InvalidInput(f"must be {size} for {policy.label}, got {got}", "context")
     if not np.isfinite(given).all():
         place = int(np.argmin(np.isfinite(given)))
         raise InvalidInput(f"must be finite numbers, got {given[place]} at place {place}", "context")
     if np.abs(given).max() > LARGEST_CONTEXT:
         raise InvalidInput(
-            f"context must be at most {LARGEST_CONTEXT:g} in size, got {np.abs(given).max():g}"
+            f"must be at most {LARGEST_CONTEXT:g} in size, got {np.abs(given).max():g}", "context"
         )
     policy.check_context(given)
     return given
@@ -242,10 +251,12 @@ def _own_features(
     catalog = engine.catalog
     if isinstance(ids, Subset):
         return np.ascontiguousarray(table[catalog.hidden[ids.rows_in(catalog)] == 0])
-    rows = catalog.rows_of(ids)
+    rows = catalog.rows_of(ids, "candidates")
     if len(set(rows)) < len(rows):
         twice = next(item for place, item in enumerate(ids) if rows.index(rows[place]) < place)
-        raise InvalidInput(f"candidate {quoted(twice)} is given twice; with features give each once")
+        raise InvalidInput(
+            f"must be distinct where features are given, got {quoted(twice)} twice", "candidates"
+        )
     return np.ascontiguousarray(table[catalog.hidden[rows] == 0])
 
 
@@ -255,19 +266,24 @@ def _pinned_rows(
     """The row at each pinned position of a slate of n, and the items that are excluded or withdrawn."""
     if not isinstance(pinned, Mapping):
         raise InvalidInput(
-            f"pinned must say the item for each position, as in {{0: 'tea'}}, got {quoted(pinned)}"
+            f"must be an item for each position, such as {{0: 'tea'}}, got {quoted(pinned)}", "pinned"
         )
     for position in pinned:
-        whole_number("a position", position, at_least=0, at_most=n - 1, owner="pinned")
+        try:
+            whole_number("pinned", position, at_least=0, at_most=n - 1)
+        except InvalidInput:
+            raise InvalidInput(
+                f"must have positions from 0 to {n - 1}, got {quoted(position)}", "pinned"
+            ) from None
     asked: dict[int, int] = {}
     for position, item in sorted(pinned.items()):
-        row = catalog.row_of(item)
+        row = catalog.row_of(item_id(item, "pinned", IDS))
         if row is None:
             raise InvalidInput(
-                f"item {quoted(item)} is not in the catalog; add it first, or leave it out", owner="pinned"
+                f"must name items of the catalog, got {quoted(item)}; add it first, or leave it out", "pinned"
             )
         if row in asked.values():
-            raise InvalidInput(f"item {quoted(item)} has two positions; give it one", owner="pinned")
+            raise InvalidInput(f"must name an item once, got {quoted(item)} twice", "pinned")
         asked[position] = row
     not_shown = set(excluded)
     held = {

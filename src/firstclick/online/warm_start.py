@@ -66,8 +66,9 @@ def checked_weight(weight: object, policy: Policy) -> float:
         raise InvalidInput(f"must be a number above 0 and at most 1, got {quoted(weight)}", "weight")
     if not policy.learns_from_others:
         raise InvalidInput(
-            f"{policy.label} learns from slates that it has shuffled itself and takes no log; "
-            "take another policy, or start without one"
+            f"cannot be learned by {policy.label}, which learns only from slates that it has shuffled "
+            "itself; use another policy, or start without a log",
+            "log",
         )
     return float(weight)
 
@@ -114,7 +115,8 @@ class HeadStart:
         self._nothing_known = all(same)
         if not (self._nothing_known or engine.policy.mergeable):
             raise InvalidInput(
-                f"{engine.policy.label} cannot merge a log with what it has learned; warm_start a new ranker"
+                f"cannot be merged with what {engine.policy.label} has learned; warm_start a new ranker",
+                "log",
             )
         self.past = engine.with_state(blank._asdict())  # learns the log
 
@@ -157,7 +159,7 @@ def lessons(engine: PolicyEngine, log: Iterable[Mapping[str, Any]]) -> Iterator[
                 known_then = bisect_right(steps, to, key=lambda step: step.seq)
                 steps.append(_Step(seq, known_then - 1, None))
         except FirstclickError as error:
-            raise InvalidInput(f"line {line} of the log: {error}") from None
+            raise InvalidInput(f"line {line}: {error}", "log") from None
     yield from _kept(steps)
 
 
@@ -183,12 +185,13 @@ def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str,
     """The lines, each with its number from 1; the log of a service has others than slates too."""
     if isinstance(log, str | bytes | Mapping):
         raise InvalidInput(
-            f"a log is a list of slates, such as map(json.loads, open('log.jsonl')), got {type(log).__name__}"
+            f"must be a list of slates, such as map(json.loads, open('log.jsonl')), got {type(log).__name__}",
+            "log",
         )
     try:
         lines = iter(log)
     except TypeError:
-        raise InvalidInput(f"a log is a list of slates, got {quoted(log)}") from None
+        raise InvalidInput(f"must be a list of slates, got {quoted(log)}", "log") from None
     line = 0
     while True:
         line += 1
@@ -197,11 +200,11 @@ def _lines(log: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, Mapping[str,
         except StopIteration:
             return
         except ValueError as error:  # What json.loads raises, among others.
-            raise InvalidInput(f"line {line} of the log cannot be read: {error}") from None
+            raise InvalidInput(f"line {line} cannot be read: {error}", "log") from None
         if not isinstance(entry, Mapping):
             raise InvalidInput(
-                f"line {line} of the log: a slate must have names for its parts, such as items and click, "
-                f"got {quoted(entry)}"
+                f"line {line} must be an object with fields such as items and click, got {quoted(entry)}",
+                "log",
             )
         yield line, entry
 
@@ -218,7 +221,7 @@ def _lesson(engine: PolicyEngine, entry: Mapping[str, Any]) -> Lesson | None:
         raise InvalidInput(f"must be a list of ids, got {quoted(items)}", "items")
     known = catalog.known_rows(items)
     if len(set(items)) < len(items):
-        raise InvalidInput(f"an item is in the slate twice, got {quoted(items)}")
+        raise InvalidInput(f"must be distinct, got {quoted(items)}", "items")
     clicked, page_says = click_bits(
         len(items), click if clicks is None else NOT_GIVEN, clicks, entry.get("examined"),
         wants_all=engine.policy.wants_all_clicks,
@@ -227,7 +230,7 @@ def _lesson(engine: PolicyEngine, entry: Mapping[str, Any]) -> Lesson | None:
         first = int(np.argmax(clicked)) if clicked.any() else None
         if click != first:
             raise InvalidInput(
-                f"click must be the first of clicks, {first}, or be left out, got {quoted(click)}"
+                f"must be the first of clicks, {first}, or be left out, got {quoted(click)}", "click"
             )
     # What a policy does not take is passed over: the log may be of another one.
     context = (

@@ -37,9 +37,7 @@ class ContextPolicy(LinearPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rank is not None and self.combine != "bilinear":
-            raise InvalidInput(
-                f"{self.name}: rank only goes with combine=bilinear, got combine={self.combine}"
-            )
+            raise InvalidInput(f"needs combine=bilinear, got combine={self.combine}", "rank", self.name)
 
     @property
     def n_context(self) -> int:
@@ -57,14 +55,16 @@ class ContextPolicy(LinearPolicy):
         if self.combine == "product":
             if self.n_context != n_features:
                 raise InvalidInput(
-                    f"{self.label}: a product needs as many numbers of context as there are features, "
-                    f"{n_features}, got {self.n_context}; say combine=bilinear"
+                    f"must be {n_features}, the number of features, for combine=product, got "
+                    f"{self.n_context}; use combine=bilinear",
+                    "context",
+                    self.label,
                 )
             return n_features
         if self.rank is None:
             return n_features * self.n_context
         if self.rank > n_features:
-            raise InvalidInput(f"{self.label}: rank must be at most the number of features, {n_features}")
+            raise InvalidInput(f"must be at most the number of features, {n_features}", "rank", self.label)
         return n_features + self.rank * self.n_context
 
     def initial_state(self, n_items: int, n_features: int, k: int) -> LinearState:

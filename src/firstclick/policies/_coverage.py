@@ -58,8 +58,9 @@ class CoveragePolicy(LinearPolicy):
         if outside.any():
             row, column = np.argwhere(outside)[0]
             raise InvalidInput(
-                f"{self.label}: topics are shares between 0 and 1 of what an item covers, got "
-                f"{topics[row, column]:g} in row {row}, column {column}"
+                f"must be topics, shares from 0 to 1 of what an item covers, for {self.label}, got "
+                f"{topics[row, column]:g} in row {row}, column {column}",
+                "features",
             )
 
     def shortcuts(self, catalog: CatalogArrays) -> CatalogArrays:

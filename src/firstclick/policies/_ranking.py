@@ -48,8 +48,9 @@ class PairPolicy(RankingPolicy):
     def _no_wins(self, n_items: int) -> NDArray[np.int32]:
         if n_items > MOST_ITEMS:
             raise InvalidInput(
-                f"{self.name} keeps a number for each pair of items and takes at most {MOST_ITEMS:,} items, "
-                f"got {n_items:,}; choose some of them first, or take a policy with features"
+                f"must be at most {MOST_ITEMS:,} for {self.name}, which keeps a number for each pair, got "
+                f"{n_items:,}; choose some of them first, or use a policy with features",
+                "items",
             )
         return np.zeros((n_items, n_items), np.int32)
 

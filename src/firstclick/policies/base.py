@@ -225,7 +225,7 @@ class Policy(Declared, ABC):
         if weight == 1:
             return state
         raise InvalidInput(
-            f"{self.label} cannot weigh what it knows, so that weight must be 1, got {weight:g}"
+            f"must be 1, because {self.label} cannot weigh what it knows, got {weight:g}", "weight"
         )
 
     def with_counts(
@@ -237,8 +237,9 @@ class Policy(Declared, ABC):
         InvalidInput.
         """
         raise InvalidInput(
-            f"{self.name} learns more from slates than how often each item was looked at and clicked; give "
-            "it the slates, or take a policy that counts, such as cascade-mixed or cascade-ts"
+            f"are not enough for {self.name}, which learns more from slates; give it the slates, or use a "
+            "policy that counts, such as cascade-mixed or cascade-ts",
+            "counts",
         )
 
     def with_log(self, state: State, past: State, *, nothing_known: bool) -> State:

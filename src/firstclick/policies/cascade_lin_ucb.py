@@ -43,10 +43,12 @@ class CascadeLinUCB(LinearPolicy):
         super().__post_init__()
         if self.c == "theory" and self.horizon is None:
             raise InvalidInput(
-                f"{self.name}: c=theory needs a horizon, the number of steps; say c=theory,horizon=100000"
+                "must be given with c=theory: the number of steps, such as horizon=100000",
+                "horizon",
+                self.name,
             )
         if self.c != "theory" and self.horizon is not None:
-            raise InvalidInput(f"{self.name}: horizon only goes with c=theory, got c={self.c:g}")
+            raise InvalidInput(f"needs c=theory, got c={self.c:g}", "horizon", self.name)
 
     def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:
         if not isinstance(self.c, str):
@@ -60,8 +62,9 @@ class CascadeLinUCB(LinearPolicy):
         longest = longest_norm(features) * numbers.scale
         if self.c == "theory" and longest > 1 + 1e-12:
             raise InvalidInput(
-                f"{self.name}: c=theory was set up for features of norm at most {1 / numbers.scale:.4g}, "
-                f"got {longest / numbers.scale:.4g}; start a new ranker with these items"
+                f"must have a norm of at most {1 / numbers.scale:.4g} for {self.name} with c=theory, got "
+                f"{longest / numbers.scale:.4g}; start a new ranker with these items",
+                "features",
             )
 
     def notes(self, numbers: PlainParameters, steps: int) -> tuple[str, ...]:

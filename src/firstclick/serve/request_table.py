@@ -66,6 +66,4 @@ class RequestTable:
 
 def other_request() -> Conflict:
     """The refusal of an id that another request has."""
-    return Conflict(
-        "this request_id was given with another request; send the same request, or give each its own id"
-    )
+    return Conflict("belongs to another request already; send the same request, or a new id", "request_id")

@@ -35,7 +35,6 @@ from firstclick.online.feedback import positions_of
 from firstclick.online.item_counts import CountsByItem, counts_of
 from firstclick.online.request import AtMost
 from firstclick.policies.base import Policy
-from firstclick.registry import make_policy
 from firstclick.serve.log.events import (
     COUNTED_ITEM,
     KIND_OF,
@@ -68,6 +67,7 @@ from firstclick.serve.model.new_events import (
     first_event,
     items_changed,
     list_put,
+    policy_of,
     withdrawn_ids,
 )
 from firstclick.serve.model.replay import catch_up, known_after
@@ -349,7 +349,7 @@ class Service:
         """
         found = [stored for stored in self.store.models() if stored.name == name]
         if not found:
-            raise Unknown(f"no model {quoted(name)} in the store; GET /v1/models lists those that there are")
+            raise Unknown(f"{quoted(name)} is not in the store; GET /v1/models lists all models", "model")
         self.models.take_up(fork(self.store, self.store, found[0], new_name, policy, seed=seed).stored)
         model = self.model(new_name)
         self.note_build(model)
@@ -390,11 +390,11 @@ class Service:
         for model in self.models.all():
             if any(arm.name == name for arm in self._arms_of(model)):
                 raise Conflict(
-                    f"model {name!r} is an arm of the trial that runs on {model.name!r}; stop that first"
+                    f"{name!r} is an arm of the trial that runs on {model.name!r}; stop that first", "model"
                 )
         found = [stored for stored in self.store.models() if stored.name == name]
         if not found or not self.store.delete(found[0].id):
-            raise Unknown(f"no model {quoted(name)} in the store; GET /v1/models lists those that there are")
+            raise Unknown(f"{quoted(name)} is not in the store; GET /v1/models lists all models", "model")
         self.forget(name, found[0].id)
         return found[0].head
 
@@ -779,7 +779,7 @@ class Service:
         """
         model = self.model(name)
         if list_name not in model.items.lists:
-            raise Unknown(f"no list {quoted(list_name)} in model {name!r}")
+            raise Unknown(f"must be a list of model {name!r}, got {quoted(list_name)}", "list_name")
         return self._change(model, ListRemoved(list_name))
 
     def set_explore(self, name: str, share: float) -> int:
@@ -817,7 +817,7 @@ class Service:
                 None if no_click_after is None else check_wait(no_click_after),
             )
         if body == SettingsChanged():
-            raise Malformed("no setting given; give explore, no_click_after, or both")
+            raise Malformed("must be given, or no_click_after, or both; got neither", "explore")
         if explore is not None:
             model.warm_up_exploration()
         if no_click_after:
@@ -847,8 +847,8 @@ class Service:
         trial, listed = model.launch.running, model.launch.baseline
         if trial is not None and listed is not None and listed.items != tuple(body.items):
             raise Conflict(
-                f"a trial on model {name!r} compares with the baseline as it is; stop the trial first, then "
-                "change the list"
+                f"must stay while a trial on model {name!r} compares with it; stop the trial first",
+                "baseline",
             )
         return self._change(model, body)
 
@@ -898,10 +898,13 @@ class Service:
         """
         model = self.model(name)
         if model.launch.baseline is None:
-            raise Unknown(f"model {name!r} has no baseline")
+            raise Unknown(f"is missing: model {name!r} has none", "baseline")
         trial = model.launch.running
         if trial is not None and any(arm.kind == BASELINE for arm in trial.arms):
-            raise Conflict(f"the trial that runs on model {name!r} compares with its baseline; stop it first")
+            raise Conflict(
+                f"must stay while a trial on model {name!r} compares with it; stop the trial first",
+                "baseline",
+            )
         return self._change(model, BaselineSet([], MAX_LOSS))
 
     # Trials
@@ -936,7 +939,7 @@ class Service:
         for other in self.models.all():
             if model in self._arms_of(other):
                 raise Conflict(
-                    f"model {name!r} is an arm of the trial that runs on {other.name!r}; stop that first"
+                    f"{name!r} is an arm of the trial that runs on {other.name!r}; stop that first", "model"
                 )
         body = trial_started(
             model, DEFAULT_ARMS if arms is None else arms, self._arm_model, learn_from=learn_from,
@@ -944,7 +947,7 @@ class Service:
         )  # fmt: skip
         place = self._change(model, body)
         if model.launch.trial is not None and model.launch.trial.seq < place:
-            raise Conflict(f"another trial was started on model {name!r} at the same time; see its report")
+            raise Conflict(f"{name!r} has another trial, started at the same time; see its report", "model")
         return place
 
     def _arm_model(self, model: Model, kind: str, given: str) -> Model:
@@ -953,11 +956,12 @@ class Service:
             other = self.model(given)
             check_arm(model, other)
             return other
-        fork = f"{model.name}.{make_policy(given).name}"
+        fork = f"{model.name}.{policy_of(given).name}"
         if fork in self.names():
             raise Conflict(
-                f"there is a model {fork!r} already, of an earlier trial perhaps; name it as an arm by "
-                f"'model:{fork}', or delete it"
+                f"need a new model {fork!r}, and there is one already, perhaps of an earlier trial; use "
+                f"'model:{fork}' as an arm, or delete it",
+                "arms",
             )
         return self.fork(model.name, given, fork)
 
@@ -1013,7 +1017,7 @@ class Service:
     def _running_trial(self, model: Model) -> Trial:
         if model.launch.running is None:
             raise Unknown(
-                f"no trial is running on model {model.name!r}; POST /v1/models/{model.name}/trial starts one"
+                f"{model.name!r} has no running trial; POST /v1/models/{model.name}/trial starts one", "model"
             )
         return model.launch.running
 
@@ -1041,7 +1045,7 @@ class Service:
         """
         model = self.model(name)
         if not put and not withdraw:
-            raise Malformed("no items given; give at least one to put or to withdraw")
+            raise Malformed("must have items, or `withdraw` must, got none", "put")
         place = self._change_items(model, put, withdraw, file_marks)
         self._tell_arms(model, lambda arm: self._change_items(arm, put, withdraw))
         return place
@@ -1082,12 +1086,13 @@ class Service:
         model = self.model(name)
         if type(seq) is not int or not 1 <= seq <= model.seq:
             raise Malformed(
-                f"seq must be a whole number from 1 to {model.seq}, the last event, got {quoted(seq)}"
+                f"must be a whole number from 1 to {model.seq}, the last event, got {quoted(seq)}", "seq"
             )
         if 1 < seq < model.archived_before:
             raise Malformed(
-                f"seq must be 1, or from {model.archived_before} to {model.seq}, got {seq}: the events "
-                "between are archived"
+                f"must be 1, or from {model.archived_before} to {model.seq}, got {seq}: the events between "
+                "are archived",
+                "seq",
             )
         # Folded here and not by the writer, for whom everybody waits.
         self._recalled[model.id, seq] = known_after(self.store, model, seq)

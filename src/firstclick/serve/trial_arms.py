@@ -31,24 +31,31 @@ PATIENCE = 1.0
 def check_arm(model: Model, other: Model) -> None:
     """Refuse another model whose slates this one could not show."""
     if other.id == model.id:
-        raise Malformed(f"an arm must be another model than {model.name!r} itself; its own arm is 'policy'")
+        raise Malformed(f"must not have model {model.name!r} itself; its own arm is 'policy'", "arms")
     if other.launch.running is not None:
         # Each would be an arm of the other, or of an arm of it: nobody could say who learns from what.
-        raise Malformed(f"model {other.name!r} has a trial of its own that is running; stop that first")
+        raise Malformed(
+            f"have model {other.name!r}, which has a running trial itself; stop that first", "arms"
+        )
     mine, theirs = model.engine.policy, other.engine.policy
     if mine.n_context != theirs.n_context:
         raise Malformed(
-            f"model {other.name!r} wants {theirs.n_context} numbers of context with a request, and "
-            f"{model.name!r} {mine.n_context}; an arm must want the same"
+            f"must have contexts of the same size, got {theirs.n_context} numbers for model {other.name!r} "
+            f"and {mine.n_context} for {model.name!r}",
+            "arms",
         )
     if other.k < model.k:
-        raise Malformed(f"model {other.name!r} has k={other.k}; an arm of {model.name!r} needs k={model.k}")
+        raise Malformed(
+            f"must have k={model.k} or more, as model {model.name!r}, got k={other.k} of {other.name!r}",
+            "arms",
+        )
     known, there = set(model.items.names), set(other.items.names)
     for names, whose, lacks in ((known - there, model, other), (there - known, other, model)):
         if names:
             raise Malformed(
-                f"models {model.name!r} and {other.name!r} must have the same items, and {whose.name!r} has "
-                f"{min(names, key=str)!r}, which {lacks.name!r} has not"
+                f"must have the same items, got {min(names, key=str)!r} in {whose.name!r}, which "
+                f"{lacks.name!r} does not have",
+                "arms",
             )
 
 

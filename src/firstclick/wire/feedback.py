@@ -86,7 +86,7 @@ class ClickReport(NamedTuple):
         """The token of the slate, or Malformed."""
         token = getattr(self.slate, "token", self.slate)
         if not isinstance(token, str):
-            raise Malformed(f"a slate, or its token, must be given with a click, got {quoted(token)}")
+            raise Malformed(f"must be the token of a slate, got {quoted(token)}", "token")
         return token
 
 
@@ -102,6 +102,7 @@ def report_of(entry: Entry) -> ClickReport:
     # Not any tuple: a slate alone is one too.
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise Malformed(
-            f"an entry must be (slate, click) or ClickReport(slate, clicks=...), got {quoted(given)}"
+            f"must be pairs of slate and click, or ClickReport(slate, clicks=...), got {quoted(given)}",
+            "entries",
         )
     return ClickReport(*given)

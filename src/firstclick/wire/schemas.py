@@ -198,6 +198,7 @@ class Outcome(Struct, omit_defaults=True):
     status: Annotated[str, Meta(description="accepted, duplicate, corrected, or the status of an error")]
     seq: Seq | None = None
     message: Annotated[str, Meta(description="why it was refused")] | None = None
+    field: Annotated[str, Meta(description="the field that was refused")] = ""
     durability: Durability = "full"
 
 

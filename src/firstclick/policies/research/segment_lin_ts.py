@@ -120,8 +120,8 @@ class SegmentLinTS(LinearPolicy):
         assert self.segments is not None
         if not 0 <= segment < self.segments or segment != int(segment):
             raise InvalidInput(
-                f"{self.label}: the context must be the number of a segment, 0 to {self.segments - 1}, "
-                f"got {segment:g}"
+                f"must be the number of a segment of {self.label}, 0 to {self.segments - 1}, got {segment:g}",
+                "context",
             )
 
     def numbers(self, k: int, features: NDArray[np.float64]) -> PlainParameters:

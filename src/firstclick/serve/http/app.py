@@ -358,8 +358,8 @@ def _query(route: Route, raw: bytes) -> dict[str, int]:
     for name, text in pairs:
         if name not in route.query:
             known = ", ".join(route.query)
-            raise Malformed(f"there is no parameter {name[:60]!r}; there are {known}")
+            raise Malformed(f"is not a parameter; there are {known}", name[:60])
         if name in found:
-            raise Malformed(f"parameter {name} is given twice; give it once")
+            raise Malformed("is given twice; give it once", name)
         found[name] = route.query[name].read(name, text)
     return {name: query.default for name, query in route.query.items()} | found

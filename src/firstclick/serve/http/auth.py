@@ -64,7 +64,7 @@ def check_model_of_key(role: str, model: str | None, argument: str) -> None:
         return
     if role != Role.PAGE.value:
         raise Malformed(f"is for keys with the role 'page', got {role!r}", argument)
-    check_name(model)
+    check_name(model, "model")
 
 
 def is_loopback(host: str) -> bool:

@@ -149,7 +149,7 @@ def _check(value: Any, schema: Schema, parts: dict[str, Schema], path: str = "")
             if name not in value:
                 raise Malformed("is missing; give it", inner)
             if not re.search(rule.get("propertyNames", {}).get("pattern", ""), name):
-                raise Malformed(f'must be a position, such as "0", got {_quoted(name)}', "each name", path)
+                raise Malformed(f'must have names like "0", for positions, got {_quoted(name)}', path)
             _check(value[name], below, parts, inner)
 
 

@@ -97,14 +97,16 @@ async def feedback(asked: Asked) -> Answer:
 async def feedback_batch(asked: Asked) -> schemas.Outcomes:
     entries = asked.body.feedback
     if len(entries) > MOST_ENTRIES:
-        raise TooLarge(f"a batch may hold {MOST_ENTRIES} entries, got {len(entries)}; send several batches")
+        raise TooLarge(
+            f"must have at most {MOST_ENTRIES} entries, got {len(entries)}; send several batches", "feedback"
+        )
     if not entries:
         asked.service.model(asked.path[0])
         return schemas.Outcomes([])
     durability = _durability(asked)
     return schemas.Outcomes(
         [
-            schemas.Outcome(outcome.status, message=str(outcome))
+            schemas.Outcome(outcome.status, message=str(outcome), field=outcome.argument)
             if isinstance(outcome, Refused)
             else schemas.Outcome(outcome.status, outcome.seq, durability=durability)
             for outcome in await _outcomes(asked, entries)
@@ -177,7 +179,9 @@ def show_baseline(asked: Asked) -> schemas.BaselineFacts:
     name = asked.path[0]
     facts = asked.service.model(name).launch.facts()
     if facts is None:
-        raise Unknown(f"model {name!r} has no baseline; PUT one to /v1/models/{name}/baseline")
+        raise Unknown(
+            f"is missing: model {name!r} has none; PUT one to /v1/models/{name}/baseline", "baseline"
+        )
     return msgspec.convert(facts, schemas.BaselineFacts)
 
 
@@ -185,7 +189,7 @@ def warm_start(asked: Asked) -> schemas.WarmStarted:
     body: schemas.NewWarmStart = asked.body
     if body.counts is not None:
         if body.slates:
-            raise Malformed("give slates or counts, not both")
+            raise Malformed("must be left out where slates are given; give one of them", "counts")
         with refusing:
             counts = counts_by_item((one.item, one.looks, one.clicks) for one in body.counts)
         seq, items = asked.service.warm_start(asked.path[0], counts=counts, weight=body.weight)
@@ -347,8 +351,9 @@ def make_key(asked: Asked) -> Answer:
     store = asked.service.store
     if body.role != "admin" and not store.api_keys():
         raise Malformed(
-            f"the first key must have the role 'admin', got {body.role!r}: from then on a key is needed, "
-            "and nobody could make another"
+            f"must be 'admin' for the first key, got {body.role!r}: from then on a key is needed to make "
+            "another",
+            "role",
         )
     check_model_of_key(body.role, body.model, "model")
     text, digest = new_key()
@@ -364,11 +369,12 @@ def revoke_key(asked: Asked) -> schemas.Keys:
     keys = {str(key.id): key for key in store.api_keys()}
     key = keys.pop(text, None)
     if key is None:
-        raise Unknown(f"no API key {text[:60]!r}; GET /v1/keys lists them")
+        raise Unknown(f"must be the id of an API key, got {text[:60]!r}; GET /v1/keys lists them", "key")
     if key.role == "admin" and not any(other.role == "admin" for other in keys.values()):
         raise Conflict(
-            f"key {key.id} is the last one with the role 'admin', and without it anyone or nobody could make "
-            "keys; make another first, or use 'firstclick keys' on the server"
+            f"{key.id} is the last one with the role 'admin'; make another first, or use 'firstclick keys' "
+            "on the server",
+            "key",
         )
     store.revoke_api_key(key.id)
     asked.service.maintenance.reload_api_keys()

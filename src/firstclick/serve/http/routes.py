@@ -36,7 +36,7 @@ class Query:
         value = int(text) if digits.isascii() and digits.isdigit() and len(digits) < 18 else None
         if value is None or not self.at_least <= value <= self.at_most:
             raise Malformed(
-                f"{name} must be a whole number from {self.at_least} to {self.at_most}, got {text[:60]!r}"
+                f"must be a whole number from {self.at_least} to {self.at_most}, got {text[:60]!r}", name
             )
         return value
 

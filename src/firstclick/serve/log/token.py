@@ -83,7 +83,7 @@ def number_in(nonce: bytes) -> int:
 def nonce_of_request(request_id: str) -> bytes:
     """The nonce of a request that has a name: however often it is asked, feedback is counted once."""
     if not isinstance(request_id, str):
-        raise Malformed(f"request_id must be a text, got {quoted(request_id)}")
+        raise Malformed(f"must be a text, got {quoted(request_id)}", "request_id")
     return hashlib.blake2b(request_id.encode("utf-8", "surrogatepass"), digest_size=NONCE_SIZE).digest()
 
 
@@ -125,8 +125,9 @@ class KeyRing:
         text = base64.urlsafe_b64encode(content + self._mac(key, content)).rstrip(b"=").decode()
         if len(text) > LONGEST_TOKEN:
             raise Malformed(
-                f"the token would have {len(text)} characters with the features of {token.size} items in it, "
-                f"and may have {LONGEST_TOKEN}; ask for fewer items by k, or put features into the catalog"
+                f"of {token.size} items make a token of {len(text)} characters, and {LONGEST_TOKEN} is the "
+                "most; ask for fewer items by k, or put features into the catalog",
+                "features",
             )
         return text
 
@@ -152,12 +153,13 @@ class KeyRing:
         age = self._clock.time() - issued_ms / 1000
         if age > days * 86_400:
             raise Expired(
-                f"the slate was recommended {age / 86_400:.3g} days ago, and feedback is taken for "
-                f"{days:g} days; drop it"
+                f"is of a slate from {age / 86_400:.3g} days ago, and feedback is accepted for {days:g} "
+                "days; drop it",
+                "token",
             )
         if age < -AHEAD:
             raise Unknown(
-                f"the token is {-age:.0f} s ahead of this server's clock; set the clocks of the servers right"
+                f"is {-age:.0f} s ahead of this server's clock; set the clocks of the servers right", "token"
             )
         return Token(of_model, issued_ms, nonce, content[HEAD.size : end], context, features, fields)
 
@@ -200,4 +202,4 @@ def _after_rows(content: bytes, at: int, size: int) -> tuple[bytes, bytes, bytes
 
 
 def _unknown(why: str) -> Unknown:
-    return Unknown(f"unknown token: {why}; send back the token that recommend gave, unchanged")
+    return Unknown(f"is unknown: {why}; send back the token that recommend gave, unchanged", "token")

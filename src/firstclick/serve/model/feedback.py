@@ -25,11 +25,13 @@ from firstclick.wire.feedback import ACCEPTED, CORRECTED, DUPLICATE, ClickReport
 def feedback_event(model: Model, token: Token, said: ClickReport, clicks: list[int], now: float) -> NewEvent:
     """What is to be written, or an error; `clicks` are the positions that `said` names."""
     first_alone = model.engine.policy.wants_all_clicks and said.clicks is None
-    examined = examined_of(token.size, clicks, said.examined, first_alone=first_alone)
+    name = "click" if said.clicks is None else "clicks"
+    examined = examined_of(token.size, clicks, said.examined, first_alone=first_alone, name=name)
     if not has_rows(model, token):
         raise Unknown(
-            "unknown token: it shows items that this model's log does not have, as may be after a backup "
-            "was restored; drop it"
+            "is unknown: it shows items that the model's log does not have, which happens after a backup was "
+            "restored; drop it",
+            "token",
         )
     payload = full_payload(
         clicks,
@@ -47,8 +49,9 @@ def check_not_archived(model: Model, token: Token) -> None:
     """Expired if the slate is as old as some whose events are archived: it may have been counted there."""
     if token.issued_ms <= model.archived_issued:
         raise Expired(
-            f"the slate was recommended before event {model.archived_before}, and what was counted of that "
-            "time is archived; drop it"
+            f"is of a slate from before event {model.archived_before}, and earlier events are archived; drop "
+            "it",
+            "token",
         )
 
 
@@ -85,10 +88,11 @@ def _late(model: Model, event: NewEvent, place: Appended, given_up_ms: int) -> R
     policy = model.engine.policy
     if not policy.corrects or said.features:
         return Late(
-            f"the slate counts as one without a click, as event {place.seq}, because nobody had reported it "
-            f"in time, and {policy.label} cannot take that back"
-            + (" where the request brought features of its own" if policy.corrects else "")
-            + "; set no_click_after to a longer time if such clicks are many"
+            f"is of a slate that counts as not clicked, as event {place.seq}, because no feedback came in "
+            f"time, and {policy.label} cannot take that back"
+            + (" for a request with features" if policy.corrects else "")
+            + "; set no_click_after to a longer time if this happens often",
+            "token",
         )
     body = Correction(place.seq, given_up_ms / 1000, event.payload)
     return NewEvent(Kind.CORRECTION, nonce_of_correction(event.nonce), packed(body), event.received)
@@ -96,8 +100,7 @@ def _late(model: Model, event: NewEvent, place: Appended, given_up_ms: int) -> R
 
 def _conflict(seq: int) -> Conflict:
     return Conflict(
-        f"other feedback for this slate came before, as event {seq}, and stays; "
-        "send one piece of feedback for each slate"
+        f"has other feedback already, as event {seq}, which stays; send one report for each slate", "token"
     )
 
 

@@ -18,7 +18,7 @@ from firstclick.errors import FirstclickError, WorkFailed
 from firstclick.files.progress import Progress, silent
 from firstclick.online.engine import scale_for
 from firstclick.policies.base import Policy
-from firstclick.registry import is_research, make_policy, policy_class, policy_classes
+from firstclick.registry import is_research, policy_class, policy_classes
 from firstclick.serve.log.copies import (
     left_out,
     origin_of,
@@ -39,7 +39,7 @@ from firstclick.serve.log.events import (
 from firstclick.serve.model.build import this_build
 from firstclick.serve.model.loading import check_new, load, publish, reserved
 from firstclick.serve.model.model import Model
-from firstclick.serve.model.new_events import check_context_size, model_seed
+from firstclick.serve.model.new_events import check_context_size, model_seed, policy_of
 from firstclick.serve.model.replay import (
     Log,
     Memory,
@@ -134,11 +134,12 @@ class Fork:
             if policy is None:
                 chosen = policy_class(origin.policy)(**origin.settings)
             else:
-                chosen = make_policy(policy).with_context(n_context or 0)
+                chosen = policy_of(policy).with_context(n_context or 0)
             if why := self._why_not(chosen, n_context):
                 raise Malformed(
                     f"{chosen.label} {why}, so that it cannot learn from the log of {name!r}; these can: "
-                    + ", ".join(self._able(n_context))
+                    + ", ".join(self._able(n_context)),
+                    "policy",
                 )
             check_context_size(chosen)
             self.policy = chosen
@@ -339,7 +340,7 @@ class Fork:
             if isinstance(error, WorkFailed):
                 raise
             raise Malformed(
-                f"{self.policy.label} cannot learn from the log of {self._name!r}: {error}"
+                f"{self.policy.label} cannot learn from the log of {self._name!r}: {error}", "policy"
             ) from None
         return events
 

@@ -44,7 +44,9 @@ def warm_start_body(
         except TooManySlates as error:
             raise TooLarge(str(error)) from None
         if not packed.slates:
-            raise InvalidInput("the log has no slate of items that the model has; nothing was learned")
+            raise InvalidInput(
+                "must have slates with items of the model, got none; nothing was learned", "log"
+            )
     return WarmStart(share, packed.slates, packed.sizes, packed.content, file_mark)
 
 

@@ -16,7 +16,7 @@ def check_new(store: Store, name: str) -> None:
     """Malformed or Conflict if a new model cannot be called so."""
     check_name(name)
     if any(stored.name == name for stored in store.models()):
-        raise Conflict(f"there is a model {name!r} already; choose another name")
+        raise Conflict(f"{name!r} is taken by another model; choose another name", "name")
 
 
 @contextmanager

@@ -410,7 +410,10 @@ class Model:
         """
         with self.lock, refusing:
             request = read_request(
-                self.engine, candidates=self._listed(candidates), exclude=self._listed(exclude), **asked
+                self.engine,
+                candidates=self._listed(candidates),
+                exclude=self._listed(exclude, "exclude"),
+                **asked,
             )
             slate, chosen = decided(
                 self.engine, self._key, number, request, scored=True, explorer=self.explorer,
@@ -498,15 +501,16 @@ class Model:
             )
             return request_of_rows(self.engine, asked)
 
-    def _listed(self, items: Any) -> Any:
+    def _listed(self, items: Any, argument: str = "candidates") -> Any:
         """The list of this name; what is no name stays as it is."""
         if not isinstance(items, str):
             return items
         if items not in self.items.lists:
             known = ", ".join(map(repr, self.items.lists)) or "none"
             raise Malformed(
-                f"no list {quoted(items)} in model {self.name!r}; there are: {known}. If it is an id, say "
-                f"[{quoted(items)}]; a list is made by PUT /v1/models/{self.name}/lists/NAME"
+                f"must be ids or the name of a list ({known}), got {quoted(items)}; for an id write "
+                f"[{quoted(items)}], or create a list with PUT /v1/models/{self.name}/lists/NAME",
+                argument,
             )
         return self.items.lists[items]
 

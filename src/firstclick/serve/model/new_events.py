@@ -14,7 +14,7 @@ from firstclick.catalog.feature_scale import FeatureScale, listed
 from firstclick.catalog.features import check_features, typical_row
 from firstclick.catalog.ids import ItemId, item_ids
 from firstclick.catalog.item import Item
-from firstclick.errors import InvalidInput
+from firstclick.errors import FirstclickError, InvalidInput
 from firstclick.in_pieces import array_of
 from firstclick.not_given import NOT_GIVEN, NotGiven
 from firstclick.online.baseline import MAX_LOSS, check_baseline
@@ -47,12 +47,13 @@ Rows = list[NDArray[np.float64] | None]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
-def check_name(name: object, whose: str = "model") -> None:
-    """The name of a model, or of a list, is part of addresses and files."""
+def check_name(name: object, argument: str = "name") -> None:
+    """Check the name of a model, or of a list: it is part of addresses and files."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise Malformed(
-            f"a {whose}'s name must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or "
-            f"digit, got {quoted(name)}"
+            f"must be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit, got "
+            f"{quoted(name)}",
+            argument,
         )
 
 
@@ -60,19 +61,20 @@ def check_context_size(policy: Policy) -> None:
     """A context goes out with each token and comes back with it."""
     if policy.n_context > MOST_CONTEXT:
         raise Malformed(
-            f"{policy.label}: a context may have {MOST_CONTEXT} numbers here, got {policy.n_context}"
+            f"{policy.label} must have a context of at most {MOST_CONTEXT} numbers, got {policy.n_context}",
+            "policy",
         )
 
 
 def check_words(items: Sequence[Item]) -> None:
     """All but the features of the items; Malformed if something is wrong."""
     if not items:
-        raise Malformed("no items given; give at least one")
+        raise Malformed("must have at least one item, got an empty list", "items")
     seen: set[str | int] = set()
     for item in items:
         _check_words(item)
         if item.id in seen:
-            raise Malformed(f"item {item.id!r} is given twice")
+            raise Malformed(f"must be distinct, got {item.id!r} twice", "items")
         seen.add(item.id)
 
 
@@ -85,23 +87,24 @@ def check_items(items: Sequence[Item], n_features: int | None = None, *, cold: b
     for item in items:
         if isinstance(item.features, Mapping):
             raise Malformed(
-                f"item {item.id!r}: this model takes features as a list of numbers, got an object; only a "
-                "model that was made of a table knows columns by name"
+                f"of item {item.id!r} must be a list of numbers, got an object; only a model that was "
+                "created from a table has columns by name",
+                "features",
             )
         if _has_features(item) and not _is_list(item.features):
             raise Malformed(
-                f"item {item.id!r}: features must be a list of numbers, got {quoted(item.features)}"
+                f"of item {item.id!r} must be a list of numbers, got {quoted(item.features)}", "features"
             )
     given = [item for item in items if _has_features(item)] if cold else items
     wanted = (_size(given[0]) if given else 0) if n_features is None else n_features
     for item in given:
         size = _size(item)
         if size != wanted:
-            has = f"{wanted} features" if wanted else "no features"
-            way_out = "; a model with other features is a new model" if n_features is not None else ""
-            raise Malformed(f"item {item.id!r}: every item must have {has}, got {size}{way_out}")
+            has = f"{wanted} numbers, as those of other items" if wanted else "left out, as for other items"
+            way_out = "; create a new model for other features" if n_features is not None else ""
+            raise Malformed(f"of item {item.id!r} must be {has}, got {size} numbers{way_out}", "features")
     if wanted > MOST_FEATURES:
-        raise Malformed(f"an item may have {MOST_FEATURES} features, got {wanted}")
+        raise Malformed(f"must be at most {MOST_FEATURES} numbers per item, got {wanted}", "features")
     if not (wanted and given):
         return [None] * len(items)
     table: Any = [item.features for item in given]
@@ -120,27 +123,31 @@ def _size(item: Item) -> int:
 
 def _check_words(item: Item) -> None:
     if not isinstance(item, Item):
-        raise Malformed(f"an item must be an Item(id, name, group, features, available), got {quoted(item)}")
+        raise Malformed(f"must be Item(id, name, group, features, available), got {quoted(item)}", "items")
     if isinstance(item.id, str):
         if not 1 <= len(item.id) <= LONGEST_ID:
-            raise Malformed(f"an item id must have 1 to {LONGEST_ID} characters, got {len(item.id)}")
+            raise Malformed(f"must have 1 to {LONGEST_ID} characters, got {len(item.id)}", "id")
     elif type(item.id) is not int or abs(item.id) > LARGEST_ID:
         raise Malformed(
-            f"an item id must be a text, or a whole number of at most 2^53 in size, got {quoted(item.id)}"
+            f"must be a text, or a whole number of at most 2^53 in size, got {quoted(item.id)}", "id"
         )
     if not isinstance(item.available, bool | NotGiven):
-        raise Malformed(f"item {item.id!r}: available must be true or false, got {quoted(item.available)}")
+        raise Malformed(
+            f"of item {item.id!r} must be true or false, got {quoted(item.available)}", "available"
+        )
     for word, text in (("name", item.name), ("group", item.group), ("id", str(item.id))):
         if text is None or text is NOT_GIVEN:
             continue
         if not isinstance(text, str):
-            raise Malformed(f"item {item.id!r}: {word} must be a text, got {quoted(text)}")
+            raise Malformed(f"of item {item.id!r} must be a text, got {quoted(text)}", word)
         if len(text) > LONGEST_NAME:
             raise Malformed(
-                f"item {item.id!r}: {word} must have at most {LONGEST_NAME} characters, got {len(text)}"
+                f"of item {item.id!r} must have at most {LONGEST_NAME} characters, got {len(text)}", word
             )
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise Malformed(f"item {item.id!r}: {word} holds half a character (a lone surrogate)")
+            raise Malformed(
+                f"of item {item.id!r} must be UTF-8, got half a character (a lone surrogate)", word
+            )
 
 
 def _is_list(features: object) -> bool:
@@ -149,6 +156,14 @@ def _is_list(features: object) -> bool:
         return np.ndim(features) == 1  # type: ignore[arg-type]
     except ValueError:  # lists of different lengths
         return False
+
+
+def policy_of(spec: Policy | str) -> Policy:
+    """Make the policy, or raise Malformed that names the argument `policy`."""
+    try:
+        return make_policy(spec)
+    except FirstclickError as error:
+        raise Malformed(error.problem if error.argument == "policy" else str(error), "policy") from None
 
 
 def model_seed(seed: SupportsIndex) -> int:
@@ -176,7 +191,7 @@ def first_event(
     """How a model of this policy and these items begins, or Malformed."""
     check_name(name)
     with refusing:
-        chosen = make_policy(policy)
+        chosen = policy_of(policy)
         share = check_share(explore, chosen)
         places = whole_number("k", k, at_least=1, at_most=MOST_ROWS)
         check_context_size(chosen)
@@ -193,15 +208,16 @@ def first_event(
         has_features = rows[0] is not None
         if chosen.needs_features and not has_features:
             raise Malformed(
-                f"{chosen.name} needs features, and the items have none: add columns that describe them, "
-                "take a policy that needs none, such as cascade-ts, or learn some by `firstclick features`"
+                f"{chosen.name} needs features, and the items have none: add columns that describe them, use "
+                "a policy that needs none, such as cascade-ts, or learn some with `firstclick features`",
+                "policy",
             )
         fitted = None
         if scale and has_features:
             table = np.array(rows, np.float64)
             if feature_names and len(feature_names) != table.shape[1]:
                 raise Malformed(
-                    f"there are {table.shape[1]} features, and {len(feature_names)} names for them"
+                    f"must name {table.shape[1]} features, got {len(feature_names)} names", "feature_names"
                 )
             fitted = scale_for(chosen, table, places, feature_names)
         put = _as_put(items, _scaled(rows, fitted))
@@ -317,7 +333,7 @@ def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
             try:
                 encoder.check_names(features)
             except InvalidInput as error:
-                raise Malformed(f"item {item.id!r}: {error}") from None
+                raise Malformed(f"of item {item.id!r}: {error}", "features") from None
             places = [place for place, name in enumerate(encoder.inputs) if name in features]
             sent.append(places if len(places) < n_inputs else True)
             lines.append(features)
@@ -326,8 +342,9 @@ def _given_values(encoder: Encoder, items: Sequence[Item]) -> GivenValues:
             lines.append(dict(zip(encoder.inputs, features, strict=True)))
         else:
             raise Malformed(
-                f"item {item.id!r}: features must be an object by column name, or a list of {n_inputs} "
-                f"values ({listed(encoder.inputs)}), got {quoted(features)}"
+                f"of item {item.id!r} must be an object by column name, or a list of {n_inputs} values "
+                f"({listed(encoder.inputs)}), got {quoted(features)}",
+                "features",
             )
     columns = {name: [line.get(name) for line in lines] for name in encoder.inputs}
     values = [list(line) for line in encoder.values_of(columns, len(items))]
@@ -345,8 +362,9 @@ def _columns(items: Sequence[Item]) -> dict[str, list[Any]]:
     for item in items:
         if not isinstance(item.features, Mapping | NotGiven | None):
             raise Malformed(
-                f"item {item.id!r}: features must be an object by column name, as those of other items are, "
-                f"got {quoted(item.features)}"
+                f"of item {item.id!r} must be an object by column name, as those of other items, got "
+                f"{quoted(item.features)}",
+                "features",
             )
         if isinstance(item.features, Mapping):
             names |= dict.fromkeys(item.features)
@@ -414,8 +432,9 @@ def _check_growth(model: Model, ids: Sequence[ItemId], table: NDArray[np.float64
         if row is None or changes:
             if not model.engine.policy.growable:
                 raise Malformed(
-                    f"{model.policy} takes no new items, nor other features for those it has, and item "
-                    f"{item!r} would be one; make a new model"
+                    f"cannot have {item!r} with these features: {model.policy} takes neither new items nor "
+                    "other features; create a new model",
+                    "items",
                 )
             with model.lock:
                 model.engine.check_growable()
@@ -427,21 +446,27 @@ def availability(model: Model, on: Sequence[ItemId], off: Sequence[ItemId]) -> A
     with refusing:
         shown, hidden = list(dict.fromkeys(item_ids(on, "on"))), list(dict.fromkeys(item_ids(off, "off")))
     if not shown and not hidden:
-        raise Malformed("no items given; give ids in `on` or in `off`")
+        raise Malformed("must have ids, or `off` must, got none", "on")
     if both := set(shown).intersection(hidden):
-        raise Malformed(f"item {quoted(min(both, key=str))} is both in `on` and in `off`; decide for one")
-    for item in (*shown, *hidden):
-        _check_known(model, item)
+        raise Malformed(f"must not name items of `off`, got {quoted(min(both, key=str))} in both", "on")
+    for item in shown:
+        _check_known(model, item, "on")
+    for item in hidden:
+        _check_known(model, item, "off")
     return Availability(shown, hidden)
 
 
 def list_put(model: Model, name: str, items: Sequence[ItemId]) -> ListPut:
     """A list of items that requests can name; Unknown if one was never there."""
-    check_name(name, "list")
+    check_name(name, "list_name")
     with refusing:
         ids = list(dict.fromkeys(item_ids(items)))
     if name not in model.items.lists and len(model.items.lists) >= MOST_LISTS:
-        raise Malformed(f"a model may have {MOST_LISTS} lists, and {model.name!r} has; remove one first")
+        raise Malformed(
+            f"must be one of the {MOST_LISTS} lists of {model.name!r}, got {quoted(name)}, and there is no "
+            "room for more; remove one first",
+            "list_name",
+        )
     for item in ids:
         _check_known(model, item)
     return ListPut(name, ids)
@@ -454,18 +479,18 @@ def baseline_set(model: Model, items: Sequence[ItemId], max_loss: float, file_ma
         return BaselineSet(ids, check_max_loss(max_loss), file_mark)
 
 
-def _check_known(model: Model, item: ItemId) -> None:
+def _check_known(model: Model, item: ItemId, argument: str = "items") -> None:
     if model.catalog.row_of(item) is None:
-        raise Unknown(f"no item {quoted(item)} in model {model.name!r}")
+        raise Unknown(f"must name items of model {model.name!r}, got {quoted(item)}", argument)
 
 
 def withdrawn_ids(model: Model, items: Sequence[ItemId], put: Container[ItemId]) -> list[ItemId]:
     """Items to withdraw, each once. They must have been there; one that is gone already, as in a repeated
     call, is fine."""
     with refusing:
-        ids = list(dict.fromkeys(item_ids(items)))
+        ids = list(dict.fromkeys(item_ids(items, "withdraw")))
     for item in ids:
         if item in put:
-            raise Malformed(f"item {quoted(item)} is both put and withdrawn; decide for one")
-        _check_known(model, item)
+            raise Malformed(f"must not name items of `put`, got {quoted(item)} in both", "withdraw")
+        _check_known(model, item, "withdraw")
     return ids

@@ -44,9 +44,11 @@ def trial_started(
 ) -> TrialStarted:
     """How a trial begins, or Malformed; Conflict if one is running."""
     if model.launch.running is not None:
-        raise Conflict(f"a trial is running on model {model.name!r}; stop it first, or change its shares")
+        raise Conflict(f"{model.name!r} has a running trial; stop it first, or change its shares", "model")
     if learn_from not in LEARN_FROM:
-        raise Malformed(f"learn_from must be {' or '.join(map(repr, LEARN_FROM))}, got {quoted(learn_from)}")
+        raise Malformed(
+            f"must be {' or '.join(map(repr, LEARN_FROM))}, got {quoted(learn_from)}", "learn_from"
+        )
     with refusing:
         check_arms([*arms], [*arms.values()])
         pages = whole_number("last_pages", last_pages, at_least=100, at_most=10**9)
@@ -55,18 +57,20 @@ def trial_started(
         wants = {POLICY: bool(colon), BASELINE: False, MODEL: True}.get(kind)
         if wants is None or bool(colon) != wants or bool(given) != wants:
             raise Malformed(
-                "an arm must be 'policy', 'baseline', 'policy:SPEC' for another policy, or 'model:NAME', got "
-                f"{quoted(kind + colon + given)}"
+                "must be 'policy', 'baseline', 'policy:SPEC' for another policy, or 'model:NAME', got "
+                f"{quoted(kind + colon + given)}",
+                "arms",
             )
         if kind == BASELINE and model.launch.baseline is None:
             raise Malformed(
-                f"model {model.name!r} has no baseline to compare with; PUT the list that is shown today to "
-                f"/v1/models/{model.name}/baseline first"
+                f"have 'baseline', and model {model.name!r} has none; PUT the list that is shown today to "
+                f"/v1/models/{model.name}/baseline first",
+                "arms",
             )
     if POLICY not in arms:
-        raise Malformed(f"one arm must be 'policy', the policy of model {model.name!r} itself")
+        raise Malformed(f"must have 'policy', the policy of model {model.name!r} itself", "arms")
     if stop_if_worse and BASELINE not in arms:
-        raise Malformed("stop_if_worse compares with the baseline; add an arm 'baseline', or leave it out")
+        raise Malformed("needs an arm 'baseline' to compare with; add it, or leave this out", "stop_if_worse")
     shared = learn_from == ALL or model.launch.baseline is not None
     if learn_from == ALL and any(given for _, _, given in parts):
         _check_learns(model)
@@ -92,8 +96,9 @@ def _check_learns(model: Model) -> None:
     """Refuse a model that would be taught by slates of others, if it cannot be."""
     if not learns_from_arms(model):
         raise Malformed(
-            f"{model.policy}, the policy of model {model.name!r}, learns from slates that it has arranged "
-            "itself; arms that learn from all slates, or from those of a baseline, need another policy"
+            f"must not have {model.policy}, the policy of model {model.name!r}, which learns only from "
+            "slates that it has arranged itself; arms that learn from other slates need another policy",
+            "arms",
         )
 
 
@@ -102,13 +107,14 @@ def trial_shares(trial: Trial, arms: Mapping[str, float]) -> TrialShares:
     names = [arm.name for arm in trial.arms]
     if set(arms) != set(names):
         raise Malformed(
-            f"shares must be given for all arms of the trial, {', '.join(map(repr, names))} (0 for one that "
-            f"is to end), got {', '.join(map(quoted, arms)) or 'none'}"
+            f"must be those of the trial, {', '.join(map(repr, names))} (0 for one that is to end), got "
+            f"{', '.join(map(quoted, arms)) or 'none'}",
+            "arms",
         )
     if not trial.may_change:
         raise Malformed(
-            f"the shares of a trial can be changed {MOST_PERIODS - 1} times, and were; stop it, and start "
-            "another"
+            f"can be changed {MOST_PERIODS - 1} times in a trial, and were; stop it, and start another",
+            "arms",
         )
     with refusing:
         shares = [arms[name] for name in names]
@@ -119,9 +125,9 @@ def trial_shares(trial: Trial, arms: Mapping[str, float]) -> TrialShares:
 def trial_stopped(model: Model, trial: Trial, show: str, why: str = ASKED) -> TrialStopped:
     """The end of a trial, or Malformed."""
     if show not in (POLICY, BASELINE):
-        raise Malformed(f"show must be 'policy' or 'baseline', got {quoted(show)}")
+        raise Malformed(f"must be 'policy' or 'baseline', got {quoted(show)}", "show")
     if show == BASELINE and model.launch.baseline is None:
-        raise Malformed(f"model {model.name!r} has no baseline to show")
+        raise Malformed(f"must be 'policy', because model {model.name!r} has no baseline", "show")
     return TrialStopped(trial.id, show, why)
 
 
@@ -178,7 +184,7 @@ def trial_report(model: Model) -> TrialReport:
         trial = model.launch.trial
         if trial is None:
             raise Unknown(
-                f"there was no trial on model {model.name!r}; POST /v1/models/{model.name}/trial starts one"
+                f"{model.name!r} had no trial; POST /v1/models/{model.name}/trial starts one", "model"
             )
         return TrialReport(
             model.name,

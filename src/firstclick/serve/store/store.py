@@ -182,7 +182,7 @@ class Store(ABC):
             (name,),
         ).fetchone()
         if there is None or not events or there[3] != events[0].nonce:
-            raise Conflict(f"there is a model {name!r} already; choose another name")
+            raise Conflict(f"{name!r} is taken by another model; choose another name", "name")
         return StoredModel(*there[:3])
 
     def append(self, batch: Batch, folded: Marks = MappingProxyType({})) -> list[Appended]:
@@ -364,7 +364,7 @@ class Store(ABC):
             self._touch(connection, model)
             taken = connection.execute(f"SELECT 1 FROM {self.prefix}model WHERE name = ?", (name,)).fetchone()
             if taken is not None:
-                raise Conflict(f"there is a model {name!r} already; choose another name")
+                raise Conflict(f"{name!r} is taken by another model; choose another name", "name")
             self._insert_model(connection, model, name, head)
             connection.execute(f"DELETE FROM {self.prefix}unfinished WHERE model = ?", (model,))
         step("after publish")

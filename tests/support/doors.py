@@ -1,0 +1,476 @@
+"""Five ways to one model: what is true of a model is true at every door."""
+
+import asyncio
+import hashlib
+from itertools import count
+from typing import Any, NamedTuple
+
+import httpx
+
+from firstclick import Catalog, DuplicateFeedback, Ranker
+from firstclick.client import AsyncClient, Client
+from firstclick.client.flow import KIND_OF, encoded
+from firstclick.not_given import NOT_GIVEN
+from firstclick.serve import ClickReport
+from firstclick.serve.config import Settings
+from firstclick.serve.http.app import App
+from firstclick.wire.errors import Refused
+from tests.support.shop import FEATURES, GROUPS, IDS, K, items
+
+FACTS = ("items", "withdrawn", "unavailable", "seq", "slates", "clicks", "explore", "no_click_after")
+numbers = count(1)
+
+
+class Shown(NamedTuple):
+    items: list[Any]
+    handle: Any
+    skipped_pins: tuple[Any, ...] = ()
+    explored: bool = False
+    reasons: tuple[str, ...] = ()
+
+
+def shown(slate, handle):
+    return Shown(
+        list(slate.items), handle, tuple(slate.skipped_pins), bool(slate.explored), tuple(slate.reasons)
+    )
+
+
+def status_of(error):
+    """The word for the kind of an error, as HTTP answers it; the library's own errors are `malformed`."""
+    return error.status if isinstance(error, Refused) else "malformed"
+
+
+class RankerDoor:
+    """A ranker, in a program."""
+
+    name = "ranker"
+    # A request is refused by the kind of values that JSON has no form for, too.
+    takes_arrays = True
+
+    def __init__(self, place, *, policy="cascade-lin-ts", features=True, k=K, seed=5, **created):
+        catalog = Catalog(IDS, FEATURES if features else None, groups=GROUPS)
+        self.model = "shop"
+        self.ranker = Ranker(catalog, k=k, policy=policy, seed=seed, **created)
+
+    def close(self):
+        pass
+
+    def recommend(self, **request):
+        slate = self.ranker.recommend(**request)
+        return shown(slate, slate)
+
+    def feedback(self, slate, **report):
+        try:
+            self.ranker.learn(slate, **report)
+        except DuplicateFeedback:
+            return "duplicate"
+        return "accepted"
+
+    def scores(self, ids, **request):
+        """What the policy estimates for these items."""
+        means, _ = self.ranker.estimates(ids, **request)
+        return dict(zip(ids, map(float, means), strict=True))
+
+    def put(self, put):
+        known = [item for item in put if self.ranker.catalog.row_of(item.id) is not None]
+        new = [item for item in put if item not in known]
+        for change, some in ((self.ranker.change_items, known), (self.ranker.add_items, new)):
+            if some:
+                change(
+                    [item.id for item in some], **given(some, "features"), **given(some, "groups", "group")
+                )
+
+    def withdraw(self, ids):
+        self.ranker.withdraw_items(ids)
+
+    def set_available(self, *, on=(), off=()):
+        for ids, available in ((on, True), (off, False)):
+            self.ranker.set_available(ids, available)
+
+    def set_baseline(self, items, max_loss=0.05):
+        self.ranker.set_baseline(items, max_loss)
+
+    def warm_start(self, log, weight=None):
+        return self.ranker.warm_start(log, weight=weight)
+
+    def state(self):
+        """All arrays that the policy has learned."""
+        return {name: array.copy() for name, array in self.ranker.state._asdict().items()}
+
+    def facts(self):
+        """Whatever a refused call must leave as it is."""
+        catalog = self.ranker.catalog
+        return {
+            "items": len(catalog),
+            "withdrawn": int(catalog.withdrawn.sum()),
+            "unavailable": len(catalog.unavailable),
+            "baseline": self.ranker.baseline,
+            "digest": digest([*self.ranker.state, catalog.hidden, catalog.features]),
+            "requests": self.ranker.requests,
+        }
+
+
+class ServiceDoor:
+    """The service, in a program."""
+
+    name = "service"
+    takes_arrays = True
+
+    def __init__(self, place, *, policy="cascade-lin-ts", features=True, k=K, seed=5, items=items, **created):
+        self.place, self.service = place, place.service
+        self.model = f"shop-{next(numbers)}"
+        listed = items(features) if callable(items) else items
+        self.service.create(self.model, policy=policy, k=k, items=listed, seed=seed, **created)
+
+    def close(self):
+        if self.model in self.service.names():
+            self.service.delete(self.model)
+
+    def recommend(self, **request):
+        slate = self.service.recommend(self.model, **request)
+        return shown(slate, slate.token)
+
+    def feedback(self, slate, **report):
+        return self.service.feedback(self.model, slate, **report).status
+
+    def feedback_batch(self, entries):
+        """The outcome of each entry of (handle, report): a status, or an error."""
+        outcomes = self.service.feedback_batch(
+            self.model, [ClickReport(one, **more) for one, more in entries]
+        )
+        return [outcome if isinstance(outcome, Refused) else outcome.status for outcome in outcomes]
+
+    def scores(self, ids, **request):
+        slate = self.service.recommend(self.model, candidates=ids, k=len(ids), **request)
+        return dict(zip(slate.items, slate.scores, strict=True))
+
+    def put(self, put):
+        self.service.put_items(self.model, put)
+
+    def withdraw(self, ids):
+        self.service.withdraw_items(self.model, ids)
+
+    def change(self, put, withdraw):
+        """Put and withdraw at once."""
+        self.service.change_items(self.model, put=put, withdraw=withdraw)
+
+    def set_available(self, **which):
+        self.service.set_available(self.model, **which)
+
+    def put_list(self, name, ids):
+        self.service.put_list(self.model, name, ids)
+
+    def remove_list(self, name):
+        self.service.remove_list(self.model, name)
+
+    def set_baseline(self, items, max_loss=0.05):
+        self.service.set_baseline(self.model, items, max_loss)
+
+    def remove_baseline(self):
+        self.service.remove_baseline(self.model)
+
+    def change_settings(self, **settings):
+        self.service.change_settings(self.model, **settings)
+
+    def warm_start(self, log, weight=None):
+        return self.service.warm_start(self.model, log, weight=weight)[1]
+
+    def warm_start_counts(self, counts, weight=None):
+        return self.service.warm_start(self.model, counts=counts, weight=weight)[1]
+
+    def start_trial(self, arms=None, **how):
+        self.service.start_trial(self.model, arms, **how)
+
+    def change_trial_shares(self, arms):
+        self.service.change_trial_shares(self.model, arms)
+
+    def stop_trial(self, **how):
+        self.service.stop_trial(self.model, **how)
+
+    def create(self, name, **created):
+        self.service.create(name, **created)
+
+    def fork(self, policy, name):
+        self.service.fork(self.model, policy, name)
+
+    def roll_back(self, seq):
+        self.service.roll_back(self.model, seq)
+
+    def state(self):
+        return {
+            name: array.copy()
+            for name, array in self.service.model(self.model).engine.state._asdict().items()
+        }
+
+    def described(self):
+        return self.service.model(self.model).describe()
+
+    def facts(self):
+        described = self.described()
+        return {name: described[name] for name in FACTS} | {"digest": self.service.model(self.model).digest()}
+
+
+class HttpDoor(ServiceDoor):
+    """The application, in process."""
+
+    name = "http"
+    takes_arrays = False
+
+    def send(self, method, path, body=None, content=None):
+        """The answer in JSON, or the error that it stands for."""
+        answer = self.place.send(method, path, encoded(body) if content is None else content)
+        if answer.status_code >= 400:
+            error = answer.json()["error"]
+            kind = KIND_OF[error["status"]]
+            assert answer.status_code == kind.code
+            refusal = kind(error["message"])
+            refusal.argument = error.get("field", "")
+            raise refusal
+        return answer.json()
+
+    def ask(self, method, path, body=None):
+        return self.send(method, f"/v1/models/{self.model}{path}", body or {})
+
+    def recommend(self, **request):
+        answer = self.ask("POST", "/recommend", plain(request))
+        return Shown(
+            answer["items"], answer["token"], tuple(answer.get("skipped_pins", ())),
+            answer.get("explored", False), tuple(answer.get("reasons", ())),
+        )  # fmt: skip
+
+    def feedback(self, slate, **report):
+        return self.ask("POST", "/feedback", {"token": slate, **report})["status"]
+
+    def feedback_batch(self, entries):
+        body = {"feedback": [{"token": token, **report} for token, report in entries]}
+        return [
+            outcome["status"] if "seq" in outcome else self.error_of(outcome)
+            for outcome in self.ask("POST", "/feedback:batch", body)["results"]
+        ]
+
+    @staticmethod
+    def error_of(outcome):
+        error = KIND_OF[outcome["status"]](outcome["message"])
+        error.argument = outcome.get("field", "")
+        return error
+
+    def scores(self, ids, **request):
+        answer = self.ask("POST", "/recommend", plain({"candidates": ids, "k": len(ids), **request}))
+        return dict(zip(answer["items"], answer["scores"], strict=True))
+
+    def put(self, put):
+        self.ask("POST", "/items:bulk", {"put": [facts_of(item) for item in put]})
+
+    def withdraw(self, ids):
+        self.ask("POST", "/items:bulk", {"withdraw": ids})
+
+    def change(self, put, withdraw):
+        self.ask("POST", "/items:bulk", {"put": [facts_of(item) for item in put], "withdraw": withdraw})
+
+    def set_available(self, **which):
+        self.ask("POST", "/items:availability", which)
+
+    def put_list(self, name, ids):
+        self.ask("PUT", f"/lists/{name}", {"items": ids})
+
+    def remove_list(self, name):
+        self.ask("DELETE", f"/lists/{name}")
+
+    def set_baseline(self, items, max_loss=0.05):
+        self.ask("PUT", "/baseline", {"items": items, "max_loss": max_loss})
+
+    def remove_baseline(self):
+        self.ask("DELETE", "/baseline")
+
+    def change_settings(self, **settings):
+        self.ask("PATCH", "", settings)
+
+    def warm_start(self, log, weight=None):
+        return self.ask("POST", "/warm-start", {"slates": log, "weight": weight})["slates"]
+
+    def warm_start_counts(self, counts, weight=None):
+        listed = [
+            {"item": item, "looks": looks, "clicks": clicks} for item, (looks, clicks) in counts.items()
+        ]
+        return self.ask("POST", "/warm-start", {"counts": listed, "weight": weight})["items"]
+
+    def start_trial(self, arms=None, **how):
+        self.ask("POST", "/trial", how if arms is None else {"arms": arms, **how})
+
+    def change_trial_shares(self, arms):
+        self.ask("PATCH", "/trial", {"arms": arms})
+
+    def stop_trial(self, **how):
+        self.ask("POST", "/trial/stop", how)
+
+    def create(self, name, *, items, **created):
+        self.send(
+            "POST", "/v1/models", {"name": name, "items": [facts_of(item) for item in items], **created}
+        )
+
+    def fork(self, policy, name):
+        self.ask("POST", "/fork", {"policy": policy, "name": name})
+
+    def roll_back(self, seq):
+        self.ask("POST", "/rollback", {"seq": seq})
+
+    def described(self):
+        return self.place.send("GET", f"/v1/models/{self.model}").json()
+
+
+class ClientDoor(ServiceDoor):
+    """The Python client, before a server on a port."""
+
+    name = "client"
+
+    def __init__(self, place, **created):
+        super().__init__(place, **created)
+        self.open(place.address)
+
+    def open(self, address):
+        self.client = Client(address, self.model)
+
+    def call(self, method, *given, **named):
+        return getattr(self.client, method)(*given, **named)
+
+    def close(self):
+        self.client.close()
+        super().close()
+
+    def recommend(self, **request):
+        slate = self.call("recommend", **request)
+        return shown(slate, slate)
+
+    def feedback(self, slate, **report):
+        return self.call("feedback", slate, **report).status
+
+    def feedback_batch(self, entries):
+        outcomes = self.call("feedback_batch", [ClickReport(slate, **report) for slate, report in entries])
+        return [outcome if isinstance(outcome, Refused) else outcome.status for outcome in outcomes]
+
+    def scores(self, ids, **request):
+        slate = self.call("recommend", candidates=ids, k=len(ids), **request)
+        return dict(zip(slate.items, slate.scores, strict=True))
+
+    def put(self, put):
+        self.call("put_items", put)
+
+    def withdraw(self, ids):
+        self.call("withdraw_items", ids)
+
+    change = None  # the client puts or withdraws
+
+    def set_available(self, **which):
+        self.call("set_available", **which)
+
+    def put_list(self, name, ids):
+        self.call("put_list", name, ids)
+
+    def remove_list(self, name):
+        self.call("remove_list", name)
+
+    def set_baseline(self, items, max_loss=0.05):
+        self.call("set_baseline", items, max_loss)
+
+    def remove_baseline(self):
+        self.call("remove_baseline")
+
+    def change_settings(self, *, explore=None, no_click_after=None):
+        if explore is not None:
+            self.call("set_explore", explore)
+        if no_click_after is not None:
+            self.call("set_no_click_after", no_click_after)
+
+    def warm_start(self, log, weight=None):
+        return self.call("warm_start", log, weight=weight)
+
+    def warm_start_counts(self, counts, weight=None):
+        return self.call("warm_start", counts=counts, weight=weight)
+
+    def start_trial(self, arms=None, **how):
+        self.call("start_trial", arms, **how)
+
+    def change_trial_shares(self, arms):
+        self.call("change_trial_shares", arms)
+
+    def stop_trial(self, **how):
+        self.call("stop_trial", **how)
+
+    def create(self, name, **created):
+        with Client(self.place.address, name) as client:
+            client.create(**created)
+
+    def fork(self, policy, name):
+        self.call("fork", policy, name)
+
+    def roll_back(self, seq):
+        self.call("roll_back", seq)
+
+    def described(self):
+        return self.call("describe")
+
+
+class AsyncDoor(ClientDoor):
+    """The Python client for asyncio."""
+
+    name = "async"
+
+    def open(self, address):
+        self.runner = asyncio.Runner()
+        self.client = AsyncClient(address, self.model)
+
+    def call(self, method, *given, **named):
+        return self.runner.run(getattr(self.client, method)(*given, **named))
+
+    def close(self):
+        self.runner.run(self.client.close())
+        self.runner.close()
+        ServiceDoor.close(self)
+
+
+DOORS = {door.name: door for door in (RankerDoor, ServiceDoor, HttpDoor, ClientDoor, AsyncDoor)}
+# The doors of a service; the two clients say the same, so that tables are run at one of them.
+SERVED = ["service", "http", "client"]
+
+
+class Place:
+    """One service for all tests of a session, the application on it, and a server on a port."""
+
+    def __init__(self, service, server):
+        self.service, self.address = service, server.address
+        self.app, self.runner = App(service, Settings()), asyncio.Runner()
+
+    def send(self, method, path, content=None):
+        async def once():
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                headers = {} if content is None else {"content-type": "application/json"}
+                return await client.request(method, path, content=content, headers=headers)
+
+        return self.runner.run(once())
+
+    def close(self):
+        self.app.close()
+        self.runner.close()
+
+
+def given(items, argument, field=None):
+    values = [getattr(item, field or argument) for item in items]
+    return {} if all(value is NOT_GIVEN for value in values) else {argument: values}
+
+
+def facts_of(item):
+    facts = {name: value for name, value in item._asdict().items() if value is not NOT_GIVEN}
+    return plain(facts)
+
+
+def plain(fields):
+    """Arrays as lists, for JSON."""
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in fields.items()}
+
+
+def digest(arrays):
+    hashed = hashlib.sha256()
+    for array in arrays:
+        hashed.update(b"" if array is None else array.tobytes())
+    return hashed.hexdigest()
