@@ -4,43 +4,28 @@ The tables have the argument and the call; `messages/` has the words.
 """
 
 from datetime import date
+from itertools import starmap
 
 import numpy as np
 import pytest
 
+from firstclick import Catalog, Ranker
 from firstclick.serve import Item
 from tests.support.doors import DOORS, SERVED
-from tests.support.shop import FEATURES, IDS, LIST, K, items, new_item
+from tests.support.shop import IDS, LIST, K, new_item
 
 HUGE = 10**5000
+NAN, INFINITY = float("nan"), float("inf")
 ANY_DOOR = ["ranker", *SERVED]
-# Half a character, which no file can hold.
-HALF = "\ud800"
 
-REQUESTS = [
-    ("k", {"k": 0}), ("k", {"k": -1}), ("k", {"k": K + 1}), ("k", {"k": 2.5}), ("k", {"k": "2"}), ("k", {"k": True}),
-    ("k", {"k": 10**30}), ("k", {"k": HUGE}), ("k", {"k": [2]}),
-    ("candidates", {"candidates": ["nothing"]}), ("candidates", {"candidates": [1.5]}),
-    ("candidates", {"candidates": ["7"]}), ("candidates", {"candidates": [True]}), ("candidates", {"candidates": 7}),
-    ("candidates", {"candidates": "i1"}), ("candidates", {"candidates": [None]}), ("candidates", {"candidates": [8]}),
-    ("candidates", {"candidates": [10**30]}), ("candidates", {"candidates": [HUGE]}),
-    ("candidates", {"candidates": ["i1", ["i2"]]}),
-    ("exclude", {"exclude": [True]}), ("exclude", {"exclude": "i1"}), ("exclude", {"exclude": 7}),
-    ("exclude", {"exclude": ["7"]}), ("exclude", {"exclude": [1.5]}), ("exclude", {"exclude": [HUGE]}),
-    ("pinned", {"pinned": {9: "i1"}}), ("pinned", {"pinned": {-1: "i1"}}), ("pinned", {"pinned": {"a": "i1"}}),
-    ("pinned", {"pinned": {0: "nothing"}}), ("pinned", {"pinned": {0: "i1", 1: "i1"}}), ("pinned", {"pinned": ["i1"]}),
-    ("pinned", {"pinned": {0: None}}), ("pinned", {"pinned": {0: 1.5}}), ("pinned", {"pinned": {1: "i1"}, "k": 1}),
-    ("at_most", {"at_most": -1}), ("at_most", {"at_most": 1.5}), ("at_most", {"at_most": {"nope": 1}}),
-    ("at_most", {"at_most": {"od": 1}}), ("at_most", {"at_most": {"odd": -1}}), ("at_most", {"at_most": {"odd": "1"}}),
-    ("at_most", {"at_most": [1]}), ("at_most", {"at_most": True}),
-    ("context", {"context": [1.0]}), ("context", {"context": "ab"}), ("context", {"context": [1e60]}),
-    ("features", {"features": [[1.0] * 4]}), ("features", {"candidates": ["i1"], "features": [[1.0] * 3]}),
-    ("features", {"candidates": ["i1"], "features": [[1e300] * 4]}), ("features", {"candidates": ["i1"], "features": []}),
-    ("features", {"candidates": ["i1"], "features": [["a"] * 4]}), ("features", {"candidates": ["i1"], "features": 4}),
-    ("features", {"candidates": ["i1", "i2"], "features": [[1.0] * 4, [1.0]]}),
-    ("features", {"candidates": ["i1"], "features": [[float("nan"), 1.0, 1.0, 1.0]]}),
-    ("candidates", {"candidates": ["i1", "i1"], "features": [[1.0] * 4] * 2}),
-]  # fmt: skip
+
+def each(argument, *values, **others):
+    """A call for each wrong value of this argument."""
+    return [(argument, {argument: value, **others}) for value in values]
+
+
+def calls_of(method, table):
+    return [(argument, lambda given=given: method(**given)) for argument, given in table]
 
 
 def try_all(messages, table, calls, door=None):
@@ -53,23 +38,50 @@ def try_all(messages, table, calls, door=None):
     messages.check(table)
 
 
-def calls_of(method, table):
-    return [(argument, lambda given=given: method(**given)) for argument, given in table]
+# Requests
+
+
+REQUESTS = [
+    *each("k", 0, -1, K + 1, 2.5, "2", True, [2], 10**30, HUGE),
+    *each("candidates", ["nothing"], ["7"], [8], [1.5], [True], [None], ["i1", ["i2"]], 7, "i1", [10**30], [HUGE]),
+    *each("exclude", ["7"], [1.5], [True], 7, "i1", [HUGE]),
+    *each("pinned", {9: "i1"}, {-1: "i1"}, {"a": "i1"}, {0: "nothing"}, {0: None}, {0: 1.5}, ["i1"]),
+    *each("pinned", {0: "i1", 1: "i1"}), *each("pinned", {1: "i1"}, k=1),
+    *each("at_most", -1, 1.5, True, [1], {"nope": 1}, {"od": 1}, {"odd": -1}, {"odd": "1"}),
+    *each("context", [1.0], "ab", [1e60]), *each("features", [[1.0] * 4]),
+    *each("features", [[1.0] * 3], [[1e300] * 4], [], [["a"] * 4], 4, [[NAN, 1, 1, 1]], [[1] * 4] * 2, candidates=["i1"]),
+    *each("features", [[1.0] * 4, [1.0]], candidates=["i1", "i2"]),
+    *each("candidates", ["i1", "i1"], features=[[1.0] * 4] * 2),
+]  # fmt: skip
+SENT_REQUESTS = [
+    *each("request_id", "", "x" * 300, 7), *each("unit", "", "x" * 300, True, 1.5), *each("explain", "yes", 1),
+    *each("user", [1]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DOORS)
 def test_wrong_requests(open_at, messages, name):
     door = open_at(name)
-    try_all(messages, f"requests-{name}", calls_of(door.recommend, REQUESTS), door)
+    table = REQUESTS + (SENT_REQUESTS if name == "http" else [])
+    try_all(messages, f"requests-{name}", calls_of(door.recommend, table), door)
     assert len(door.recommend().items) == K
 
 
+def test_wrong_request_ids_and_units(open_at, messages):
+    door = open_at("service")
+    table = [*each("request_id", 7), *each("unit", "", "x" * 300, True, 1.5, "\ud800", HUGE)]
+    calls = calls_of(door.recommend, table)
+    door.recommend(request_id="one")
+    calls.append(("request_id", lambda: door.recommend(request_id="one", k=2), "conflict"))
+    try_all(messages, "request-ids", calls, door)
+
+
 NOT_IN_JSON = [
-    ("candidates", {"candidates": {"i1": 1}.items()}), ("candidates", {"candidates": b"i1"}),
-    ("exclude", {"exclude": np.array([1.5])}), ("pinned", {"pinned": {0: date(2026, 1, 1)}}),
-    ("context", {"context": np.array(["2026-01-01"], "M8[D]")}), ("context", {"context": [1 + 2j]}),
-    ("features", {"candidates": ["i1"], "features": [[date(2026, 1, 1)] * 4]}),
-    ("features", {"candidates": ["i1"], "features": np.ma.masked_array([[1.0] * 4], [[0, 0, 1, 0]])}),
+    *each("candidates", b"i1", {"i1": 1}.items(), [b"i1"]), *each("exclude", np.array([1.5])),
+    *each("pinned", {0: date(2026, 1, 1)}, {(0, 1): "i1"}),
+    *each("context", np.array(["2026-01-01"], "M8[D]"), [1 + 2j], np.ma.masked_array([1.0], [True])),
+    *each("features", [[date(2026, 1, 1)] * 4], [[np.datetime64("2026-01-01")] * 4], candidates=["i1"]),
+    *each("features", np.ma.masked_array([[1.0] * 4], [[0, 0, 1, 0]]), candidates=["i1"]),
 ]  # fmt: skip
 
 
@@ -80,9 +92,8 @@ def test_values_that_json_lacks(open_at, messages, name):
 
 
 CONTEXTS = [
-    ("context", {}), ("context", {"context": [1.0]}), ("context", {"context": [1.0, 2.0, 3.0]}),
-    ("context", {"context": [1e60, 1.0]}), ("context", {"context": "ab"}), ("context", {"context": [[1.0, 2.0]]}),
-    ("context", {"context": [float("inf"), 1.0]}), ("context", {"context": [None, 1.0]}),
+    ("context", {}), *each("context", [1.0], [1.0, 2.0, 3.0], [1e60, 1.0], "ab", [[1.0, 2.0]], [INFINITY, 1.0]),
+    *each("context", [None, 1.0], [], [["a"], 1.0]),
 ]  # fmt: skip
 
 
@@ -99,23 +110,20 @@ def test_requests_that_a_policy_misreads(open_at, messages, name):
     """top-rank compares items that had the same chances."""
     door = open_at(name, policy="top-rank", features=False)
     table = [
-        ("candidates", {"candidates": ["i1", "i2"]}), ("exclude", {"exclude": ["i1"]}), ("pinned", {"pinned": {0: "i1"}}),
-        ("at_most", {"at_most": 1}), ("features", {"candidates": ["i1"], "features": [[1.0]]}),
+        *each("candidates", ["i1", "i2"]), *each("exclude", ["i1"]), *each("pinned", {0: "i1"}), *each("at_most", 1),
+        *each("features", [[1.0]], candidates=["i1"]),
     ]  # fmt: skip
     try_all(messages, f"misread-{name}", calls_of(door.recommend, table), door)
     assert len(door.recommend(k=2).items) == 2
 
 
+# Feedback
+
+
 FEEDBACK = [
-    ("click", {}), ("click", {"click": 3}), ("click", {"click": -1}), ("click", {"click": True}),
-    ("click", {"click": 1.5}), ("click", {"click": "1"}), ("click", {"click": 0, "clicks": [0]}),
-    ("click", {"click": 10**30}), ("click", {"click": HUGE}),
-    ("clicks", {"clicks": [0, 0]}), ("clicks", {"clicks": [0, 9]}), ("clicks", {"clicks": [-1]}), ("clicks", {"clicks": 7}),
-    ("clicks", {"clicks": "01"}), ("clicks", {"clicks": [1.5]}), ("clicks", {"clicks": [None]}),
-    ("clicks", {"clicks": [True]}),
-    ("examined", {"click": 1, "examined": 1}), ("examined", {"click": 0, "examined": 4}),
-    ("examined", {"click": None, "examined": -1}), ("examined", {"click": None, "examined": 1.5}),
-    ("examined", {"clicks": [2], "examined": 2}),
+    ("click", {}), *each("click", 3, -1, True, 1.5, "1", [1], 10**30, HUGE), *each("click", 0, clicks=[0]),
+    *each("clicks", [0, 0], [0, 9], [-1], [1.5], [None], [True], 7, "01"), *each("examined", 1, click=1),
+    *each("examined", -1, 4, 1.5, True, click=None), *each("examined", 2, clicks=[2]),
 ]  # fmt: skip
 
 
@@ -123,63 +131,356 @@ FEEDBACK = [
 def test_wrong_feedback(open_at, messages, name):
     """The slate still waits for its feedback."""
     door = open_at(name, policy="cascade-ts", features=False)
-    slate = door.recommend()
-    calls = [
-        (argument, lambda report=report: door.feedback(slate.handle, **report))
-        for argument, report in FEEDBACK
-    ]
-    empty = door.recommend(candidates=[])
+    slate, empty = door.recommend(), door.recommend(candidates=[])
+    calls = calls_of(lambda **report: door.feedback(slate.handle, **report), FEEDBACK)
     calls.append(("click", lambda: door.feedback(empty.handle, click=0)))
+    calls.append(("clicks", lambda: door.feedback(empty.handle, clicks=[0])))
     try_all(messages, f"feedback-{name}", calls, door)
     assert door.feedback(slate.handle, click=0) == "accepted"
 
 
+SLATES = [
+    (7, "malformed"),
+    (None, "malformed"),
+    ("", "unknown"),
+    ("nonsense", "unknown"),
+    ("A" * 50_000, "unknown"),
+]
+
+
 @pytest.mark.parametrize("name", ANY_DOOR)
-def test_slates_of_nothing(open_at, messages, name):
+def test_wrong_slates(open_at, messages, name):
     door, other = open_at(name), open_at(name)
-    token = other.recommend().handle
     argument = "slate" if name == "ranker" else "token"
-    wrong = [
-        (7, "malformed"),
-        (None, "malformed"),
-        ("", "unknown"),
-        ("nonsense", "unknown"),
-        (token, "unknown"),
-    ]
+    slates = [*SLATES, (other.recommend().handle, "unknown")]
     calls = [
         (
             argument,
             lambda slate=slate: door.feedback(slate, click=0),
             "malformed" if name == "ranker" else status,
         )
-        for slate, status in wrong
-        if name != "ranker" or isinstance(slate, int | None)
+        for slate, status in (SLATES if name == "ranker" else slates)
     ]
     try_all(messages, f"slates-{name}", calls, door)
 
 
+@pytest.mark.parametrize("name", SERVED)
+def test_other_feedback_for_a_slate(open_at, messages, name):
+    door = open_at(name, policy="cascade-ts", features=False)
+    slate = door.recommend().handle
+    door.feedback(slate, click=1)
+    reports = [{"click": None}, {"click": 2}, {"clicks": [1, 2]}, {"click": 1, "examined": 3}]
+    calls = [
+        ("token", lambda report=report: door.feedback(slate, **report), "conflict") for report in reports
+    ]
+    try_all(messages, f"conflicts-{name}", calls, door)
+
+
+# Items
+
+
 ITEMS = [
-    ("items", []), ("items", [new_item("new"), new_item("new")]),
+    ("put", []), ("items", [new_item("new"), new_item("new")]),
     ("features", [new_item(features=[1.0] * 3)]), ("features", [new_item(features=[1e300] * 4)]),
     ("features", [new_item(features="abcd")]), ("features", [new_item(features=[[1.0] * 4])]),
     ("features", [new_item(features={"price": 1.0})]), ("features", [new_item(features=["a", 1, 1, 1])]),
-    ("features", [new_item("i1", features=[1.0])]),
-]  # fmt: skip
-SENT_ITEMS = [
-    ("id", [new_item("")]), ("id", [new_item("x" * 501)]), ("id", [new_item(2**53 + 1)]), ("id", [new_item(1.5)]),
-    ("id", [new_item(True)]), ("id", [new_item(None)]), ("name", [new_item(name=7)]),
-    ("name", [new_item(name="x" * 1001)]), ("group", [new_item(group=7)]), ("available", [new_item(available="no")]),
-    ("available", [new_item(available=1)]),
+    ("features", [new_item("i1", features=[1.0])]), ("features", [new_item(features=[0.0] * 2000)]),
+    *[("id", [new_item(id)]) for id in ("", "x" * 501, 2**53 + 1, 1.5, True, None)],
+    ("name", [new_item(name=7)]), ("name", [new_item(name="x" * 1001)]), ("group", [new_item(group=7)]),
+    ("available", [new_item(available="no")]), ("available", [new_item(available=1)]),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SERVED)
 def test_wrong_items(open_at, messages, name):
     door = open_at(name)
-    calls = [
-        ("put" if name in ("http", "client") and given else argument, lambda given=given: door.put(given))
-        for argument, given in SENT_ITEMS
-    ]
-    calls += [(argument, lambda given=given: door.put(given)) for argument, given in ITEMS]
-    calls += [("withdraw", lambda: door.withdraw(["nothing"]), "unknown")]
+    calls = [(argument, lambda given=given: door.put(given)) for argument, given in ITEMS]
+    calls.append(("withdraw", lambda: door.withdraw(["nothing"]), "unknown"))
+    calls += [("withdraw", lambda ids=ids: door.withdraw(ids)) for ids in ("i1", [1.5], 7)]
+    if name != "client":
+        calls.append(("withdraw", lambda: door.change([new_item("i1")], ["i1"])))
     try_all(messages, f"items-{name}", calls, door)
+
+
+def test_wrong_items_of_a_ranker(open_at, messages):
+    door = open_at("ranker")
+    ranker, row = door.ranker, [1.0] * 4
+    add = [
+        ("items", (["i1"], [row])), ("items", ("new", [row])), ("items", (7, [row])), ("items", (["a", "a"], [row, row])),
+        ("items", ([1.5], [row])), ("features", (["new"],)), ("features", (["new"], [row] * 2)),
+        ("features", (["new"], [[1.0] * 3])), ("features", (["new"], [[1e300] * 4])), ("features", (["new"], "abcd")),
+        ("groups", (["new"], [row], ["a", "b"])), ("groups", (["new"], [row], "a")),
+        ("groups", (["new"], [row], [1.5])), ("groups", (["new"], [row], 7)),
+    ]  # fmt: skip
+
+    def add_items(items, features=None, groups=None):
+        ranker.add_items(items, features, groups=groups)
+
+    calls = [(argument, lambda given=given: add_items(*given)) for argument, given in add]
+    calls += [
+        ("items", lambda: ranker.change_items(["nothing"], [row])), ("features", lambda: ranker.change_items(["i1"], [[1.0]])),
+        ("groups", lambda: ranker.change_items(["i1"], groups=["a", "b"])),
+        ("available", lambda: ranker.set_available(["i1"], 1)), ("item", lambda: ranker.catalog.row_of(1.5)),
+    ]  # fmt: skip
+    lists = [ranker.withdraw_items, ranker.estimates, ranker.catalog.subset, ranker.catalog.show_again]
+    for method in (*lists, lambda items: ranker.set_available(items, False)):
+        calls += [
+            ("items", lambda ids=ids, m=method: m(ids)) for ids in (["nothing"], ["7"], ["i1", 1.5], "i1", 7)
+        ]
+    try_all(messages, "items-ranker", calls, door)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("name", ANY_DOOR)
+def test_items_that_a_policy_has_no_room_for(open_at, messages, name):
+    door = open_at(name, policy="top-rank", features=False)
+    new = Item("new") if name == "ranker" else Item("new", features=None)
+    try_all(messages, f"fixed-items-{name}", [("items", lambda: door.put([new]))], door)
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_wrong_availability_lists_and_settings(open_at, messages, name):
+    door = open_at(name)
+    calls = [
+        ("on", lambda: door.set_available(on=["nothing"]), "unknown"),
+        ("off", lambda: door.set_available(off=["i1", "nothing"]), "unknown"),
+        *calls_of(door.set_available, [*each("on", ["i1"], off=["i1"]), *each("on", []), *each("off", [1.5], "i1", 7)]),
+        ("items", lambda: door.put_list("hits", ["nothing"]), "unknown"),
+        *[("items", lambda ids=ids: door.put_list("hits", ids)) for ids in ("i1", [True], 7)],
+        ("list_name", lambda: door.put_list("-hits", ["i1"])), ("list_name", lambda: door.remove_list("hits"), "unknown"),
+        *calls_of(door.change_settings, each("explore", 1.5, -0.1, "much", True, NAN)),
+        *calls_of(door.change_settings, each("no_click_after", 0.5, -1, 31 * 86_400, "soon")),
+        *[("seq", lambda seq=seq: door.roll_back(seq)) for seq in (0, 99, "1", True)],
+    ]  # fmt: skip
+    if name != "client":
+        calls.append(("explore", door.change_settings))
+    try_all(messages, f"settings-{name}", calls, door)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("name", SERVED)
+def test_settings_that_a_policy_cannot_take(open_at, messages, name):
+    door = open_at(name, policy="top-rank", features=False)
+    calls = [
+        ("explore", lambda: door.change_settings(explore=0.1)),
+        ("baseline", lambda: door.set_baseline(IDS)),
+    ]
+    try_all(messages, f"fixed-settings-{name}", calls, door)
+
+
+BASELINES = [[], ["i1", "i2"], ["i1", "i2", "nothing"], ["i1", "i2", "i2"], ["i1", "i2", "gone"]]
+NOT_LISTS = ["i1i2", [1.5, "i1", "i2"], 7]
+
+
+@pytest.mark.parametrize("name", ANY_DOOR)
+def test_wrong_baselines(open_at, messages, name):
+    door = open_at(name)
+    door.put([new_item("gone")])
+    door.withdraw(["gone"])
+    in_body = "items" if name in ("http", "client") else "baseline"
+    calls = [("baseline", lambda ids=ids: door.set_baseline(ids)) for ids in BASELINES]
+    calls += [(in_body, lambda ids=ids: door.set_baseline(ids)) for ids in NOT_LISTS]
+    calls += [
+        ("max_loss", lambda loss=loss: door.set_baseline(LIST, loss)) for loss in (0, -1, 1.5, "a", True, NAN)
+    ]
+    if name != "ranker":
+        calls.append(("baseline", door.remove_baseline, "unknown"))
+    try_all(messages, f"baselines-{name}", calls, door)
+
+
+LOGS = [
+    [{"items": ["i1"], "click": 1}], [{"items": ["i1", "i1"], "click": 0}], [{"items": ["i1"]}],
+    [{"items": ["i1", "i2"], "click": 0, "clicks": [1]}], [{"items": ["i1"], "click": 0, "examined": 9}],
+    [{"items": ["i1"], "click": 0}, {"items": ["7"], "click": 0}],
+]  # fmt: skip
+# HTTP refuses these by the form of the body.
+NOT_LOGS = [
+    [{"items": "i1", "click": 0}], [{"items": [1.5], "click": 0}], [{"items": ["i1"], "click": "0"}], [7], [None],
+    [{"items": ["i1"]}.items()],
+]  # fmt: skip
+NOT_ITERABLE = ["i1", 7, {"items": ["i1"]}]
+
+
+@pytest.mark.parametrize("name", ["ranker", "service", "http"])
+def test_wrong_warm_starts(open_at, messages, name):
+    door = open_at(name, policy="cascade-ts", features=False)
+    calls = [("log", lambda log=log: door.warm_start(log)) for log in LOGS]
+    other = NOT_LOGS if name == "http" else NOT_LOGS + NOT_ITERABLE
+    calls += [("slates" if name == "http" else "log", lambda log=log: door.warm_start(log)) for log in other]
+    good = [{"items": ["i1", "i2"], "click": 0}]
+    calls += [
+        ("weight", lambda weight=weight: door.warm_start(good, weight)) for weight in (0, -1, 1.5, "a", True)
+    ]
+    if name != "ranker":
+        counts = [{"nothing": (2, 1)}, {"i1": (1, 2)}, {"i1": (0, 0)}]
+        calls += [("counts", lambda counts=one: door.warm_start_counts(counts)) for one in counts]
+        calls.append(("log", lambda: door.warm_start([{"items": ["nothing"], "click": 0}])))
+    try_all(messages, f"warm-starts-{name}", calls, door)
+
+
+# Models
+
+
+TWO = [Item("a"), Item("b")]
+MODELS = [
+    *each("policy", "nope", "cascade-lints", "cascade-ts:x=1", "cascade-lin-ts:sigma=-1", "cascade-ts:start", 7),
+    *each("policy", "cascade-lin-ts"), *each("k", 0, 256, "3", 1.5), *each("seed", -1, 1.5, "a", 2**64),
+    *each("items", [], [Item("a"), Item("a")]), *each("explore", 2, "a", -1), *each("no_click_after", -1, 0.5, "soon"),
+    *each("baseline", ["a"], ["a", "b", "nothing"]), *each("max_loss", 0, 2, baseline=["a", "b"]),
+    ("features", {"items": [Item("a", features=[1.0]), Item("b", features=[1.0, 2.0])]}),
+    ("features", {"items": [Item("a", features={"price": 1}), Item("b", features=[1.0])]}),
+    ("features", {"items": [Item("a", features=[1.0] * 1025)]}),
+]  # fmt: skip
+NAMES = ["", "-shop", "a b", "x" * 65, "shop/two"]
+
+
+@pytest.mark.parametrize("name", ["service", "http"])
+def test_wrong_models(open_at, messages, name):
+    door = open_at(name)
+
+    def create(name="other", **given):
+        door.create(name, **{"policy": "cascade-ts", "k": 2, "items": TWO, **given})
+
+    calls = calls_of(create, [*MODELS, *each("name", *NAMES)])
+    calls += [
+        ("name", lambda: create(door.model), "conflict"), ("name", lambda: door.fork("cascade-ts", "-")),
+        ("name", lambda: door.fork("cascade-ts", door.model), "conflict"), ("policy", lambda: door.fork("nope", "other")),
+        ("policy", lambda: door.fork("top-rank", "other")),
+    ]  # fmt: skip
+    try_all(messages, f"models-{name}", calls, door)
+    assert "other" not in door.service.names()
+
+
+RANKERS = [
+    *each("k", 0, 14, 1.5, "3"), *each("seed", -1, 1.5, 2**256, True), *each("policy", "nope", 7, Ranker),
+    *each("policy", "cascade-lin-ts", features=False), *each("max_pending", 0, 1.5), *each("explore", 1.5, True, -1, "a"),
+    *each("baseline", ["i1"], "i1", 7), *each("max_loss", 0.1), *each("max_loss", 0, 2, baseline=LIST),
+    ("sigma", {"policy": "cascade-lin-ts:sigma=-1"}),
+]  # fmt: skip
+
+
+def test_wrong_rankers(open_at, messages):
+    calls = calls_of(lambda **given: open_at("ranker", **given), RANKERS)
+    try_all(messages, "rankers", [*calls, ("catalog", lambda: Ranker(["a"], k=1))])
+
+
+CATALOGS = [
+    *each("items", [], ["a", "a"], "ab", 7, b"ab", [1.5], [True], [None], [b"a"], [2**128], [["a"]], [date(2026, 1, 1)]),
+    *each("items", [np.datetime64("2026-01-01")], [HUGE], [np.timedelta64(1)]),
+    *each("features", [[1.0], [2.0]], [1.0], [[]], [[INFINITY]], [[1e200]], [["x"]], [[10**400]], "x", [[1j]], items=["a"]),
+    *each("features", [None, None], [[1.0], [1.0, 2.0]], [[1.0], [True, "a"]], items=["a", "b"]),
+    *each("groups", ["x"], "xy", 7, [1.5, "x"], [["x"], "y"], items=["a", "b"]),
+]  # fmt: skip
+
+
+def test_wrong_catalogs(messages):
+    try_all(messages, "catalogs", calls_of(Catalog, CATALOGS))
+
+
+def shares(**arms):
+    return {"arms": {name.replace("_", ":"): share for name, share in arms.items()}}
+
+
+TRIALS = [
+    ("arms", shares(policy=1.0)), ("shares", shares(policy=0.5, baseline=0.1)),
+    ("arms", shares(baseline=0.5, model_nope=0.5)), ("arms", shares(policy=0.5, other=0.5)),
+    ("arms", shares(policy=0.5, policy_=0.5)), ("policy", shares(policy=0.5, policy_nope=0.5)),
+    ("stop_if_worse", {"stop_if_worse": True, "arms": {"policy": 0.5, "policy:cascade-ucb1": 0.5}}),
+    *each("learn_from", "both"), *each("last_pages", 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["service", "http"])
+def test_wrong_trials(open_at, messages, name):
+    door = open_at(name, policy="cascade-ts", features=False)
+    table = [
+        ("model", door.stop_trial, "unknown"), ("arms", door.start_trial),
+        ("model", lambda: door.change_trial_shares({"policy": 1}), "unknown"),
+    ]  # fmt: skip
+    for call in table:
+        note(messages, door, *call)
+    door.set_baseline(LIST)
+    for call in calls_of(door.start_trial, TRIALS):
+        note(messages, door, *call)
+    door.start_trial()
+    calls = [
+        ("model", door.start_trial, "conflict"), ("baseline", door.remove_baseline, "conflict"),
+        ("baseline", lambda: door.set_baseline(["i0", *LIST]), "conflict"),
+        ("arms", lambda: door.change_trial_shares({"policy": 1.0})),
+        ("shares", lambda: door.change_trial_shares({"policy": 0.5, "baseline": 0.6})),
+        ("show", lambda: door.stop_trial(show="nothing")),
+    ]  # fmt: skip
+    try_all(messages, f"trials-{name}", calls, door)
+    door.stop_trial()
+
+
+def note(messages, door, argument, call, *status):
+    messages.refused(call, argument, *status, model=door.model)
+
+
+@pytest.mark.parametrize("name", SERVED)
+def test_missing_models(open_at, messages, name):
+    door = open_at(name)
+    slate = door.recommend().handle
+    door.service.delete(door.model)
+    calls = [
+        door.recommend,
+        door.described,
+        lambda: door.put([new_item()]),
+        lambda: door.feedback(slate, click=0),
+    ]
+    for call in calls:
+        note(messages, door, "model", call, "unknown")
+    messages.check(f"missing-models-{name}")
+
+
+# What only HTTP has
+
+
+def test_wrong_bodies(open_at, messages):
+    """A body that cannot be read as a whole has no argument."""
+    door = open_at("http")
+    feedback = [
+        b"", b" \n", b"[]", b"null", b'{"token": "a', b"click=1", b'{"token": "a", "click": 1} {}',
+        b'{"token": "a", "click": NaN}', b'{"token": "a", "click": -Infinity}', b'{"token": "a", "click": ' + b"[" * 100_000,
+        b'{"a":' * 100_000, b'{"token": "\xff\xfe", "click": 1}', b'{"token": "\\ud800", "click": 1}',
+        b'{"token": "\x00", "click": 1}', b'{"token": "a\\u0000", "click": 1}',
+        '{"token": "a", "click": 1}'.encode("utf-16"), b'{"token": "a", "click": 1, "click": 2}',
+        b'{"token": "a", "click": 1, "cl\\u0069ck": 2}',
+    ]  # fmt: skip
+    fields = [
+        ("klick", "/feedback", b'{"token": "a", "klick": 2}'), ("token", "/feedback", b'{"token": 5, "click": 1}'),
+        ("token", "/feedback", b'{"click": 1}'), ("click", "/feedback", b'{"token": "a", "click": 1e999}'),
+        ("click", "/feedback", b'{"token": "a", "click": ' + b"9" * 5000 + b"}"),
+        ("token", "/feedback:batch", b'{"feedback": [{"token": "a"}, {"token": 5}]}'),
+        ("feedback", "/feedback:batch", b'{"feedback": [{"token": "a", "b c": 1}]}'),
+        ("features", "/recommend", b'{"features": [[1], [1, 1e999]]}'),
+        ("features", "/items:bulk", b'{"put": [{"id": "new", "features": [1, 1e999]}]}'),
+        ("id", "/items:bulk", b'{"put": [{"id": ' + b"9" * 400 + b"}]}"),
+        ("seq", "/rollback", b'{"seq": ' + b"9" * 400 + b"}"), ("pinned", "/recommend", b'{"pinned": {"9999999": "i1"}}'),
+    ]  # fmt: skip
+    path = f"/v1/models/{door.model}"
+    calls = [("", lambda body=body: door.send("POST", f"{path}/feedback", content=body)) for body in feedback]
+    calls += starmap(
+        lambda argument, rest, body: (argument, lambda: door.send("POST", path + rest, content=body)), fields
+    )
+    try_all(messages, "bodies", calls, door)
+
+
+def test_wrong_keys_and_parameters(open_at, messages):
+    door = open_at("http")
+    keys = [
+        ("role", {"name": "one", "role": "page"}), ("role", {"name": "one", "role": "king"}), ("role", {"name": "one"}),
+        ("name", {"name": "", "role": "admin"}), ("name", {"name": "x" * 101, "role": "admin"}),
+        ("model", {"name": "one", "role": "admin", "model": "shop"}),
+    ]  # fmt: skip
+    calls = [(argument, lambda body=body: door.send("POST", "/v1/keys", body)) for argument, body in keys]
+    path = f"/v1/models/{door.model}"
+    calls += [
+        ("key", lambda: door.send("DELETE", "/v1/keys/7"), "unknown"), ("name", lambda: door.ask("DELETE", "", {"name": "a"})),
+        ("limit", lambda: door.send("GET", f"{path}/items?limit=0")), ("after", lambda: door.send("GET", f"{path}/items?after=a")),
+        ("limit", lambda: door.send("GET", f"{path}/items?limit=1&limit=2")),
+        ("page", lambda: door.send("GET", f"{path}/items?page=1")),
+    ]  # fmt: skip
+    try_all(messages, "keys", calls, door)
+    assert door.service.store.api_keys() == []

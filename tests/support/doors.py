@@ -44,8 +44,6 @@ class RankerDoor:
     """A ranker, in a program."""
 
     name = "ranker"
-    # A request is refused by the kind of values that JSON has no form for, too.
-    takes_arrays = True
 
     def __init__(self, place, *, policy="cascade-lin-ts", features=True, k=K, seed=5, **created):
         catalog = Catalog(IDS, FEATURES if features else None, groups=GROUPS)
@@ -114,7 +112,6 @@ class ServiceDoor:
     """The service, in a program."""
 
     name = "service"
-    takes_arrays = True
 
     def __init__(self, place, *, policy="cascade-lin-ts", features=True, k=K, seed=5, items=items, **created):
         self.place, self.service = place, place.service
@@ -214,11 +211,10 @@ class HttpDoor(ServiceDoor):
     """The application, in process."""
 
     name = "http"
-    takes_arrays = False
 
     def send(self, method, path, body=None, content=None):
         """The answer in JSON, or the error that it stands for."""
-        answer = self.place.send(method, path, encoded(body) if content is None else content)
+        answer = self.place.send(method, path, content if body is None else encoded(body))
         if answer.status_code >= 400:
             error = answer.json()["error"]
             kind = KIND_OF[error["status"]]
@@ -315,7 +311,7 @@ class HttpDoor(ServiceDoor):
         self.ask("POST", "/rollback", {"seq": seq})
 
     def described(self):
-        return self.place.send("GET", f"/v1/models/{self.model}").json()
+        return self.send("GET", f"/v1/models/{self.model}")
 
 
 class ClientDoor(ServiceDoor):

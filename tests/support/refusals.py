@@ -47,12 +47,13 @@ class Messages:
 def problems_of(error, argument, status):
     """What is wrong with this refusal."""
     sentence = str(error)
-    # Of a body the argument may be a path: candidates[0], arms.policy.
-    if re.match(r"\w*", error.argument)[0] != argument:
+    # Of a body the argument may be a path: candidates[0], put[0].features.
+    if argument not in (re.findall(r"[a-z_]+", error.argument) or [""]):
         yield f"{argument}: {error.argument!r} is named by {sentence!r}"
     if status_of(error) != status:
         yield f"{argument}: {status_of(error)}, not {status}: {sentence!r}"
-    if not sentence.startswith(error.argument) or "\n" in sentence or len(sentence) >= LONGEST:
+    begins = sentence.removeprefix(f"{error.owner}: ").startswith(error.argument)
+    if not begins or "\n" in sentence or len(sentence) >= LONGEST:
         yield f"{argument}: not one short sentence that begins with the argument: {sentence!r}"
 
 

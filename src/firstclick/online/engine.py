@@ -144,7 +144,7 @@ class PolicyEngine:
         """The state with room for so many rows, or InvalidInput."""
         if not self.policy.growable:
             raise InvalidInput(
-                f"must be complete from the start for {self.policy.label}; start a new ranker with all of them",
+                f"must be complete from the start for {self.policy.label}; start a new one with all of them",
                 "items",
             )
         grown = self.policy.grow(self.state, n_rows)

@@ -54,7 +54,8 @@ def examined_of(
         outside = positions[0] if positions[0] < 0 else positions[-1]
         if not size:
             raise InvalidInput(f"must be None, because the slate is empty, got {quoted(outside)}", name)
-        raise InvalidInput(f"must be a position of the slate, 0 to {size - 1}, got {quoted(outside)}", name)
+        wanted = "a position" if name == "click" else "positions"
+        raise InvalidInput(f"must be {wanted} of the slate, 0 to {size - 1}, got {quoted(outside)}", name)
     if examined is None:
         return positions[0] + 1 if first_alone and positions else None
     seen = whole_number("examined", examined, at_least=0, at_most=size, because=", the length of the slate")

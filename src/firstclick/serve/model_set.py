@@ -20,8 +20,8 @@ class NoModel(Unknown):
     """No model has this name. The message ends with the names that there are; `unlisted` does not."""
 
     def __init__(self, quoted_name: str, known: str) -> None:
-        super().__init__(f"no model {quoted_name}; there are: {known}")
-        self.unlisted = f"no model {quoted_name}"
+        super().__init__(f"{quoted_name} is unknown; known are: {known}", "model")
+        self.unlisted = f"{quoted_name} is unknown"
 
 
 class ModelSet:

@@ -13,9 +13,10 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -750,7 +751,7 @@ class Service:
         return place
 
     def _set_available(self, model: Model, on: Sequence[ItemId], off: Sequence[ItemId]) -> int:
-        self._look_for(model, (*on, *off))
+        self._look_for(model, on, off)
         return self._change(model, availability(model, on, off))
 
     def put_list(self, name: str, list_name: str, items: Sequence[ItemId]) -> int:
@@ -1021,10 +1022,12 @@ class Service:
             )
         return model.launch.running
 
-    def _look_for(self, model: Model, ids: Sequence[object]) -> None:
+    def _look_for(self, model: Model, *lists: Sequence[object]) -> None:
         """Another process may have put an item just now."""
-        known = model.items.names
-        if self.store.shared and any(item not in known for item in ids if isinstance(item, str | int)):
+        if not self.store.shared:
+            return
+        ids = chain.from_iterable(ids for ids in lists if isinstance(ids, Collection))
+        if any(item not in model.items.names for item in ids if isinstance(item, str | int)):
             catch_up(self.store, model)
 
     def change_items(

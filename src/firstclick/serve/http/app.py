@@ -155,7 +155,7 @@ class App:
             if not of_page:
                 raise
             # Any visitor would read the names of all models.
-            raise Unknown(refusal.unlisted) from None
+            raise Unknown(refusal.unlisted, "model") from None
 
     async def _done(
         self, route: Route, asked: Asked, scope: Scope, headers: dict[bytes, bytes], receive: Receive

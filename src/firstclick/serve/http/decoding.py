@@ -29,7 +29,8 @@ TYPES: dict[str, tuple[str, tuple[type, ...]]] = {
     "boolean": ("true or false", (bool,)),
 }  # fmt: skip
 LIMITS = {
-    "minimum": "{}, at least {}", "minLength": "{} of at least {} characters",
+    "minimum": "{}, at least {}", "exclusiveMinimum": "{}, above {}",
+    "minLength": "{} of at least {} characters",
     "maximum": "{}, at most {}", "maxLength": "{} of at most {} characters", "maxItems": "{} of at most {}",
 }  # fmt: skip
 FINITE = {"minimum": -float_info.max, "maximum": float_info.max}
@@ -163,9 +164,15 @@ def _broken_limit(rule: Schema, value: Any) -> str:
     """What the value must be, if it is too small or too large, or no word of an enum."""
     size = len(value) if isinstance(value, str | list) else value
     for key, limit in (FINITE | rule if rule.get("type") == "number" else rule).items():
-        if key in LIMITS and (size < limit if key.startswith("min") else size > limit):
+        if key in LIMITS and _breaks(key, size, limit):
             return LIMITS[key].format(TYPES[rule["type"]][0], limit)
     return "" if value in rule.get("enum", [value]) else f"one of {', '.join(rule['enum'])}"
+
+
+def _breaks(rule: str, size: float, limit: float) -> bool:
+    if rule == "exclusiveMinimum":
+        return size <= limit
+    return size < limit if rule.startswith("min") else size > limit
 
 
 def _quoted(value: object) -> str:

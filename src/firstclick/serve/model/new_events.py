@@ -102,7 +102,7 @@ def check_items(items: Sequence[Item], n_features: int | None = None, *, cold: b
         if size != wanted:
             has = f"{wanted} numbers, as those of other items" if wanted else "left out, as for other items"
             way_out = "; create a new model for other features" if n_features is not None else ""
-            raise Malformed(f"of item {item.id!r} must be {has}, got {size} numbers{way_out}", "features")
+            raise Malformed(f"of item {item.id!r} must be {has}, got {size}{way_out}", "features")
     if wanted > MOST_FEATURES:
         raise Malformed(f"must be at most {MOST_FEATURES} numbers per item, got {wanted}", "features")
     if not (wanted and given):
