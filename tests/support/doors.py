@@ -14,8 +14,9 @@ from firstclick.not_given import NOT_GIVEN
 from firstclick.serve import ClickReport
 from firstclick.serve.config import Settings
 from firstclick.serve.http.app import App
+from firstclick.serve.log.token import nonce_of_request, number_in
 from firstclick.wire.errors import Refused
-from tests.support.shop import FEATURES, GROUPS, IDS, K, items
+from tests.support.shop import GROUPS, IDS, K, items, table_of
 
 FACTS = ("items", "withdrawn", "unavailable", "seq", "slates", "clicks", "explore", "no_click_after")
 numbers = count(1)
@@ -27,6 +28,7 @@ class Shown(NamedTuple):
     skipped_pins: tuple[Any, ...] = ()
     explored: bool = False
     reasons: tuple[str, ...] = ()
+    scores: tuple[Any, ...] = ()
 
 
 def shown(slate, handle):
@@ -46,16 +48,19 @@ class RankerDoor:
     name = "ranker"
 
     def __init__(self, place, *, policy="cascade-lin-ts", features=True, k=K, seed=5, **created):
-        catalog = Catalog(IDS, FEATURES if features else None, groups=GROUPS)
+        catalog = Catalog(IDS, table_of(features), groups=GROUPS)
         self.model = "shop"
         self.ranker = Ranker(catalog, k=k, policy=policy, seed=seed, **created)
 
     def close(self):
         pass
 
-    def recommend(self, **request):
+    def recommend(self, *, draw=None, **request):
+        """The slate of this request; `draw` decides what is explored, for a door to the same model too."""
+        if draw is not None:
+            self.ranker.requests = number_in(nonce_of_request(f"draw {draw}"))
         slate = self.ranker.recommend(**request)
-        return shown(slate, slate)
+        return shown(slate, slate)._replace(explored=slate.explored is not None and slate.explored.drawn)
 
     def feedback(self, slate, **report):
         try:
@@ -74,9 +79,10 @@ class RankerDoor:
         new = [item for item in put if item not in known]
         for change, some in ((self.ranker.change_items, known), (self.ranker.add_items, new)):
             if some:
-                change(
-                    [item.id for item in some], **given(some, "features"), **given(some, "groups", "group")
-                )
+                facts = given(some, "groups", "group")
+                if self.ranker.catalog.n_features is not None:
+                    facts |= given(some, "features")
+                change([item.id for item in some], **facts)
 
     def withdraw(self, ids):
         self.ranker.withdraw_items(ids)
@@ -90,6 +96,12 @@ class RankerDoor:
 
     def warm_start(self, log, weight=None):
         return self.ranker.warm_start(log, weight=weight)
+
+    def draw_as(self, other):
+        """Draw from now on what the model behind the other door draws for the same requests."""
+        ranker, key = self.ranker, other.service.model(other.model)._key
+        ranker._records = {int(key): ranker._records[int(ranker._key)]}
+        ranker._key, ranker._origins = key, frozenset({int(key)})
 
     def state(self):
         """All arrays that the policy has learned."""
@@ -114,7 +126,7 @@ class ServiceDoor:
     name = "service"
 
     def __init__(self, place, *, policy="cascade-lin-ts", features=True, k=K, seed=5, items=items, **created):
-        self.place, self.service = place, place.service
+        self.place, self.service, self.k = place, place.service, k
         self.model = f"shop-{next(numbers)}"
         listed = items(features) if callable(items) else items
         self.service.create(self.model, policy=policy, k=k, items=listed, seed=seed, **created)
@@ -124,7 +136,7 @@ class ServiceDoor:
             self.service.delete(self.model)
 
     def recommend(self, **request):
-        slate = self.service.recommend(self.model, **request)
+        slate = self.service.recommend(self.model, **named(request))
         return shown(slate, slate.token)
 
     def feedback(self, slate, **report):
@@ -138,8 +150,16 @@ class ServiceDoor:
         return [outcome if isinstance(outcome, Refused) else outcome.status for outcome in outcomes]
 
     def scores(self, ids, **request):
-        slate = self.service.recommend(self.model, candidates=ids, k=len(ids), **request)
-        return dict(zip(slate.items, slate.scores, strict=True))
+        return self.each_score(ids, lambda **one: self.service.recommend(self.model, **one, **request))
+
+    def each_score(self, ids, recommend):
+        """Scores come with slates, of k items at most."""
+        scores = {}
+        for start in range(0, len(ids), self.k):
+            part = ids[start : start + self.k]
+            slate = recommend(candidates=part, k=len(part))
+            scores |= zip(slate.items, slate.scores, strict=True)
+        return scores
 
     def put(self, put):
         self.service.put_items(self.model, put)
@@ -228,7 +248,7 @@ class HttpDoor(ServiceDoor):
         return self.send(method, f"/v1/models/{self.model}{path}", body or {})
 
     def recommend(self, **request):
-        answer = self.ask("POST", "/recommend", plain(request))
+        answer = self.ask("POST", "/recommend", plain(named(request)))
         return Shown(
             answer["items"], answer["token"], tuple(answer.get("skipped_pins", ())),
             answer.get("explored", False), tuple(answer.get("reasons", ())),
@@ -251,8 +271,11 @@ class HttpDoor(ServiceDoor):
         return error
 
     def scores(self, ids, **request):
-        answer = self.ask("POST", "/recommend", plain({"candidates": ids, "k": len(ids), **request}))
-        return dict(zip(answer["items"], answer["scores"], strict=True))
+        def recommend(**one):
+            answer = self.ask("POST", "/recommend", plain(one | request))
+            return Shown(answer["items"], answer["token"])._replace(scores=answer["scores"])
+
+        return self.each_score(ids, recommend)
 
     def put(self, put):
         self.ask("POST", "/items:bulk", {"put": [facts_of(item) for item in put]})
@@ -334,7 +357,7 @@ class ClientDoor(ServiceDoor):
         super().close()
 
     def recommend(self, **request):
-        slate = self.call("recommend", **request)
+        slate = self.call("recommend", **named(request))
         return shown(slate, slate)
 
     def feedback(self, slate, **report):
@@ -345,8 +368,7 @@ class ClientDoor(ServiceDoor):
         return [outcome if isinstance(outcome, Refused) else outcome.status for outcome in outcomes]
 
     def scores(self, ids, **request):
-        slate = self.call("recommend", candidates=ids, k=len(ids), **request)
-        return dict(zip(slate.items, slate.scores, strict=True))
+        return self.each_score(ids, lambda **one: self.call("recommend", **one, **request))
 
     def put(self, put):
         self.call("put_items", put)
@@ -448,6 +470,12 @@ class Place:
     def close(self):
         self.app.close()
         self.runner.close()
+
+
+def named(request):
+    """The request with an id in place of `draw`."""
+    draw = request.pop("draw", None)
+    return request if draw is None else request | {"request_id": f"draw {draw}"}
 
 
 def given(items, argument, field=None):

@@ -15,11 +15,15 @@ FEATURES = np.random.default_rng(1).normal(size=(len(IDS), N_FEATURES)) / 3
 LIST = ["i7", "i2", "i9", "i4"]
 
 
+def table_of(features):
+    """The features of all items: True is those of the shop, False and None are none."""
+    return (FEATURES if features else None) if features is None or isinstance(features, bool) else features
+
+
 def items(features=True):
-    return [
-        Item(id, group=group, features=row if features else None)
-        for id, group, row in zip(IDS, GROUPS, FEATURES, strict=True)
-    ]
+    table = table_of(features)
+    rows = [None] * len(IDS) if table is None else table
+    return [Item(id, group=group, features=row) for id, group, row in zip(IDS, GROUPS, rows, strict=True)]
 
 
 def new_item(id="new", **facts):

@@ -42,12 +42,12 @@ def caps_by_group(
         raise InvalidInput("needs items with a group, and no item has one; give items a group", "at_most")
     caps = np.full(len(names) + 1, n_rows, np.int64)
     if not isinstance(at_most, Mapping):
-        caps[1:] = min(n_rows, whole_number("at_most", at_most, at_least=0, at_most=None))
+        caps[1:] = min(n_rows, whole_number("at_most", at_most, at_least=0))
         return caps
     for name, cap in at_most.items():
         if isinstance(name, bool) or name not in names:
             written = name if isinstance(name, str) else quoted(name)
             hint = did_you_mean(written, [group for group in names if isinstance(group, str)])
             raise InvalidInput(f"must name groups of items, got {quoted(name)}{hint}", "at_most")
-        caps[names[name]] = min(n_rows, whole_number("at_most", cap, at_least=0, at_most=None))
+        caps[names[name]] = min(n_rows, whole_number("at_most", cap, at_least=0))
     return caps
