@@ -21,6 +21,7 @@ settings.load_profile("firstclick")
 COMPILED_BEFORE, COMPILED_TOO = pytest.StashKey(), pytest.StashKey()
 START = time.perf_counter()
 
+
 def pytest_addoption(parser):
     parser.addoption(
         "--update-messages",

@@ -189,10 +189,8 @@ def test_an_unknown_parameter_is_refused_with_the_nearest_one():
 
 
 def test_parameters_that_contradict_each_other_are_refused():
-    assert "c=theory needs a horizon" in message(CascadeLinUCB, c="theory")
-    assert message(CascadeLinUCB, c=0.5, horizon=10) == (
-        "cascade-lin-ucb: horizon only goes with c=theory, got c=0.5"
-    )
+    assert "horizon must be given with c=theory" in message(CascadeLinUCB, c="theory")
+    assert message(CascadeLinUCB, c=0.5, horizon=10) == ("cascade-lin-ucb: horizon needs c=theory, got c=0.5")
     assert message(BLB, n_items=3, k=4) == "blb: k must be at most n_items, got k=4, n_items=3"
 
 

@@ -97,11 +97,11 @@ def test_commas_too_many_are_overlooked(spec):
 @pytest.mark.parametrize(
     ("spec", "error", "sentence"),
     [
-        ("cascade-lints", UnknownName, "unknown policy 'cascade-lints'; did you mean 'cascade-lin-ts'?"),
-        ("Random", UnknownName, "unknown policy 'Random'; did you mean 'random'?"),
-        ("", UnknownName, "unknown policy ''; known are {known}"),
-        (":x=1", UnknownName, "unknown policy ''; known are {known}"),
-        ("zzz", UnknownName, "unknown policy 'zzz'; known are {known}"),
+        ("cascade-lints", UnknownName, "policy 'cascade-lints' is unknown; did you mean 'cascade-lin-ts'?"),
+        ("Random", UnknownName, "policy 'Random' is unknown; did you mean 'random'?"),
+        ("", UnknownName, "policy '' is unknown; known are {known}"),
+        (":x=1", UnknownName, "policy '' is unknown; known are {known}"),
+        ("zzz", UnknownName, "policy 'zzz' is unknown; known are {known}"),
         (
             "cascade-ucb1:radius",
             InvalidInput,
@@ -143,11 +143,11 @@ def test_an_odd_spec_is_refused_in_one_sentence(spec, error, sentence):
 def test_what_is_neither_a_spec_nor_a_policy_is_refused(spec, shown):
     with pytest.raises(InvalidInput) as caught:
         make_policy(spec)
-    assert str(caught.value) == f"a policy must be 'name:param=value,...' or a Policy object, got {shown}"
+    assert str(caught.value) == f"policy must be 'name:param=value,...' or a Policy object, got {shown}"
 
 
 def test_an_unknown_world_is_refused_with_the_nearest_one():
-    with pytest.raises(UnknownName, match=r"^unknown world 'bernouli'; did you mean 'bernoulli'\?$"):
+    with pytest.raises(UnknownName, match=r"^world 'bernouli' is unknown; did you mean 'bernoulli'\?$"):
         make_world("bernouli:attractions=0.5")
 
 

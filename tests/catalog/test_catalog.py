@@ -1,17 +1,12 @@
 """A catalog keeps every row it ever had: ids, features, and what is withdrawn."""
 
-from datetime import date, datetime
-from fractions import Fraction
-
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import firstclick.catalog.kernel_rows as kernel_rows
-from awkward import short_id
 from firstclick import Catalog, Ranker
 from firstclick.errors import InvalidInput, UnknownName
 from tests.support.policies import policies
@@ -19,10 +14,6 @@ from tests.support.policies import policies
 # 5 items with 2 features; ids with gaps, of both kinds.
 ITEMS = ["a", 40, "4", 4, "zebra"]
 # What Python does not write out, and how an error shows it.
-HUGE = [
-    (10**400, "a whole number of about 401 digits"),
-    (-(10**5000), "a negative whole number of about 5,001 digits"),
-]
 FEATURES = np.array([[1.0, 0.5], [2.0, 0.25], [3.0, 0.0], [4.0, -1.0], [5.0, 9.0]])
 
 
@@ -54,15 +45,6 @@ def test_an_id_may_be_any_text_or_whole_number(item):
     assert catalog.items[1] == item
 
 
-@pytest.mark.parametrize(
-    "item", [1.0, None, True, np.True_, np.timedelta64(3, "h"), b"a", ("a",), float("nan")]
-)
-def test_an_id_is_nothing_else(item):
-    with pytest.raises(InvalidInput) as caught:
-        Catalog(["a", item])
-    assert str(caught.value) == f"an item id must be a text or a whole number, got {item!r}"
-
-
 @pytest.mark.parametrize("item", [2**128 - 1, 1 - 2**128])
 def test_an_id_may_be_a_number_as_large_as_that_of_a_uuid(item, tmp_path):
     ranker = Ranker(Catalog([item]), k=1, policy="random")
@@ -70,159 +52,10 @@ def test_an_id_may_be_a_number_as_large_as_that_of_a_uuid(item, tmp_path):
     assert Ranker.load(tmp_path / "r.npz").recommend().items == (item,)
 
 
-@pytest.mark.parametrize(("item", "shown"), [(2**128, str(2**128)), *HUGE], ids=short_id)
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda item: Catalog([item]),
-        lambda item: Catalog(["a", item]),
-        lambda item: Catalog([7]).add([item]),
-        lambda item: Catalog([7]).rows([item]),
-        lambda item: Catalog([7]).withdraw([item]),
-        lambda item: Catalog([7]).show_again([item]),
-        lambda item: Catalog([7]).known_rows(["a", item]),
-        lambda item: Catalog([7]).row_of(item),
-    ],
-)
-def test_a_larger_number_is_no_id_at_any_door(use, item, shown):
-    with pytest.raises(InvalidInput) as caught:
-        use(item)
-    assert str(caught.value) == (
-        f"an item id that is a whole number must be at most 2^128 - 1 in size, got {shown}; give a text"
-    )
-
-
-def test_a_larger_number_is_no_group_either():
-    with pytest.raises(InvalidInput) as caught:
-        Catalog(["a"], groups=[10**5000])
-    assert str(caught.value) == (
-        "a group that is a whole number must be at most 2^128 - 1 in size, "
-        "got a whole number of about 5,001 digits; give a text"
-    )
-    with pytest.raises(InvalidInput, match=r"^groups must be a list with a name for each item, got 5$"):
-        Catalog(["a"], groups=5)
-
-
-def test_a_long_id_is_cut_in_an_error():
-    with pytest.raises(InvalidInput) as caught:
-        Catalog(["x" * 10**6] * 2)
-    assert str(caught.value) == f"item '{79 * 'x'}... is given twice"
-
-
-@pytest.mark.parametrize(
-    "use", [Catalog, Catalog(["b", "12"]).add, Catalog(["b"]).rows, Catalog(["b"]).withdraw]
-)
-def test_one_text_is_not_taken_for_a_list_of_its_letters(use):
-    with pytest.raises(
-        InvalidInput, match=r"^items must be a list of ids, got the text 'b12'; say \['b12'\]$"
-    ):
-        use("b12")
-    with pytest.raises(InvalidInput, match=r"^items must be a list of ids, got 12$"):
-        use(12)
-
-
-def test_no_items_or_an_item_twice_is_refused():
-    with pytest.raises(InvalidInput, match=r"^no items given$"):
-        Catalog([])
-    with pytest.raises(InvalidInput, match=r"^item 'b' is given twice$"):
-        Catalog(["a", "b", "c", "b"])
-    with pytest.raises(InvalidInput, match=r"^item 7 is given twice$"):
-        Catalog([7, "7", np.int64(7)])
-
-
-@pytest.mark.parametrize(
-    ("features", "sentence"),
-    [
-        (FEATURES[:4], "features must have one row for each of the 5 items, got 4"),
-        (FEATURES.T, "features must have one row for each of the 5 items, got 2"),
-        (FEATURES[:, 0], "features must have two dimensions (items x features), got 1"),
-        (5, "features must have two dimensions (items x features), got 0"),
-        (np.empty((5, 0)), "features must have at least one column, got 0"),
-        ([[1.0, 2.0], [3.0]], "features must be numbers, one row per item, got [[1.0, 2.0], [3.0]]"),
-        ([["one"]] * 2, "features must be numbers, one row per item, got [['one'], ['one']]"),
-    ],
-)
-def test_features_that_do_not_fit_are_refused(features, sentence):
-    with pytest.raises(InvalidInput) as caught:
-        Catalog(ITEMS, features)
-    assert str(caught.value) == sentence
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"), [*HUGE, (Fraction(10**400), f"Fraction(1{70 * '0'}...")], ids=short_id
-)
-def test_a_feature_that_no_float_can_hold_is_refused_with_row_and_column(value, shown):
-    sentence = f"features must be at most 1e+100 in size, got {shown} in row 1, column 0; scale them down"
-    for features in ([[1, 2], [value, 3]], np.array([[1, 2], [value, 3]], object)):
-        with pytest.raises(InvalidInput) as caught:
-            Catalog(["a", "b"], features)
-        assert str(caught.value) == sentence
-    with pytest.raises(InvalidInput) as caught:
-        Catalog(["a", "b", "c"], [[1, 2], [value, 3], None])
-    assert str(caught.value).startswith("features must be ")
-
-
-@pytest.mark.parametrize(
-    "features",
-    [
-        np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[0, 0], [0, 1]]),
-        [[1.0, 2.0], np.ma.array([3.0, 4.0], mask=[0, 1])],
-        ([1.0, 2.0], [3.0, np.ma.masked]),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:Warning. converting a masked element to nan")
-def test_masked_features_are_refused(features):
-    with pytest.raises(InvalidInput) as caught:
-        Catalog(["a", "b"], features)
-    assert str(caught.value) == (
-        "features must not be masked, got a masked value in row 1, column 1; fill it first, as by "
-        ".filled(0.0)"
-    )
-
-
-@pytest.mark.filterwarnings("ignore:Warning. converting a masked element to nan")
-def test_a_row_of_masked_values_is_not_taken_for_a_cold_item():
-    for row in ([np.ma.masked] * 2, np.ma.masked_all(2)):
-        with pytest.raises(InvalidInput, match=r"^features must not be masked, got a masked value in row 1"):
-            Catalog(["a", "b"], [[1.0, 2.0], row])
-
-
 def test_a_masked_array_with_nothing_masked_is_a_plain_one():
     catalog = Catalog(ITEMS, np.ma.array(FEATURES))
     assert type(catalog.features) is np.ndarray
     assert np.array_equal(catalog.features, FEATURES)
-
-
-DAY = np.datetime64("2026-11-17", "ns")
-
-
-@pytest.mark.parametrize(
-    ("features", "shown"),
-    [
-        (np.array([[DAY] * 2] * 2), "datetime64[ns]"),
-        (np.array([[DAY - DAY] * 2] * 2), "timedelta64[ns]"),
-        (pd.DataFrame({"first": [DAY, DAY], "last": [DAY, DAY]}), "datetime64[ns]"),
-        ([np.array([DAY, DAY]), [1.0, 2.0]], "datetime64[ns]"),
-        ([[1.0, np.timedelta64(3, "h")], [1.0, 2.0]], "np.timedelta64(3,'h')"),
-        ([[1.0, datetime(2026, 11, 17)], [1.0, 2.0]], "datetime.datetime(2026, 11, 17, 0, 0)"),
-        ([[date(2026, 11, 17)], [date(2026, 11, 18)]], "datetime.date(2026, 11, 17)"),
-    ],
-)
-def test_dates_and_times_are_no_features(features, shown):
-    with pytest.raises(InvalidInput) as caught:
-        Catalog(["a", "b"], features)
-    assert str(caught.value) == (
-        f"features must be numbers, got dates or times ({shown}); convert them first, for example to days "
-        "since a fixed date"
-    )
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_a_feature_that_is_not_finite_is_refused_with_row_and_column(value):
-    features = FEATURES.copy()
-    features[3, 1] = value
-    with pytest.raises(InvalidInput, match=f"^features must be finite, got {value} in row 3, column 1$"):
-        Catalog(ITEMS, features)
 
 
 def test_the_callers_array_may_change_afterwards_and_may_be_read_only():
@@ -241,33 +74,6 @@ def test_added_items_follow_in_new_rows():
     assert catalog.rows([5, "new"]).tolist() == [6, 5]
     assert catalog.arrays.columns[:, 5:7].tolist() == [[6, 8], [7, 9]]
     assert len(catalog) == len(catalog.hidden) == len(catalog.arrays.labels) == 7
-
-
-@pytest.mark.parametrize(
-    ("items", "features", "sentence"),
-    [
-        (["new", "a"], [[1, 2], [3, 4]], "item 'a' is in the catalog already"),
-        (["new", "new"], [[1, 2], [3, 4]], "item 'new' is given twice"),
-        (
-            ["new"],
-            None,
-            "the catalog has 2 features an item; added items must have them too, or None as their row",
-        ),
-        (["new"], [[1, 2, 3]], "items must have 2 features, got 3"),
-        (["new", "newer"], [[1, 2]], "features must have one row for each of the 2 items, got 1"),
-        (["new", "newer"], [[1, 2], [3, np.nan]], "features must be finite, got nan in row 1, column 1"),
-        ([], np.empty((0, 2)), "no items given"),
-    ],
-)
-def test_an_addition_that_is_refused_changes_nothing(items, features, sentence):
-    catalog = Catalog(ITEMS, FEATURES)
-    with pytest.raises(InvalidInput) as caught:
-        catalog.add(items, features)
-    assert str(caught.value) == sentence
-    assert catalog.items == ITEMS
-    assert np.array_equal(catalog.arrays.features, FEATURES)
-    with pytest.raises(UnknownName):
-        catalog.rows(["new"])
 
 
 NAN = float("nan")
@@ -306,30 +112,6 @@ def test_an_item_without_features_gets_the_mean_of_those_that_have_some_when_it_
         assert one.cold_rows == [1, 3, 4, 7]
 
 
-@pytest.mark.parametrize(
-    ("features", "sentence"),
-    [
-        (
-            [None, None, None],
-            "no item has features, so that nobody knows what a typical one is like; give the ",
-        ),
-        (
-            [[NAN, NAN]] * 3,
-            "no item has features, so that nobody knows what a typical one is like; give the ",
-        ),
-        ([None, [1, 2], [1, NAN]], "features must be finite, got nan in row 2, column 1"),
-        ([None, [1, 2], [1, 2, 3]], "features must be numbers, one row per item"),
-        ([None, [1, 2]], "features must have one row for each of the 3 items, got 2"),
-        ([None, 1, 2], "features must have two dimensions (items x features), got 1"),
-        ([None, [1, 1j], [1, 2]], "features must be numbers, one row per item"),
-    ],
-)
-def test_cold_items_alone_or_half_known_features_are_refused(features, sentence):
-    with pytest.raises(InvalidInput) as caught:
-        Catalog(["a", "b", "c"], features)
-    assert str(caught.value).startswith(sentence)
-
-
 def test_a_cold_item_is_to_a_linear_policy_what_an_average_item_is(tmp_path):
     features = [*FEATURES, None]
     ranker = Ranker(Catalog([*ITEMS, "cold"], features), k=2, policy="cascade-lin-ts", seed=3)
@@ -347,11 +129,6 @@ def test_a_cold_item_is_to_a_linear_policy_what_an_average_item_is(tmp_path):
     assert ranker.merge(other).catalog.cold_rows == cold
 
 
-def test_features_are_refused_by_a_catalog_without():
-    with pytest.raises(InvalidInput, match=r"^the catalog has no features; added items must be the same$"):
-        Catalog(ITEMS).add(["new"], [[1.0, 2.0]])
-
-
 def test_a_withdrawn_item_is_hidden_but_keeps_its_row():
     catalog = Catalog(ITEMS, FEATURES)
     catalog.withdraw(["4", 40])
@@ -366,7 +143,7 @@ def test_a_withdrawn_item_is_hidden_but_keeps_its_row():
 def test_withdrawing_an_item_that_is_not_shown_is_refused_and_changes_nothing(items):
     catalog = Catalog(ITEMS)
     catalog.withdraw([40])
-    with pytest.raises(UnknownName, match=f"^no item {items[1]!r} in the catalog$"):
+    with pytest.raises(UnknownName, match=f"must name items of the catalog, got {items[1]!r}"):
         catalog.withdraw(items)
     assert catalog.hidden.tolist() == [0, 1, 0, 0, 0]
 
@@ -384,9 +161,9 @@ def test_an_item_withdrawn_and_added_again_gets_a_new_row_with_its_new_features(
 def test_an_unknown_candidate_is_refused_and_a_repeated_one_counts_once():
     catalog = Catalog(ITEMS)
     assert catalog.rows(["zebra", "a", "zebra"]).tolist() == [4, 0]
-    with pytest.raises(UnknownName, match=r"^no item 'x' in the catalog$"):
+    with pytest.raises(UnknownName, match="got 'x'"):
         catalog.rows(["a", "x"])
-    with pytest.raises(UnknownName, match=r"^no item '40' in the catalog, but there is 40$"):
+    with pytest.raises(UnknownName, match=r"got '40'; did you mean 40\?$"):
         catalog.known_rows(["a", "40"])
     assert catalog.known_rows(["a", "x", 40]) == [0, 1]
 
@@ -425,10 +202,10 @@ def test_withdrawn_items_are_shown_again_in_the_row_they_had():
     assert catalog.hidden.tolist() == [1, 0, 0, 1, 0]
     assert (len(catalog), catalog.n_hidden) == (3, 2)
     assert catalog.rows(ITEMS).tolist() == [1, 2, 4]
-    with pytest.raises(UnknownName, match=r"^no item '40' in the catalog, but there is 40$"):
+    with pytest.raises(UnknownName, match=r"got '40'; did you mean 40\?$"):
         catalog.show_again(["a", "40"])
     assert catalog.hidden.tolist() == [1, 0, 0, 1, 0]
-    with pytest.raises(InvalidInput, match=r"^item 40 is in the catalog already$"):
+    with pytest.raises(InvalidInput, match="^items must be new to the catalog, got 40$"):
         catalog.add([40], [[0, 0]])
 
 
@@ -447,7 +224,7 @@ def test_rows_are_looked_up_shown_or_not():
     catalog.withdraw([4])
     assert [catalog.row_of(item) for item in (4, "4", np.int64(40), "40")] == [3, 2, 1, None]
     assert [catalog.is_shown(row) for row in (-1, 0, 3, 4, 5)] == [False, True, False, True, False]
-    with pytest.raises(InvalidInput, match=r"^an item id must be a text or a whole number, got True$"):
+    with pytest.raises(InvalidInput, match="^item must be a text or a whole number, got True$"):
         catalog.row_of(True)
 
 

@@ -61,7 +61,7 @@ def test_the_unit_of_the_features_does_not_matter(rows, unit):
 
 def test_a_row_of_another_length_is_refused_with_the_names():
     scale = FeatureScale(("price", "size"), 1.0, 2.0)
-    with pytest.raises(InvalidInput, match=r"^an item has 2 features here \(price, size\), got 3$"):
+    with pytest.raises(InvalidInput, match=r"^features must have 2 columns \(price, size\), got 3$"):
         scale.apply([[1.0, 2.0, 3.0]])
 
 

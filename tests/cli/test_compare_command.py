@@ -204,7 +204,7 @@ def test_without_data_the_worlds_of_movielens_are_left_out_with_a_sentence(run, 
     ("given", "sentence"),
     [
         (("--world", "few-itms"), "unknown stock world 'few-itms'; did you mean 'few-items'?"),
-        (("--policy", "cascade-tss"), "unknown policy 'cascade-tss'; did you mean 'cascade-ts'?"),
+        (("--policy", "cascade-tss"), "policy 'cascade-tss' is unknown; did you mean 'cascade-ts'?"),
         (("--policy", "cascade-ts", "--policy", "cascade-ts"), "policy 'cascade-ts' is given twice"),
         (("--steps", 0), "--steps must be at least 1, got 0"),
         (("--runs", "many"), "--runs must be a whole number, got 'many'"),

@@ -69,7 +69,7 @@ def test_relearn_is_a_fork_with_the_policy_that_it_has(run, shop: Path) -> None:
 def test_mistakes_are_one_line(run, shop: Path) -> None:
     for words, sentence in (
         (["fork", "shop", "--policy", "bubble-rank", "--as", "b"], "these can: c3-ucb, cascade-kl-ucb, casc"),
-        (["fork", "shop", "--policy", "cascade-ts", "--as", "shop"], "there is a model 'shop' already"),
+        (["fork", "shop", "--policy", "cascade-ts", "--as", "shop"], "'shop' is taken by another model"),
         (["fork", "shop", "--policy", "cascade-tts", "--as", "b"], "cascade-tts"),
         (
             ["fork", "shoe", "--policy", "cascade-ts", "--as", "b"],

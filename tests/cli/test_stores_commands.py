@@ -150,7 +150,7 @@ def test_reading_works_beside_a_server_and_writing_is_refused(run, shop: Path) -
         (["keys", "create", "x", "--model", "shop"], "--model is for keys with the role 'page', got 'write'"),
         (
             ["keys", "create", "x", "--role", "page", "--model", "a b"],
-            "a model's name must be 1 to 64 letters",
+            "must be 1 to 64 letters",
         ),
         (["audit", "--store", "mysql://x"], "a store is a file"),
     ],

@@ -129,7 +129,7 @@ def test_everything_that_a_client_can_do(kind: str, tmp_path: Path) -> None:
         assert shop.recommend(pinned={0: "tea"}, exclude=["tea"]).skipped_pins == ("tea",)
         assert shop.feedback(shown, click=1) == Receipt("accepted", 2)
         assert shop.feedback(shown.token, np.int64(1)) == Receipt("duplicate", 2)
-        with pytest.raises(Conflict, match="other feedback for this slate came before, as event 2"):
+        with pytest.raises(Conflict, match="token has other feedback already, as event 2"):
             shop.feedback(shown, click=None)
         first, second, third = shop.feedback_batch([(shop.recommend(), None), (shown, 0), ("forged", 0)])
         assert first == Receipt("accepted", 3)
@@ -149,7 +149,7 @@ def test_everything_that_a_client_can_do(kind: str, tmp_path: Path) -> None:
         assert [one["name"] for one in shop.models()] == ["shop", "shop2"]
         shop.export_to(tmp_path / "shop.model")
         assert (tmp_path / "shop.model").read_bytes() == shop.export()
-        with pytest.raises(Conflict, match="there is a model 'shop' already"):
+        with pytest.raises(Conflict, match="name 'shop' is taken by another model"):
             shop.import_from(tmp_path / "shop.model")
         with connected(kind, server.address, model="copy") as copy:
             assert copy.import_from(tmp_path / "shop.model")["seq"] == 5
@@ -171,12 +171,12 @@ def test_everything_that_a_client_can_do(kind: str, tmp_path: Path) -> None:
 
 def test_a_list_and_a_trial(kind: str, tmp_path: Path) -> None:
     with a_server(tmp_path) as server, connected(kind, server.address) as shop:
-        with pytest.raises(errors.Malformed, match="model 'shop' has no baseline to compare with"):
+        with pytest.raises(errors.Malformed, match="arms have 'baseline', and model 'shop' has none"):
             shop.start_trial()
-        with pytest.raises(errors.Unknown, match="model 'shop' has no baseline; PUT one"):
+        with pytest.raises(errors.Unknown, match="baseline is missing: model 'shop' has none; PUT one"):
             shop.baseline()
         assert shop.set_baseline(["tea", 7, "cake"], 0.2) == 2
-        with pytest.raises(errors.Malformed, match="item 'x' is not in the catalog"):
+        with pytest.raises(errors.Malformed, match="must name items of the catalog, got 'x'"):
             shop.set_baseline(["tea", 7, "x"])
         assert shop.start_trial({"policy": 0.5, "baseline": 0.5}, stop_if_worse=True, last_pages=500) == 3
         for number in range(8):
@@ -191,9 +191,9 @@ def test_a_list_and_a_trial(kind: str, tmp_path: Path) -> None:
         assert shop.change_trial_shares({"policy": 0.9, "baseline": 0.1}) == 12
         told = shop.trial_report()
         assert (told["running"], sum(arm["pages"] for arm in told["answer"]["arms"])) == (True, 8)
-        with pytest.raises(Conflict, match="a trial is running"):
+        with pytest.raises(Conflict, match="has a running trial"):
             shop.start_trial()
-        with pytest.raises(Conflict, match="compares with its baseline; stop it first"):
+        with pytest.raises(Conflict, match="compares with it; stop the trial first"):
             shop.remove_baseline()
         assert shop.stop_trial(show="baseline") == 13
         assert shop.recommend(unit=1).reasons == ("baseline",) * 3
@@ -518,42 +518,30 @@ def test_what_cannot_be_is_refused_at_once(kind: str, how: dict[str, Any], sente
 def test_calls_that_cannot_be_made_say_why(kind: str) -> None:
     script = Script(ACCEPTED)
     nameless = connected(kind, URL, model=None, transport=httpx.MockTransport(script))
-    with nameless, pytest.raises(InvalidInput, match="say which"):
+    with nameless, pytest.raises(InvalidInput, match="model is missing"):
         nameless.recommend()
-    with script.client(kind) as shop, pytest.raises(InvalidInput, match="cannot be sent"):
+    with script.client(kind) as shop, pytest.raises(InvalidInput, match="click must have numbers and texts"):
         shop.feedback("token", object())
     assert script.asked == []
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("argument", "call"),
     [
-        (
-            lambda shop: shop.put_items([Item(10**5000)]),
-            "a whole number must be at most 2^53 in size to be sent",
-        ),
-        (
-            lambda shop: shop.recommend(candidates=[10**5000]),
-            "a whole number must be at most 2^53 in size to be",
-        ),
-        (
-            lambda shop: shop.put_items([Item("a", features=[1, 10**400])]),
-            "item 'a': features must be at most",
-        ),
-        (
-            lambda shop: shop.put_items([Item("a", features=DATES)]),
-            "item 'a': features must be numbers, got dates",
-        ),
-        (lambda shop: shop.put_items([Item("a", features=MASKED)]), "item 'a': features must not be masked"),
-        (lambda shop: shop.recommend(context=DATES), "is a ndarray, which cannot be sent"),
-        (lambda shop: shop.recommend(context=DATES[0]), "is a datetime64, which cannot be sent"),
-        (lambda shop: shop.recommend(context=MASKED), "is a MaskedArray, which cannot be sent"),
-        (lambda shop: shop.recommend(features=[DATES]), "is a ndarray, which cannot be sent"),
+        ("put", lambda shop: shop.put_items([Item(10**5000)])),
+        ("candidates", lambda shop: shop.recommend(candidates=[10**5000])),
+        ("features", lambda shop: shop.put_items([Item("a", features=[1, 10**400])])),
+        ("features", lambda shop: shop.put_items([Item("a", features=DATES)])),
+        ("features", lambda shop: shop.put_items([Item("a", features=MASKED)])),
+        ("context", lambda shop: shop.recommend(context=DATES)),
+        ("context", lambda shop: shop.recommend(context=DATES[0])),
+        ("context", lambda shop: shop.recommend(context=MASKED)),
+        ("features", lambda shop: shop.recommend(features=[DATES])),
     ],
 )
-def test_what_json_would_bend_is_not_sent(kind: str, call: Callable[[Any], object], sentence: str) -> None:
+def test_values_that_json_would_bend_are_not_sent(kind, argument, call):
     script = Script(ACCEPTED)
     with script.client(kind) as shop, pytest.raises(InvalidInput) as caught:
         call(shop)
-    assert sentence in str(caught.value)
+    assert caught.value.argument == argument
     assert script.asked == []

@@ -3,6 +3,7 @@
 The tables have the argument and the call; `messages/` has the words.
 """
 
+import json
 from datetime import date
 from itertools import starmap
 
@@ -301,13 +302,15 @@ def test_wrong_baselines(open_at, messages, name):
 LOGS = [
     [{"items": ["i1"], "click": 1}], [{"items": ["i1", "i1"], "click": 0}], [{"items": ["i1"]}],
     [{"items": ["i1", "i2"], "click": 0, "clicks": [1]}], [{"items": ["i1"], "click": 0, "examined": 9}],
-    [{"items": ["i1"], "click": 0}, {"items": ["7"], "click": 0}],
+    [{"items": ["i1"], "click": 0}, {"items": ["7"], "click": 0}], [{"click": 1}], [{}],
+    [{"items": ["i1", "i2"], "clicks": [0, 0]}], [{"items": ["i1", "i2"], "click": 1, "examined": 1}],
+    [{"items": ["i1", "i2"], "click": 1, "clicks": []}],
 ]  # fmt: skip
 # HTTP refuses these by the form of the body.
 NOT_LOGS = [
     [{"items": "i1", "click": 0}], [{"items": [1.5], "click": 0}], [{"items": ["i1"], "click": "0"}], [7],
     [None],
-    [{"items": ["i1"]}.items()],
+    [{"items": ["i1"]}.items()], [{"items": [{"id": "i1"}], "click": None}], [{"items": 7, "click": None}],
 ]  # fmt: skip
 NOT_ITERABLE = ["i1", 7, {"items": ["i1"]}]
 
@@ -315,6 +318,7 @@ NOT_ITERABLE = ["i1", 7, {"items": ["i1"]}]
 @pytest.mark.parametrize("name", ["ranker", "service", "http"])
 def test_wrong_warm_starts(open_at, messages, name):
     door = open_at(name, policy="cascade-ts", features=False)
+    good = [{"items": ["i1", "i2"], "click": 0}]
     calls = [("log", lambda log=log: door.warm_start(log)) for log in LOGS]
     other = NOT_LOGS if name == "http" else NOT_LOGS + NOT_ITERABLE
     calls += [("slates" if name == "http" else "log", lambda log=log: door.warm_start(log)) for log in other]
@@ -390,8 +394,36 @@ CATALOGS = [
 ]  # fmt: skip
 
 
+MASKED = [np.ma.array([[1.0, 2.0], [3.0, 4.0]], mask=[[0, 0], [0, 1]]), ([1.0, 2.0], [3.0, np.ma.masked])]
+MASKED += [[[1.0, 2.0], np.ma.array([3.0, 4.0], mask=[0, 1])], [[1.0, 2.0], np.ma.masked_all(2)]]
+DAY = np.datetime64("2026-11-17", "ns")
+TIMES = [
+    np.array([[DAY] * 2] * 2),
+    [np.array([DAY, DAY]), [1.0, 2.0]],
+    [[1.0, np.timedelta64(3, "h")], [1.0, 2.0]],
+]
+TIMES += [np.array([[DAY - DAY] * 2] * 2), [[date(2026, 11, 17)], [date(2026, 11, 18)]]]
+COLD = [
+    [None, [1, NAN]],
+    [None, [1, 1j]],
+    [None, 1],
+    [[NAN, NAN], [NAN, NAN]],
+    [None, [1, 2], [1, 2]],
+    [None, [1], [1, 2]],
+]
+
+
+@pytest.mark.filterwarnings("ignore:Warning. converting a masked element to nan")
 def test_wrong_catalogs(messages):
-    try_all(messages, "catalogs", calls_of(Catalog, CATALOGS))
+    calls = calls_of(Catalog, [*CATALOGS, *each("features", *MASKED, *TIMES, *COLD, items=["a", "b"])])
+    plain, row = Catalog(["a", 7]), [[1.0]]
+    wrong = [[10**5000], [2**128], ["b", 10**30 * 10**30], "b12", 12, [1.5]]
+    for method in (plain.add, plain.rows, plain.withdraw, plain.show_again, plain.known_rows):
+        calls += [("items", lambda ids=ids, method=method: method(ids)) for ids in wrong]
+    calls += [("features", lambda: plain.add(["b"], row)), ("item", lambda: plain.row_of(2**128))]
+    try_all(messages, "catalogs", calls)
+    assert plain.items == ["a", 7]
+    assert len(plain) == 2
 
 
 def shares(**arms):

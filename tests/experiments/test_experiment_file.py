@@ -69,7 +69,7 @@ def test_a_source_may_be_a_table(write):
         (("k        = [2, 3]", "k = [2.5]"), "k must be a whole number, got 2.5"),
         (("scaled   = false", "scaled = 0"), "scaled must be true or false, got 0"),
         (('[7, "all"]', '[7, "most"]'), "items must be numbers or 'all', got 'most'"),
-        (('"random"]', '"randm"]'), "unknown policy 'randm'; did you mean 'random'?"),
+        (('"random"]', '"randm"]'), "policy 'randm' is unknown; did you mean 'random'?"),
         (('"random"]', '"cascade-ts"]'), "policy 'cascade-ts' is given twice"),
         (("synthetic-movielens", "movielenz"), "unknown source 'movielenz'"),
         (('title    = "Which learner?"', "title = 3"), "title must be text, got 3"),

@@ -112,29 +112,6 @@ def test_each_place_has_a_reason(chosen: Chosen | None, explored: bool, told: tu
 # -- what is refused
 
 
-@pytest.mark.parametrize(
-    ("items", "sentence"),
-    [
-        (["a", "b", "tea"], "baseline: item 'tea' is not in the catalog; add it first, or leave it out"),
-        (["a", "b", "a"], "baseline: item 'a' is in the list twice; name it once"),
-        (["a", "b", "g"], "baseline: item 'g' is withdrawn; put it back first, or leave it out"),
-        (["a", "b"], "baseline must have at least 3 items, the length of a slate, got 2"),
-        ([], "baseline must have at least 3 items, the length of a slate, got 0"),
-    ],
-)
-def test_a_list_that_cannot_be_shown_is_refused(items: list[str], sentence: str) -> None:
-    catalog = Catalog(ITEMS)
-    catalog.withdraw(["g"])
-    with pytest.raises(InvalidInput) as refused:
-        check_baseline(items, catalog, 3, make_policy("cascade-ucb1"))
-    assert str(refused.value) == sentence
-    some = ranker()
-    some.withdraw_items(["g"])
-    with pytest.raises(InvalidInput):
-        some.set_baseline(items)
-    assert some.baseline == tuple(LIST)
-
-
 @pytest.mark.parametrize("policy", ["top-rank", "bubble-rank"])
 def test_a_policy_that_arranges_its_own_slates_takes_no_list(policy: str) -> None:
     with pytest.raises(InvalidInput, match=f"baseline is not for {policy}, which learns from slates that it"):

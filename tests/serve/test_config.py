@@ -89,8 +89,8 @@ def test_text_is_read_by_kind_from_variables_and_flags(name, text, value):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("prot = 1\n", "serve.toml: unknown setting 'prot'; did you mean 'port'?"),
-        ("[serve]\nport = 1\n", "serve.toml: unknown setting 'serve'; did you mean 'seed'?"),
+        ("prot = 1\n", "serve.toml: setting 'prot' is unknown; did you mean 'port'?"),
+        ("[serve]\nport = 1\n", "serve.toml: setting 'serve' is unknown; did you mean 'seed'?"),
         ("port = 1\nport = 2\n", "serve.toml: not a TOML file: *"),
         ("port\n", "serve.toml: not a TOML file: *"),
         (b"name = '\xe9'\n", "serve.toml: not a TOML file (bytes that are not UTF-8)"),
@@ -183,14 +183,14 @@ def test_other_mistakes_say_where_they_were_made(tmp_path):
     assert refusal({"port": 1}, path=file(tmp_path, "port = -1")) == f"serve.toml: port {port} -1"
     missing = tmp_path / "none.toml"
     assert refusal(path=missing) == f"{missing}: no such file"
-    with pytest.raises(UnknownName, match="unknown setting 'prot'"):
+    with pytest.raises(UnknownName, match="setting 'prot' is unknown"):
         load_settings({"prot": 1}, {})
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"policy": "cascade-lin"}, "unknown policy 'cascade-lin'; did you mean 'cascade-lin-ts'?"),
+        ({"policy": "cascade-lin"}, "policy 'cascade-lin' is unknown; did you mean 'cascade-lin-ts'?"),
         ({"policy": "cascade-ts:c=1"}, "cascade-ts has no parameter 'c' (parameters: a, b)"),
         (
             {"demo": True, "catalog": Path("a.csv")},

@@ -296,7 +296,7 @@ def test_several_late_clicks_in_one_batch(service: Service) -> None:
 def test_a_policy_that_cannot_take_back_refuses_late_clicks(place: str) -> None:
     with shop(place, "cascade-lin-ts") as service:
         (slate,) = timed_out(service)
-        with pytest.raises(Late, match=r"counts as one without a click, as event 2.*cannot take that back"):
+        with pytest.raises(Late, match=r"counts as not clicked, as event 2.*cannot take that back"):
             service.feedback("shop", slate, 1)
         assert service.outcomes["shop"] == {"late": 1}
         assert service.feedback("shop", slate, None).status == "duplicate"

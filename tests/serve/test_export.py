@@ -110,7 +110,7 @@ def test_a_name_that_is_taken_meanwhile_is_refused(store: Store, log: Log) -> No
         if done == of:
             store.create("copy", [feedback(0)])
 
-    with pytest.raises(Conflict, match="there is a model 'copy' already"):
+    with pytest.raises(Conflict, match="name 'copy' is taken by another model"):
         import_model(store, "copy", file_of(log.events, log.model.digest()), progress=progress)
     assert rows_in(store, "event") == 1
     assert rows_in(store, "unfinished") == 0

@@ -11,7 +11,7 @@ from serving import ITEMS, Site, a_site
 from firstclick.catalog.item import Item
 from firstclick.serve.model.audit import audit_served
 from firstclick.serve.service import Service, open_service
-from firstclick.wire.errors import Malformed, Unknown
+from firstclick.wire.errors import Malformed
 from tests.support import seam
 
 SHOP = "/v1/models/shop"
@@ -115,23 +115,6 @@ def test_a_rollback_takes_back_names_features_and_withdrawals_alone(table: Servi
     assert model.catalog.values["t1"] == ["Bolt", 30, False]
     assert model.catalog.table[1].tolist() == model.created.first_features()[1].tolist()
     assert ever_shown(table) == {"t0", "t1", "t2", "t3", "t5"}
-
-
-@pytest.mark.parametrize(
-    ("asked", "error", "sentence"),
-    [
-        ({}, Malformed, "no items given"),
-        ({"on": ["t1"], "off": ["t2", "t1"]}, Malformed, "item 't1' is both in `on` and in `off`"),
-        ({"off": ["t1", "t9"]}, Unknown, "no item 't9'"),
-        ({"off": "t1"}, Malformed, "off must be a list of ids"),
-    ],
-)
-def test_availability_is_set_for_all_or_for_none(
-    table: Service, asked: Any, error: type[Exception], sentence: str
-) -> None:
-    with pytest.raises(error, match=sentence):
-        table.set_available("shop", **asked)
-    assert not table.model("shop").catalog.unavailable
 
 
 def test_features_by_column_name_and_what_is_not_named_stays(table: Service) -> None:

@@ -11,7 +11,6 @@ from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import feedback_payload, read_feedback
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
-from firstclick.wire.errors import Malformed
 from tests.support.policies import policies
 
 # The others are in test_every_policy.
@@ -165,48 +164,6 @@ def test_what_is_made_ahead_is_little_where_feedback_comes_after_every_slate() -
     for _ in range(30):
         log.feedback(log.model.next_slate()[1].rows.tolist(), None)
     assert log.model._at_once == 1
-
-
-def test_pinned_items_stand_where_they_were_asked_for() -> None:
-    model = Log().eventful().model
-    for number in range(20):
-        slate = model.recommend(number, pinned={1: "i9"})
-        assert slate.items[1] == "i9"
-        assert len(set(slate.items)) == K
-        assert slate.items[0] == model.recommend(number, k=2, exclude=["i9"]).items[0]
-    assert model.recommend(0, pinned={0: "i9", 1: "i1", 2: "i0"}).items == ["i9", "i1", "i0"]
-    # Where too few items are left, a pinned one moves up.
-    assert model.recommend(0, candidates=["i1"], pinned={2: "i9"}).items == ["i1", "i9"]
-
-
-def test_a_pin_that_is_excluded_or_withdrawn_is_skipped_and_named() -> None:
-    log = Log().eventful()
-    model = log.model
-    slate = model.recommend(3, pinned={0: "i9", 1: "i1"}, exclude=["i9"])
-    assert (slate.items[1], slate.skipped_pins, len(slate.items)) == ("i1", ("i9",), K)
-    assert slate.items == model.recommend(3, pinned={1: "i1"}, exclude=["i9"]).items
-    log.withdraw("i9")
-    again = model.recommend(3, pinned={0: "i9", 1: "i1"})
-    assert (again.items, again.skipped_pins) == (slate.items, ("i9",))
-    assert len(again.scores) == K
-    hot = model.catalog.subset(["i1", "i9", "i0"])
-    assert set(model.recommend(3, candidates=hot).items) == {"i1", "i0"}
-
-
-@pytest.mark.parametrize(
-    ("asked", "sentence"),
-    [
-        ({"k": 0}, "k must be at least 1, got 0"),
-        ({"k": 4}, "k must be at most 3, the k that it was created with, got 4"),
-        ({"candidates": ["i1", "nobody"]}, "no item 'nobody'"),
-        ({"pinned": {3: "i1"}}, "position must be at most 2, got 3"),
-        ({"pinned": {0: "nobody"}}, "'nobody' is not in the catalog"),
-        ({"pinned": {0: "i1", 1: "i1"}}, "two positions"),
-    ],
-)
-def test_wrong_requests_are_refused(asked: dict, sentence: str) -> None:
-    with pytest.raises(Malformed, match=sentence):
-        Log().model.recommend(0, **asked)
 
 
 def test_a_slate_may_be_empty() -> None:

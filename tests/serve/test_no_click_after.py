@@ -275,7 +275,7 @@ def test_a_time_that_makes_no_sense_is_refused(service: Service, wait: Any) -> N
 
 
 def test_nothing_to_set_is_refused(service: Service) -> None:
-    with pytest.raises(Malformed, match="no setting given"):
+    with pytest.raises(Malformed, match="explore must be given, or no_click_after"):
         service.change_settings("shop")
 
 

@@ -9,7 +9,7 @@ from made_log import K, made_items
 from firstclick.serve import request_table
 from firstclick.serve.request_table import KEPT_SECONDS, RequestTable
 from firstclick.serve.service import Service, open_service
-from firstclick.wire.errors import Conflict, Malformed
+from firstclick.wire.errors import Conflict
 from firstclick.wire.feedback import ServedSlate
 from tests.support.clock import Clock
 
@@ -32,27 +32,12 @@ def test_the_same_slate_and_token_whatever_was_learned_in_between(service: Servi
     assert service.recommended["shop"] == 31, "a slate that is asked for again is one slate"
 
 
-@pytest.mark.parametrize(
-    "other", [{}, {"exclude": ["i4"]}, {"exclude": ["i3"], "k": 2}, {"candidates": ["i3"]}]
-)
-def test_the_same_id_with_another_request_is_refused(service: Service, other: dict[str, object]) -> None:
-    service.recommend("shop", request_id="visit 1", exclude=["i3"])
-    with pytest.raises(Conflict, match="this request_id was given with another request"):
-        service.recommend("shop", request_id="visit 1", **other)  # type: ignore[arg-type]
-
-
 def test_generators_are_read_once(service: Service) -> None:
     ids = [f"i{n}" for n in range(10)]
     slate = service.recommend("shop", request_id="1", exclude=(item for item in ids))
     assert set(slate.items) == {"i10", "i11", "i12"}
     slate = service.recommend("shop", request_id="2", candidates=(item for item in ids[:2]))
     assert set(slate.items) == {"i0", "i1"}
-
-
-@pytest.mark.parametrize("wrong", [[2**70], [object()], ["never there"]])
-def test_what_is_refused_is_refused_with_an_id_too(service: Service, wrong: list[object]) -> None:
-    with pytest.raises(Malformed):
-        service.recommend("shop", request_id="1", candidates=wrong)  # type: ignore[arg-type]
 
 
 def test_nothing_is_kept_of_a_deleted_model(service: Service) -> None:
@@ -67,17 +52,6 @@ def test_ids_belong_to_a_model(service: Service) -> None:
         "bakery", policy="cascade-ts", k=2, items=[i._replace(features=None) for i in made_items()]
     )
     assert service.recommend("shop", request_id="1") != service.recommend("bakery", request_id="1", k=1)
-
-
-def test_what_was_withdrawn_since_is_not_shown_again(service: Service) -> None:
-    first = service.recommend("shop", request_id="visit 1")
-    service.withdraw_items("shop", [first.items[1]])
-    second = service.recommend("shop", request_id="visit 1")
-    assert first.items[1] not in second.items
-    assert service.recommend("shop", request_id="visit 1") == second
-    assert service.feedback("shop", first, 0).status == "accepted", "the first feedback counts"
-    with pytest.raises(Conflict, match="other feedback for this slate came before"):
-        service.feedback("shop", second, 1)
 
 
 def test_after_a_restart_the_slate_may_differ_and_the_first_feedback_counts(tmp_path: Path) -> None:

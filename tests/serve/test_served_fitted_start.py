@@ -135,14 +135,12 @@ def test_counts_over_http_and_by_the_client(tmp_path: Path) -> None:
         assert held == pytest.approx([0.25, 0.8], abs=0.05)
         seq = model.seq
         for wrong, said in (
-            ({"i0": (4.0, 5.0)}, "item 'i0': looks must be a number of at least 0 and clicks one from 0 to"),
-            ({"unknown": (4.0, 1.0)}, "none of the 1 items that were counted is in the catalog"),
+            ({"i0": (4.0, 5.0)}, "counts must have looks of at least 0, and clicks from 0 to"),
+            ({"unknown": (4.0, 1.0)}, "counts must have items of the catalog"),
             ({"i0": (-1.0, 0.0)}, "at least 0"),
         ):
             with pytest.raises(Malformed, match=said):
                 client.warm_start(counts=wrong)
         assert model.seq == seq
-        with pytest.raises(
-            Malformed, match="cascade-lin-ts learns more from slates than how often each item"
-        ):
+        with pytest.raises(Malformed, match="counts are not enough for cascade-lin-ts"):
             linear.warm_start(counts={"tea": (4.0, 1.0)})

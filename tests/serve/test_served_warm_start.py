@@ -120,17 +120,17 @@ def test_a_bad_line_is_named_and_nothing_is_learned(tmp_path: Path, monkeypatch:
             (
                 [*LOG[:2], {"items": ["i1"]}],
                 None,
-                "line 3 of the log: a slate needs items, and click or clicks",
+                "log line 3: a slate needs items, and click or clicks",
             ),
             (
                 [*LOG[:4], {"items": ["i1", "i1"], "click": 0}],
                 None,
-                "line 5 of the log: an item is in the slate",
+                "log line 5: items must be distinct",
             ),
-            ([{"items": ["unknown"], "click": 0}], None, "the log has no slate of items that the model has"),
-            ([], None, "the log has no slate"),
+            ([{"items": ["unknown"], "click": 0}], None, "log must have slates with items of the model"),
+            ([], None, "log must have slates"),
             (LOG, 0, "weight must be a number above 0 and at most 1, got 0"),
-            (map(json.loads, ["{}", "{"]), None, "line 1 of the log"),
+            (map(json.loads, ["{}", "{"]), None, "log line 1"),
         ]
         for log, weight, sentence in bad:
             with pytest.raises(Malformed, match=sentence):
@@ -191,7 +191,7 @@ def test_a_file_with_a_bad_line_stops_the_start(tmp_path: Path) -> None:
     settings = Settings(
         catalog=tmp_path / "items.csv", store=str(tmp_path / "shop.db"), name="m", k=K, warm_start=file
     )
-    with pytest.raises(InvalidInput, match="line 3 of the log cannot be read"):
+    with pytest.raises(InvalidInput, match="log line 3 cannot be read"):
         open_for(settings)
     file.unlink()
     with pytest.raises(InvalidInput, match="no such file"):
@@ -217,9 +217,9 @@ def test_a_log_over_http_and_by_the_client(tmp_path: Path) -> None:
             (
                 [{"items": ["tea"], "click": 0}, {"items": ["tea"]}],
                 None,
-                "line 2 of the log: a slate needs items",
+                "log line 2: a slate needs items",
             ),
-            ([{"items": ["tea"], "click": 3}], None, "line 1 of the log: "),
+            ([{"items": ["tea"], "click": 3}], None, "log line 1: "),
             ([{"items": ["tea"], "clicked": 0}], None, "clicked"),
             ([{"items": ["tea"], "click": 0}], 2, "weight must be a number, at most 1"),
         ):

@@ -1,10 +1,8 @@
 """The service in process: what is acknowledged is in the log, once, and the log is all there is."""
 
 import threading
-from collections.abc import Callable, Iterator
-from datetime import datetime
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -36,43 +34,6 @@ def service(place: str) -> Iterator[Service]:
         yield service
 
 
-@pytest.mark.parametrize("word", ["exclude", "candidates"])
-def test_a_text_is_the_name_of_a_list_not_an_id(service: Service, word: str) -> None:
-    with pytest.raises(Malformed, match=r"no list 'i3' in model 'shop'.*If it is an id, say \['i3'\]"):
-        service.recommend("shop", **{word: "i3"})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("asked", "answer"),
-    [
-        ({"k": "2"}, "k must be a whole number, got '2'"),
-        ({"k": True}, "k must be a whole number, got True"),
-        ({"pinned": ["i3"]}, r"pinned must say the item for each position, as in {0: 'tea'}, got \['i3'\]"),
-        ({"pinned": {"0": "i3", 1: "i4"}}, "pinned: a position must be a whole number, got '0'"),
-        ({"exclude": 7}, "exclude must be a list of ids, got 7"),
-        ({"request_id": 7}, "request_id must be a text, got 7"),
-    ],
-)
-def test_what_is_of_the_wrong_kind_is_named(service: Service, asked: dict[str, Any], answer: str) -> None:
-    with pytest.raises(Malformed, match=answer):
-        service.recommend("shop", **asked)
-
-
-def test_the_first_click_counts_no_further_for_a_policy_that_wants_all(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(CascadeLinTS, "wants_all_clicks", True)
-    for said, examined in (
-        ({"click": 1}, 2),
-        ({"clicks": [1]}, None),
-        ({"click": None}, None),
-        ({"click": 0, "examined": 3}, 3),
-    ):
-        service.feedback("shop", service.recommend("shop"), **said)  # type: ignore[arg-type]
-        _, feedback = service.model("shop").recent[-1]
-        assert feedback.examined == examined, said
-
-
 def test_no_best_slate_is_told_where_estimates_do_not_give_it(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,64 +51,6 @@ def test_no_best_slate_is_told_where_estimates_do_not_give_it(
     assert all(item.mean is None for item in Views(service, "").of("shop").estimates)
 
 
-def test_items_and_slates_of_the_wrong_kind_are_named(service: Service) -> None:
-    with pytest.raises(
-        Malformed, match=r"an item must be an Item\(id, name, group, features, available\), got {'id': 'x'}"
-    ):
-        service.put_items("shop", [{"id": "x"}])  # type: ignore[list-item]
-    with pytest.raises(Malformed, match="a slate, or its token, must be given with a click, got 7"):
-        service.feedback("shop", 7, 0)  # type: ignore[arg-type]
-    with pytest.raises(Malformed, match=r"item .x.: features must be a list of numbers, got 0\.5"):
-        service.put_items("shop", [Item("x", features=0.5)])  # type: ignore[arg-type]
-    with pytest.raises(Malformed, match=r"an item id must be a text, or a whole number .* got None"):
-        service.put_items("shop", [Item(None)])  # type: ignore[arg-type]
-    with pytest.raises(Malformed, match="item 'x': group must be a text, got 7"):
-        service.put_items("shop", [Item("x", group=7)])  # type: ignore[arg-type]
-    with pytest.raises(Malformed, match="items must be a list of ids, got the text 'i3'"):
-        service.withdraw_items("shop", "i3")
-    for wrong in (1.0, True, "1"):
-        with pytest.raises(Malformed, match="seq must be a whole number from 1 to 1, the last event, got"):
-            service.roll_back("shop", wrong)  # type: ignore[arg-type]
-    assert seam.model(service, "shop").seq == 1
-    letters = list("abcdefgh"[:N_FEATURES])
-    with pytest.raises(Malformed, match="features must be numbers, one row per item"):
-        service.put_items("shop", [Item("x", features=letters)])  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("features", "sentence"),
-    [
-        (
-            [1, 10**400] + [0] * (N_FEATURES - 2),
-            "at most 1e+100 in size, got a whole number of about 401 digits",
-        ),
-        (np.ma.masked_less(np.arange(N_FEATURES), 1), "features must not be masked, got a masked value"),
-        (
-            np.array(["2026"] * N_FEATURES, "datetime64[ns]"),
-            "must be numbers, got dates or times (datetime64",
-        ),
-        (
-            [datetime(2026, 11, 17)] * N_FEATURES,
-            "must be numbers, got dates or times (datetime.datetime(2026",
-        ),
-        ([[1], [2, 3]], "features must be a list of numbers, got [[1], [2, 3]]"),
-    ],
-)
-def test_features_that_are_no_plain_numbers_are_refused_at_every_door(
-    service: Service, features: Any, sentence: str
-) -> None:
-    item = Item("x", features=features)
-    with pytest.raises(Malformed) as caught:
-        service.put_items("shop", [item])
-    assert sentence in str(caught.value)
-    with pytest.raises(Malformed) as caught:
-        service.create("other", policy="cascade-lin-ts", k=1, items=[item])
-    assert sentence in str(caught.value)
-    with pytest.raises(Malformed, match=r"features must (be|not be)"):
-        service.recommend("shop", candidates=["i1"], features=[features])
-    assert seam.model(service, "shop").seq == 1
-
-
 def test_features_may_be_whatever_becomes_numbers(service: Service) -> None:
     rows = [list(range(N_FEATURES)), tuple(map(str, range(N_FEATURES))), np.ma.arange(N_FEATURES)]
     service.put_items("shop", [Item(f"x{i}", features=row) for i, row in enumerate(rows)])  # type: ignore[arg-type]
@@ -157,49 +60,6 @@ def test_features_may_be_whatever_becomes_numbers(service: Service) -> None:
     service.create(
         "other", policy="cascade-lin-ts", k=1, items=[Item("x", features=row) for row in rows[1:2]]
     )  # type: ignore[misc]
-
-
-HUGE = 10**5000
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda service: service.put_items("shop", [Item(HUGE)]),
-        lambda service: service.put_items("shop", [Item(-HUGE, features=5)]),
-        lambda service: service.put_items("shop", [HUGE]),
-        lambda service: service.withdraw_items("shop", [HUGE]),
-        lambda service: service.recommend("shop", candidates=[HUGE]),
-        lambda service: service.recommend("shop", exclude=[HUGE]),
-        lambda service: service.recommend("shop", pinned={0: HUGE}),
-        lambda service: service.recommend("shop", pinned={HUGE: "i1"}),
-        lambda service: service.recommend("shop", k=HUGE),
-        lambda service: service.recommend("shop", request_id=HUGE),
-        lambda service: service.recommend(HUGE),
-        lambda service: service.feedback("shop", service.recommend("shop"), click=HUGE),
-        lambda service: service.feedback("shop", service.recommend("shop"), clicks=[HUGE, HUGE]),
-        lambda service: service.feedback("shop", service.recommend("shop"), clicks=HUGE),
-        lambda service: service.feedback("shop", service.recommend("shop"), click=0, examined=HUGE),
-        lambda service: service.feedback("shop", HUGE, click=0),
-        lambda service: service.roll_back("shop", HUGE),
-        lambda service: service.create(HUGE, policy="random", k=1, items=[Item("a")]),
-        lambda service: service.create("other", policy="random", k=HUGE, items=[Item("a")]),
-        lambda service: service.create("other", policy="random", k=1, seed=HUGE, items=[Item("a")]),
-    ],
-)
-def test_a_number_that_python_does_not_write_is_refused_at_every_door(
-    service: Service, ask: Callable[[Service], object]
-) -> None:
-    with pytest.raises(Refused, match=r"a (negative )?whole number of about 5,001 digits"):
-        ask(service)
-    assert seam.model(service, "shop").seq == 1
-    assert service.names() == ["shop"]
-
-
-def test_the_seed_of_a_model_has_64_bits_at_most(service: Service) -> None:
-    with pytest.raises(Malformed, match=r"seed must be at most 2\^64 - 1, got 18446744073709551616"):
-        service.create("other", policy="random", k=1, seed=2**64, items=[Item("a")])
-    assert service.create("other", policy="random", k=1, seed=2**64 - 1, items=[Item("a")]).created.seed
 
 
 def test_a_store_is_a_path_or_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,32 +78,12 @@ def play(service: Service, steps: int, *, name: str = "shop") -> list[tuple[str,
     return said
 
 
-def test_feedback_is_accepted_once_and_the_first_word_stays(service: Service) -> None:
-    token = service.recommend("shop").token
-    assert service.feedback("shop", token, 1) == Receipt("accepted", 2)
-    assert service.feedback("shop", token, 1) == Receipt("duplicate", 2)
-    with pytest.raises(Conflict, match="as event 2"):
-        service.feedback("shop", token, None)
-    assert service.model("shop").click_stats.slates == 1
-    assert service.outcomes["shop"] == {"accepted": 1, "duplicate": 1, "conflict": 1}
-
-
 def test_a_recommendation_writes_nothing(service: Service, place: str) -> None:
     before = Path(place).read_bytes(), Path(place + "-wal").read_bytes(), seam.model(service, "shop").digest()
     for _ in range(20):
         service.recommend("shop", exclude=["i1"], pinned={0: "i2"}, request_id="x")
     assert (Path(place).read_bytes(), Path(place + "-wal").read_bytes()) == before[:2]
     assert seam.model(service, "shop").digest() == before[2]
-
-
-def test_one_request_id_is_counted_once_and_gives_one_slate(service: Service) -> None:
-    first, again = (service.recommend("shop", request_id="page 7") for _ in range(2))
-    assert first.items == again.items
-    assert service.feedback("shop", first.token, 0).status == "accepted"
-    assert service.feedback("shop", again.token, 0).status == "duplicate"
-    with pytest.raises(Conflict):
-        service.feedback("shop", again.token, 1)
-    assert service.model("shop").click_stats.slates == 1
 
 
 def test_everything_is_there_after_a_restart_with_and_without_snapshots(place: str) -> None:
@@ -284,16 +124,6 @@ def test_many_threads_one_log(service: Service) -> None:
     assert service.model("shop").click_stats.slates == 200
     assert audit_served(service.store, service.model("shop")).equal
     assert service.writer.commits < 800
-
-
-def test_a_batch_answers_each_entry_for_itself(service: Service) -> None:
-    good, twice = service.recommend("shop").token, service.recommend("shop").token
-    outcomes = service.feedback_batch(
-        "shop", [(good, None), ("nonsense", 0), (twice, 2), (twice, 2), (twice, 1), (good, 99)]
-    )
-    assert [outcome.status for outcome in outcomes] == [
-        "accepted", "unknown", "accepted", "duplicate", "conflict", "malformed",
-    ]  # fmt: skip
 
 
 def test_models_do_not_take_one_anothers_tokens(service: Service) -> None:
@@ -351,21 +181,6 @@ def test_a_store_that_cannot_write_means_unavailable_and_nothing_learned(
     assert service.feedback("shop", token, 0).status == "accepted"
 
 
-def test_a_withdrawn_item_is_never_shown_again_and_a_changed_one_is_learned_as_shown(
-    service: Service,
-) -> None:
-    shown = service.recommend("shop", candidates=["i1", "i2", "i4"])
-    service.withdraw_items("shop", ["i1"])
-    assert all("i1" not in service.recommend("shop").items for _ in range(50))
-    assert service.feedback("shop", shown.token, shown.items.index("i1")).status == "accepted"
-    assert service.withdraw_items("shop", ["i1"]) == 4  # as a client does that heard no answer
-    with pytest.raises(Unknown, match="'never'"):
-        service.withdraw_items("shop", ["i2", "never"])
-    assert service.model("shop").items.is_shown("i2")
-    service.put_items("shop", [made_items()[1]])
-    assert service.model("shop").items.is_shown("i1")
-
-
 def test_rolling_back(service: Service) -> None:
     play(service, 5)
     digest = service.model("shop").engine.state.precision.copy()
@@ -394,54 +209,6 @@ def test_a_model_moves_between_stores(service: Service, tmp_path: Path) -> None:
         for broken in (b"", b"\x80\x04", content[:8] + b"x" + content[9:], content + b"x"):
             with pytest.raises(Malformed, match=r"not an exported model|changed or damaged"):
                 import_model(other.store, "again", broken)
-
-
-@pytest.mark.parametrize(
-    ("items", "sentence"),
-    [
-        ([], "no items"),
-        (
-            [Item("a", features=np.ones(N_FEATURES + 1))],
-            "every item must have 4 features, got 5; a model with other features is a new model",
-        ),
-        ([Item("a", features=np.ones(0))], "must have 4 features, got 0"),
-        ([Item("a", features=np.array([1.0, np.nan, 0, 0]))], "finite"),
-        ([Item("a", features=np.full(4, 1e300))], "at most"),
-        ([Item("", features=np.ones(4))], "1 to 256 characters"),
-        ([Item("a" * 300, features=np.ones(4))], "1 to 256 characters"),
-        ([Item(2**60, features=np.ones(4))], "2\\^53"),
-        ([Item("a", "n" * 2000, features=np.ones(4))], "at most 1000"),
-        ([Item("a", "\ud800", features=np.ones(4))], "lone surrogate"),
-        ([Item("a", features=np.ones(4))] * 2, "given twice"),
-    ],
-)
-def test_bad_items_are_refused_and_change_nothing(service: Service, items: list[Item], sentence: str) -> None:
-    with pytest.raises(Malformed, match=sentence):
-        service.put_items("shop", items)
-    assert seam.model(service, "shop").seq == 1
-
-
-@pytest.mark.parametrize(
-    ("asked", "sentence"),
-    [
-        ({"policy": "cascade-lints"}, "did you mean 'cascade-lin-ts'"),
-        ({"policy": "cascade-lin-ts:sigma=-1"}, "sigma must be above 0"),
-        ({"k": 0}, "k must be"),
-        ({"k": 256}, "k must be"),
-        ({"name": "../etc"}, "a model's name must be"),
-        ({"name": ""}, "a model's name must be"),
-        ({"name": 5}, "a model's name must be"),
-        ({"items": [Item("a"), Item("b")]}, "needs features"),
-        ({"seed": -1}, "seed must be"),
-    ],
-)
-def test_bad_models_are_refused(service: Service, asked: dict, sentence: str) -> None:
-    given = {"name": "new", "policy": "cascade-lin-ts", "k": 2, "items": made_items()} | asked
-    with pytest.raises(Malformed, match=sentence):
-        service.create(given.pop("name"), **given)
-    assert service.names() == ["shop"]
-    with pytest.raises(Conflict, match="shop"):
-        service.create("shop", policy="cascade-lin-ts", k=2, items=made_items())
 
 
 def test_token_keys_rotate_and_old_tokens_stay_good_for_their_time(

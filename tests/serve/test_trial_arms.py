@@ -311,7 +311,7 @@ def test_models_that_cannot_be_an_arm(shop: Service, monkeypatch: pytest.MonkeyP
     with monkeypatch.context() as patched:
         patched.setattr(CascadeTS, "learns_from_others", False)
         with pytest.raises(
-            Malformed, match="cascade-ts, the policy of model 'rival', learns from slates that"
+            Malformed, match="cascade-ts, the policy of model 'rival', which learns only from slates"
         ):
             shop.start_trial("shop", THIRDS)
     shop.set_baseline("rival", LIST)
@@ -334,7 +334,7 @@ def test_another_policy_starts_from_a_fork(shop: Service) -> None:
     assert answered(shop, 0, unit=unit_in(shop, 1)).items
     assert its.click_stats.slates == 11
     shop.stop_trial("shop")
-    with pytest.raises(Conflict, match=r"there is a model 'shop\.cascade-ts' already, .* by 'model:"):
+    with pytest.raises(Conflict, match=r"arms need a new model 'shop\.cascade-ts', .* use 'model:"):
         shop.start_trial("shop", {"policy": 0.5, "policy:cascade-ts": 0.5})
     shop.start_trial("shop", {"policy": 0.5, "model:shop.cascade-ts": 0.5})
 

@@ -41,21 +41,6 @@ def test_a_slate_has_items_scores_a_token_and_its_place(site: Site) -> None:
     assert "firstclick-age" not in answer.headers
 
 
-def test_what_is_asked_of_a_slate_is_done(site: Site) -> None:
-    path = "/v1/models/shop/recommend"
-    pinned = site.ask("POST", path, {"k": 2, "pinned": {"1": 7}, "exclude": ["tea"]}).json()["items"]
-    assert pinned[1] == 7
-    assert len(pinned) == 2
-    assert pinned[0] in ("espresso", "cake")
-    answer = site.ask("POST", path, {"pinned": {"0": "tea", "1": 7}, "exclude": ["tea"]}).json()
-    assert (answer["items"][1], "tea" in answer["items"], answer["skipped_pins"]) == (7, False, ["tea"])
-    assert "skipped_pins" not in site.ask("POST", path, {"pinned": {"1": 7}}).json()
-    among = site.ask("POST", path, {"candidates": ["tea", "cake"]}).json()["items"]
-    assert sorted(among) == ["cake", "tea"]
-    first = site.ask("POST", path, {"request_id": "visit"}).json()
-    assert site.ask("POST", path, {"request_id": "visit"}).json()["items"] == first["items"]
-
-
 def test_the_age_of_what_is_known_is_told_while_the_store_is_silent(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,46 +109,12 @@ def test_a_broken_store_ends_readiness(site: Site, monkeypatch: pytest.MonkeyPat
     assert site.ask("GET", "/health/live").status_code == 200
 
 
-def test_a_batch_has_an_outcome_for_each_entry_in_order(site: Site) -> None:
-    tokens = [site.recommend()["token"] for _ in range(3)]
-    entries = [
-        {"token": tokens[0], "click": 0},
-        {"token": "forged", "click": 0},
-        {"token": tokens[1], "click": 99},
-        {"token": tokens[0], "click": 0},
-        {"token": tokens[2], "click": None},
-        {"token": tokens[0], "click": 1},
-    ]
-    answer = site.ask("POST", BATCH, {"feedback": entries})
-    assert answer.status_code == 200
-    results = answer.json()["results"]
-    assert [one["status"] for one in results] == [
-        "accepted", "unknown", "malformed", "duplicate", "accepted", "conflict",
-    ]  # fmt: skip
-    assert results[0] == {"status": "accepted", "seq": 2}
-    assert results[4] == {"status": "accepted", "seq": 3}
-    assert set(results[1]) == {"status", "message"}
-    assert site.service.outcomes["shop"]["accepted"] == 2
-    assert site.ask("POST", BATCH, {"feedback": []}).json() == {"results": []}
-
-
 def test_a_batch_may_have_a_thousand_entries(site: Site) -> None:
     entry = {"token": site.recommend()["token"], "click": 0}
     assert site.ask("POST", BATCH, {"feedback": [entry] * 1000}).status_code == 200
     answer = site.ask("POST", BATCH, {"feedback": [entry] * 1001})
     assert answer.status_code == 413
     assert "1000 entries, got 1001" in answer.json()["error"]["message"]
-
-
-def test_no_such_model(site: Site) -> None:
-    for path, body in (
-        ("recommend", {}),
-        ("feedback", {"token": "a", "click": 0}),
-        ("feedback:batch", {"feedback": []}),
-    ):
-        answer = site.ask("POST", f"/v1/models/nope/{path}", body)
-        assert answer.status_code == 404, path
-        assert "no model 'nope'; there are: 'shop'" in answer.json()["error"]["message"]
 
 
 def test_a_client_that_leaves_in_the_middle_of_its_body_gets_nothing(site: Site) -> None:

@@ -81,23 +81,6 @@ def test_changes_in_bulk(site: Site) -> None:
     assert listed(site) == ["espresso", "cake", *range(100, 150)]
 
 
-@pytest.mark.parametrize(
-    ("body", "code", "sentence"),
-    [
-        ({}, 422, "no items given"),
-        ({"put": [{"id": "new", "features": [1, 1]}], "withdraw": ["nope"]}, 404, "no item 'nope'"),
-        ({"put": [{"id": "tea", "features": [1, 1]}], "withdraw": ["tea"]}, 422, "both put and withdrawn"),
-        ({"put": [{"id": "new", "features": [1, 1]}, {"id": "new", "features": [1, 2]}]}, 422, "given twice"),
-        ({"put": [{"id": "new", "features": [1, 1]}, {"id": "b", "features": [1]}]}, 422, "features"),
-    ],
-)
-def test_a_bulk_that_is_refused_changes_nothing(site: Site, body: object, code: int, sentence: str) -> None:
-    answer = site.ask("POST", f"{SHOP}/items:bulk", body)
-    assert answer.status_code == code
-    assert sentence in answer.json()["error"]["message"]
-    assert listed(site) == [item.id for item in ITEMS]
-
-
 def test_items_are_listed_some_at_a_time(site: Site) -> None:
     site.ask("DELETE", f"{SHOP}/items/tea")
     found: list[object] = []
@@ -116,16 +99,6 @@ def test_items_are_listed_some_at_a_time(site: Site) -> None:
     assert listed(site, "?after=999999") == []
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=1001", "limit=x", "limit=1.5", "limit=", "after=-2", "after=9" * 9, "nope=1",
-              "limit=1&limit=2", "limit=%ff", "limit=" + "9" * 5000],
-)  # fmt: skip
-def test_a_wrong_query_is_refused(site: Site, query: str) -> None:
-    answer = site.ask("GET", f"{SHOP}/items?{query}")
-    assert answer.status_code == 422
-    assert answer.json()["error"]["status"] == "malformed"
-
-
 def test_a_model_is_created_listed_and_described(site: Site) -> None:
     items = [{"id": 1, "name": "One"}, {"id": "two"}]
     body = {"name": "plain", "policy": "cascade-ts", "k": 1, "seed": 3, "items": items}
@@ -141,29 +114,6 @@ def test_a_model_is_created_listed_and_described(site: Site) -> None:
     assert [one["name"] for one in site.ask("GET", "/v1/models").json()["models"]] == ["plain", "shop"]
     assert site.ask("POST", "/v1/models", body).status_code == 409
     assert site.ask("POST", "/v1/models/plain/recommend", {}).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"name": "a/b"}, "a model's name must be"),
-        ({"name": ""}, "a model's name must be"),
-        ({"name": ".."}, "a model's name must be"),
-        ({"policy": "cascade-lin-tss"}, "cascade-lin-ts"),
-        ({"policy": "cascade-lin-ts:sigma=-1"}, "sigma"),
-        ({"k": 256}, "k must be a whole number, at most 255"),
-        ({"items": []}, "no items"),
-        ({"items": [{"id": "a"}]}, "needs features"),
-        ({"items": [{"id": "", "features": [1]}]}, "id"),
-        ({"seed": -1}, "seed"),
-    ],
-)
-def test_a_model_that_cannot_be_is_refused(site: Site, change: dict[str, object], sentence: str) -> None:
-    body = {"name": "new", "policy": "cascade-lin-ts", "k": 1, "items": [{"id": "a", "features": [1]}]}
-    answer = site.ask("POST", "/v1/models", body | change)
-    assert answer.status_code == 422, answer.text
-    assert sentence in answer.json()["error"]["message"]
-    assert site.service.names() == ["shop"]
 
 
 def test_audit_export_import_and_rollback(site: Site) -> None:
@@ -199,7 +149,7 @@ def test_a_model_is_forked_while_it_is_served(site: Site) -> None:
     assert site.ask("POST", f"{SHOP}/feedback", {"token": out, "click": 0}).status_code == 201
     assert site.ask("GET", "/v1/models/shop2/audit").json()["equal"] is True
     for body, code, sentence in (
-        ({"policy": "cascade-ts", "name": "shop2"}, 409, "there is a model 'shop2' already"),
+        ({"policy": "cascade-ts", "name": "shop2"}, 409, "name 'shop2' is taken by another model"),
         ({"policy": "bubble-rank", "name": "new"}, 422, "learns from slates that it has shuffled itself"),
         ({"policy": "cascade-tts", "name": "new"}, 422, "cascade-tts"),
         ({"policy": "cascade-ts"}, 422, "name"),

@@ -159,7 +159,7 @@ def test_tokens_of_earlier_versions_are_read() -> None:
     assert keys.read(signed(plain), 5, days=1) == Token(5, now, bytes(range(16)), SHOWN)
     assert keys.read(signed(more), 5, days=1) == Token(5, now, bytes(range(16)), SHOWN, bytes(8))
     for wrong in (plain[:-1], plain + b"x", more + b"x", b"\x04" + plain[1:], b"\x00" + plain[1:]):
-        with pytest.raises(Exception, match="unknown token"):
+        with pytest.raises(Exception, match="token is unknown"):
             keys.read(signed(wrong), 5, days=1)
 
 

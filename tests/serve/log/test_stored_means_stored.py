@@ -150,7 +150,7 @@ def test_another_version_of_its_arithmetic_stops_a_model_and_no_other(
     assert re.search(r"counts: not folded, [45] events: it was learned by version 1", told)
     for taken in ("counts", "window"):
         command = ("-m", "firstclick", "relearn", "counts", "--name", taken, "--store", stored[0])
-        assert f"there is a model {taken!r} already" in run(package, *command, code=2)
+        assert f"{taken!r} is taken by another model" in run(package, *command, code=2)
     run(package, "-m", "firstclick", "relearn", "counts", "--name", "again", "--store", stored[0])
     again = told_by(package, stored[:1])
     assert again.keys() == {f"{stored[0]} {name}" for name in ("counts", "window", "linear", "again")}

@@ -98,7 +98,7 @@ def test_a_token_of_another_version_is_unknown():
     )
 )
 def test_anything_else_is_unknown_in_one_sentence(text: str) -> None:
-    with pytest.raises(Unknown, match=r"^unknown token: "):
+    with pytest.raises(Unknown, match=r"^token is unknown: "):
         ring(OLD).read(text, 5, days=1)
 
 

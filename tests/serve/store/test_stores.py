@@ -61,7 +61,7 @@ def test_a_loaded_model_gets_no_name_that_is_taken_and_can_be_given_up(store: St
     store.create("shop", [CREATED])
     number = store.reserve()
     store.load(number, some_events(1, 3))
-    with pytest.raises(Conflict, match="there is a model 'shop' already"):
+    with pytest.raises(Conflict, match="name 'shop' is taken by another model"):
         store.publish(number, "shop", 3)
     with pytest.raises(InvalidInput, match="one nonce"):
         store.load(number, [Event(4, *feedback(2))])

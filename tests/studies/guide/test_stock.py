@@ -117,7 +117,7 @@ def test_segments_are_told_by_their_number():
             "the order of the catalog, which here has the best items first",
         ),
         ("long-tail", "top-rank", "takes at most 2,000 items, got 3,000"),
-        ("logistic", "cascade-lsb", "topics are shares between 0 and 1"),
+        ("logistic", "cascade-lsb", "features must be topics, shares from 0 to 1"),
         ("types", "context-lin-ts:context=2", "wants 2 numbers of context, and this world gives 4"),
         ("topics", "cascade-hybrid:topics=30", "topics must be at most the number of features, 8"),
     ],
