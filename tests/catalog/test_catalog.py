@@ -205,7 +205,7 @@ def test_withdrawn_items_are_shown_again_in_the_row_they_had():
     with pytest.raises(UnknownName, match=r"got '40'; did you mean 40\?$"):
         catalog.show_again(["a", "40"])
     assert catalog.hidden.tolist() == [1, 0, 0, 1, 0]
-    with pytest.raises(InvalidInput, match="^items must be new to the catalog, got 40$"):
+    with pytest.raises(InvalidInput, match=r"^items must be new to the catalog, got 40$"):
         catalog.add([40], [[0, 0]])
 
 
@@ -224,7 +224,7 @@ def test_rows_are_looked_up_shown_or_not():
     catalog.withdraw([4])
     assert [catalog.row_of(item) for item in (4, "4", np.int64(40), "40")] == [3, 2, 1, None]
     assert [catalog.is_shown(row) for row in (-1, 0, 3, 4, 5)] == [False, True, False, True, False]
-    with pytest.raises(InvalidInput, match="^item must be a text or a whole number, got True$"):
+    with pytest.raises(InvalidInput, match=r"^item must be a text or a whole number, got True$"):
         catalog.row_of(True)
 
 

@@ -302,7 +302,7 @@ def test_wrong_baselines(open_at, messages, name):
 LOGS = [
     [{"items": ["i1"], "click": 1}], [{"items": ["i1", "i1"], "click": 0}], [{"items": ["i1"]}],
     [{"items": ["i1", "i2"], "click": 0, "clicks": [1]}], [{"items": ["i1"], "click": 0, "examined": 9}],
-    [{"items": ["i1"], "click": 0}, {"items": ["7"], "click": 0}], [{"click": 1}], [{}],
+    [{"items": ["i1"], "click": 0}, {"items": ["7"], "click": 0}],
     [{"items": ["i1", "i2"], "clicks": [0, 0]}], [{"items": ["i1", "i2"], "click": 1, "examined": 1}],
     [{"items": ["i1", "i2"], "click": 1, "clicks": []}],
 ]  # fmt: skip
@@ -311,6 +311,7 @@ NOT_LOGS = [
     [{"items": "i1", "click": 0}], [{"items": [1.5], "click": 0}], [{"items": ["i1"], "click": "0"}], [7],
     [None],
     [{"items": ["i1"]}.items()], [{"items": [{"id": "i1"}], "click": None}], [{"items": 7, "click": None}],
+    [{"click": 1}], [{}],
 ]  # fmt: skip
 NOT_ITERABLE = ["i1", 7, {"items": ["i1"]}]
 
@@ -322,10 +323,13 @@ def test_wrong_warm_starts(open_at, messages, name):
     calls = [("log", lambda log=log: door.warm_start(log)) for log in LOGS]
     other = NOT_LOGS if name == "http" else NOT_LOGS + NOT_ITERABLE
     calls += [("slates" if name == "http" else "log", lambda log=log: door.warm_start(log)) for log in other]
-    good = [{"items": ["i1", "i2"], "click": 0}]
-    calls += [
-        ("weight", lambda weight=weight: door.warm_start(good, weight)) for weight in (0, -1, 1.5, "a", True)
-    ]
+    if name != "http":
+        lines = map(json.loads, ['{"items": ["i1"], "click": 0}', '{"items": '])
+        back = {"kind": "rolled-back", "seq": HUGE, "to": HUGE}
+        wrong = [lines, [{HUGE: 1}], [good[0] | {"click": HUGE}], [good[0] | {"items": [HUGE]}], [back], None]
+        calls += [("log", lambda log=log: door.warm_start(log)) for log in wrong]
+    weights = (0, -1, 1.5, "a", True)
+    calls += [("weight", lambda weight=weight: door.warm_start(good, weight)) for weight in weights]
     if name != "ranker":
         counts = [{"nothing": (2, 1)}, {"i1": (1, 2)}, {"i1": (0, 0)}]
         calls += [("counts", lambda counts=one: door.warm_start_counts(counts)) for one in counts]
