@@ -238,15 +238,15 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> str:
     names = list(known)
     if name not in names:
         raise UnknownName(
-            f"{name!r} is unknown{did_you_mean(name, names) or f'; known are {shortened(names)}'}", kind
+            f"{name!r} is unknown{did_you_mean(name, names) or f'; known are {shorten(names)}'}", kind
         )
     return name
 
 
-def shortened(names: Sequence[str], most: int = 12) -> str:
+def shorten(names: Sequence[str], most: int = 12) -> str:
     """The names for a sentence; of many the first and the number of the others.
 
-    >>> shortened(["a", "b", "c"], most=2)
+    >>> shorten(["a", "b", "c"], most=2)
     'a, b and 1 more'
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""

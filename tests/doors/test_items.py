@@ -10,7 +10,7 @@ from tests.support.shop import FEATURES, GROUPS, IDS, K, new_item
 GOOD, BAD = [0.9, 0.9, 0.9, 0.9], [-0.9, -0.9, -0.9, -0.9]
 
 
-def seen(door, n=30, **request):
+def items_of_slates(door, n=30, **request):
     """The items of some slates."""
     return {item for _ in range(n) for item in door.recommend(**request).items}
 
@@ -57,7 +57,7 @@ def test_changed_features_count_and_what_was_learned_stays(door):
 def test_a_withdrawn_item_is_not_shown_and_comes_back_by_a_put(door):
     door.withdraw(["i1", 7])
     assert facts(door)[:2] == [len(IDS) - 2, 2]
-    assert not {"i1", 7} & seen(door)
+    assert not {"i1", 7} & items_of_slates(door)
     assert door.recommend(candidates=["i1", 7, "i2"]).items == ["i2"]
     door.put([new_item("i1", features=FEATURES[1])])
     assert facts(door)[0] == len(IDS) - 1
@@ -79,7 +79,7 @@ def test_what_was_learned_of_an_item_outlives_its_withdrawal(open_door):
 def test_an_item_that_is_sold_out_is_not_shown_until_it_is_available_again(door):
     door.set_available(off=["i1", 7, 7])
     assert facts(door) == [len(IDS) - 2, 0, 2]
-    assert not {"i1", 7} & seen(door)
+    assert not {"i1", 7} & items_of_slates(door)
     assert door.recommend(pinned={0: "i1"}).skipped_pins == ("i1",)
     door.set_available(on=["i1"], off=["i2"])
     assert "i1" in door.recommend(candidates=["i1", "i2"]).items

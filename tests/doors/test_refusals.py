@@ -13,6 +13,7 @@ import pytest
 from firstclick import Catalog, Ranker
 from firstclick.serve import Item
 from tests.support.doors import DOORS, SERVED
+from tests.support.policies import OTHERS
 from tests.support.shop import IDS, LIST, K, new_item
 
 HUGE = 10**5000
@@ -33,7 +34,7 @@ def try_all(messages, table, calls, door=None):
     """Refuse each of the calls, with nothing changed by it; compare the words with those of the file."""
     for argument, call, *status in calls:
         before = None if door is None else door.facts()
-        messages.refused(call, argument, *status, model="" if door is None else door.model)
+        messages.expect(call, argument, *status, model="" if door is None else door.model)
         if door is not None and door.facts() != before:
             messages.problems.append(f"{argument}: something changed")
     messages.check(table)
@@ -102,14 +103,14 @@ CONTEXTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("name", ANY_DOOR)
 def test_wrong_contexts(open_at, messages, name):
     door = open_at(name, policy="context-lin-ts:context=2")
     try_all(messages, f"contexts-{name}", calls_of(door.recommend, CONTEXTS), door)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("name", ANY_DOOR)
 def test_requests_that_a_policy_misreads(open_at, messages, name):
     """top-rank compares items that had the same chances."""
@@ -239,7 +240,7 @@ def test_wrong_items_of_a_ranker(open_at, messages):
     try_all(messages, "items-ranker", calls, door)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("name", ANY_DOOR)
 def test_items_that_a_policy_has_no_room_for(open_at, messages, name):
     door = open_at(name, policy="top-rank", features=False)
@@ -268,7 +269,7 @@ def test_wrong_availability_lists_and_settings(open_at, messages, name):
     try_all(messages, f"settings-{name}", calls, door)
 
 
-@pytest.mark.plain
+@OTHERS
 @pytest.mark.parametrize("name", SERVED)
 def test_settings_that_a_policy_cannot_take(open_at, messages, name):
     door = open_at(name, policy="top-rank", features=False)
@@ -332,7 +333,7 @@ def test_wrong_warm_starts(open_at, messages, name):
     calls += [("weight", lambda weight=weight: door.warm_start(good, weight)) for weight in weights]
     if name != "ranker":
         counts = [{"nothing": (2, 1)}, {"i1": (1, 2)}, {"i1": (0, 0)}]
-        calls += [("counts", lambda counts=one: door.warm_start_counts(counts)) for one in counts]
+        calls += [("counts", lambda counts=pair: door.warm_start_counts(counts)) for pair in counts]
         calls.append(("log", lambda: door.warm_start([{"items": ["nothing"], "click": 0}])))
     try_all(messages, f"warm-starts-{name}", calls, door)
 
@@ -468,7 +469,7 @@ def test_wrong_trials(open_at, messages, name):
 
 
 def note(messages, door, argument, call, *status):
-    messages.refused(call, argument, *status, model=door.model)
+    messages.expect(call, argument, *status, model=door.model)
 
 
 @pytest.mark.parametrize("name", SERVED)
@@ -478,7 +479,7 @@ def test_missing_models(open_at, messages, name):
     door.service.delete(door.model)
     calls = [
         door.recommend,
-        door.described,
+        door.describe,
         lambda: door.put([new_item()]),
         lambda: door.feedback(slate, click=0),
     ]

@@ -1,9 +1,10 @@
-"""What a request may ask for, at every door."""
+"""Requests and the slates that they get, at every door."""
 
 import numpy as np
 import pytest
 
 from firstclick import InvalidInput
+from tests.support.policies import OTHERS
 from tests.support.shop import FEATURES, GROUPS, IDS, K, new_item
 
 N = len(IDS)
@@ -18,7 +19,7 @@ def teach(*doors, n=24):
             door.feedback(slate.handle, click=CLICKS[step % 4])
 
 
-def picked(ranking, *, k=K, candidates=None, exclude=(), pinned=None, at_most=None):
+def pick(ranking, *, k=K, candidates=None, exclude=(), pinned=None, at_most=None):
     """The slate of a request, picked one by one from the ranking of all items that can be shown."""
     held = {
         position: item for position, item in (pinned or {}).items() if item in ranking and item not in exclude
@@ -81,7 +82,7 @@ def test_a_slate_is_picked_one_by_one_from_the_ranking(open_door, policy):
         assert len(ranking) == N - 3
         assert not {"i0", "i2", "i10"} & set(ranking)
         slate = twin.recommend(**{"draw": step, "k": K} | request)
-        assert slate.items == picked(ranking, **request), request
+        assert slate.items == pick(ranking, **request), request
         gone = {"i0", "i2", "i10", *request.get("exclude", ())}
         pins = [item for _, item in sorted(request.get("pinned", {}).items())]
         assert slate.skipped_pins == tuple(item for item in pins if item in gone)
@@ -146,7 +147,7 @@ def test_features_of_a_request_stand_in_for_those_of_the_catalog(open_door):
     twin.put([new_item(id, features=row) for id, row in zip(ids, own, strict=True)])
     for step in range(9):
         order = np.random.default_rng(step).permutation(5)
-        request = {"candidates": [ids[place] for place in order], "features": own[order].tolist()}
+        request = {"candidates": [ids[at] for at in order], "features": own[order].tolist()}
         slate = door.recommend(draw=step, **request)
         same = twin.recommend(draw=step, candidates=ids)
         assert slate.items == same.items
@@ -154,15 +155,15 @@ def test_features_of_a_request_stand_in_for_those_of_the_catalog(open_door):
         twin.feedback(same.handle, click=CLICKS[step % 4])
     for name, array in door.state().items():
         np.testing.assert_array_equal(array, twin.state()[name])
-    # A pinned item that is no candidate keeps the features of the catalog, and a hidden one is left out.
+    # A pinned item outside the candidates keeps the features of the catalog, and a hidden one is left out.
     twin.put([new_item("i5", features=FEATURES[5])])
     pinned = {"pinned": {0: "i5"}, "k": 2, "draw": 90}
     slate = door.recommend(candidates=ids, features=own.tolist(), **pinned)
     same = twin.recommend(candidates=ids, **pinned)
     assert slate.items == same.items
-    for one, shown in ((door, slate), (twin, same)):
-        one.feedback(shown.handle, clicks=[0, 1])
-        one.withdraw(["i4"])
+    for side, shown in ((door, slate), (twin, same)):
+        side.feedback(shown.handle, clicks=[0, 1])
+        side.withdraw(["i4"])
     for name, array in door.state().items():
         np.testing.assert_array_equal(array, twin.state()[name])
     assert set(door.recommend(candidates=ids[3:], features=own[3:].tolist()).items) == {"Grüße"}
@@ -171,7 +172,7 @@ def test_features_of_a_request_stand_in_for_those_of_the_catalog(open_door):
 # Contexts
 
 
-@pytest.mark.plain
+@OTHERS
 def test_a_slate_is_learned_with_its_own_context(open_door):
     door = open_door(policy="context-lin-ts:context=2,sigma=0.5")
     contexts = [[1.0, 0.0], (0.0, 1.0), [1.0, 0.0]]
@@ -183,7 +184,7 @@ def test_a_slate_is_learned_with_its_own_context(open_door):
     assert len(door.recommend(context=[1e50, -1e50]).items) == K
 
 
-@pytest.mark.plain
+@OTHERS
 def test_the_largest_numbers_leave_the_state_finite(open_door):
     door = open_door(policy="context-lin-ts:context=2")
     huge = np.full((3, 4), 1e99).tolist()
@@ -218,7 +219,7 @@ def test_the_share_of_explored_slates_is_the_one_asked_for(open_door):
     assert 30 < sum(explored) < 90
     assert sum(door.recommend(exclude=["i1"]).explored for _ in range(100)) > 5
     for step in range(50):
-        slate, same = (one.recommend(draw=step, exclude=["i1"]) for one in (door, plain))
+        slate, same = (side.recommend(draw=step, exclude=["i1"]) for side in (door, plain))
         assert slate.explored == explored[step]
         assert slate.explored or slate.items == same.items
         assert not same.explored

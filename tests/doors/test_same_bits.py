@@ -4,26 +4,25 @@ import numpy as np
 import pytest
 
 from firstclick import Ranker
-from firstclick.kernels.mixed import BETAS, STAGE
-from firstclick.registry import DEFAULT_POLICY
 from firstclick.serve import Item
-from firstclick.streams import stream
-from sizes import policies
+from tests.support.doors import refit_has_begun
+from tests.support.policies import policies
 from tests.support.shop import FEATURES, IDS
 
+DEFAULT_POLICY = "cascade-mixed"
 # Prices, shares and counts: of different units, and far from norm 1.
 PRICES = np.abs(FEATURES) * [90.0, 1.0, 7.0, 0.1]
 
 
 def request_of(policy, step, *, features):
-    """What the request of this step asks for."""
+    """Return the request of this step."""
     request = {}
     if ":context=" in policy:
-        request["context"] = stream(step, "context").normal(size=int(policy.partition(":context=")[2][0]))
+        request["context"] = np.random.default_rng(step).normal(size=int(policy.partition(":context=")[2][0]))
     if step % 5 == 1:
         request |= {"candidates": IDS[:8], "exclude": ["i1"]}
         if features and ("lin" in policy or policy == DEFAULT_POLICY):
-            request["features"] = stream(step, "own").random((8, 4)) * [45.0, 0.5, 3.5, 0.05]
+            request["features"] = np.random.default_rng(step).random((8, 4)) * [45.0, 0.5, 3.5, 0.05]
     if step % 5 == 2:
         request |= {"pinned": {1: "i6"}, "k": 2}
     if step % 5 == 3:
@@ -82,11 +81,7 @@ def both(open_at, folder, policy, table):
                 door.put(changed)
         assert step <= 16 or not {"i5", "n1"} & set(slate.items)
         # That of the default in the middle of a refit, which has most of its work before it.
-        if (
-            step >= 20
-            and not saved
-            and (policy != DEFAULT_POLICY or 0 < ranker.state()["refit"][STAGE] < BETAS)
-        ):
+        if step >= 20 and not saved and (policy != DEFAULT_POLICY or refit_has_begun(ranker)):
             saved = True
             for door in (service, ranker):
                 door.withdraw(["i2"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -10,10 +11,12 @@ import httpx
 from firstclick import Catalog, DuplicateFeedback, Ranker
 from firstclick.client import AsyncClient, Client
 from firstclick.client.flow import KIND_OF, encoded
+from firstclick.kernels.mixed import BETAS, STAGE
 from firstclick.not_given import NOT_GIVEN
-from firstclick.serve import ClickReport
+from firstclick.serve import ClickReport, open_service
 from firstclick.serve.config import Settings
 from firstclick.serve.http.app import App
+from firstclick.serve.http.server import Server
 from firstclick.serve.log.token import nonce_of_request, number_in
 from firstclick.wire.errors import Refused
 from tests.support.shop import GROUPS, IDS, K, items, table_of
@@ -22,7 +25,7 @@ FACTS = ("items", "withdrawn", "unavailable", "seq", "slates", "clicks", "explor
 numbers = count(1)
 
 
-class Shown(NamedTuple):
+class Slate(NamedTuple):
     items: list[Any]
     handle: Any
     skipped_pins: tuple[Any, ...] = ()
@@ -31,8 +34,8 @@ class Shown(NamedTuple):
     scores: tuple[Any, ...] = ()
 
 
-def shown(slate, handle):
-    return Shown(
+def slate_of(slate, handle):
+    return Slate(
         list(slate.items), handle, tuple(slate.skipped_pins), bool(slate.explored), tuple(slate.reasons)
     )
 
@@ -47,7 +50,7 @@ class RankerDoor:
 
     name = "ranker"
 
-    def __init__(self, place, *, policy="cascade-lin-ts", features=True, k=K, seed=5, **created):
+    def __init__(self, site, *, policy="cascade-lin-ts", features=True, k=K, seed=5, **created):
         catalog = Catalog(IDS, table_of(features), groups=GROUPS)
         self.model = "shop"
         self.ranker = Ranker(catalog, k=k, policy=policy, seed=seed, **created)
@@ -60,7 +63,7 @@ class RankerDoor:
         if draw is not None:
             self.ranker.requests = number_in(nonce_of_request(f"draw {draw}"))
         slate = self.ranker.recommend(**request)
-        return shown(slate, slate)._replace(explored=slate.explored is not None and slate.explored.drawn)
+        return slate_of(slate, slate)._replace(explored=slate.explored is not None and slate.explored.drawn)
 
     def feedback(self, slate, **report):
         try:
@@ -70,7 +73,7 @@ class RankerDoor:
         return "accepted"
 
     def scores(self, ids, **request):
-        """What the policy estimates for these items."""
+        """Return the policy's estimates for these items."""
         means, _ = self.ranker.estimates(ids, **request)
         return dict(zip(ids, map(float, means), strict=True))
 
@@ -79,9 +82,9 @@ class RankerDoor:
         new = [item for item in put if item not in known]
         for change, some in ((self.ranker.change_items, known), (self.ranker.add_items, new)):
             if some:
-                facts = given(some, "groups", "group")
+                facts = values_of(some, "groups", "group")
                 if self.ranker.catalog.n_features is not None:
-                    facts |= given(some, "features")
+                    facts |= values_of(some, "features")
                 change([item.id for item in some], **facts)
 
     def withdraw(self, ids):
@@ -108,7 +111,7 @@ class RankerDoor:
         return {name: array.copy() for name, array in self.ranker.state._asdict().items()}
 
     def facts(self):
-        """Whatever a refused call must leave as it is."""
+        """Return everything that a refused call must leave as it is."""
         catalog = self.ranker.catalog
         return {
             "items": len(catalog),
@@ -125,19 +128,19 @@ class ServiceDoor:
 
     name = "service"
 
-    def __init__(self, place, *, policy="cascade-lin-ts", features=True, k=K, seed=5, items=items, **created):
-        self.place, self.service, self.k = place, place.service, k
+    def __init__(self, site, *, policy="cascade-lin-ts", features=True, k=K, seed=5, items=items, **created):
+        self.site, self.service, self.k = site, site.service, k
         self.model = f"shop-{next(numbers)}"
-        listed = items(features) if callable(items) else items
-        self.service.create(self.model, policy=policy, k=k, items=listed, seed=seed, **created)
+        put = items(features) if callable(items) else items
+        self.service.create(self.model, policy=policy, k=k, items=put, seed=seed, **created)
 
     def close(self):
         if self.model in self.service.names():
             self.service.delete(self.model)
 
     def recommend(self, **request):
-        slate = self.service.recommend(self.model, **named(request))
-        return shown(slate, slate.token)
+        slate = self.service.recommend(self.model, **with_request_id(request))
+        return slate_of(slate, slate.token)
 
     def feedback(self, slate, **report):
         return self.service.feedback(self.model, slate, **report).status
@@ -145,15 +148,15 @@ class ServiceDoor:
     def feedback_batch(self, entries):
         """The outcome of each entry of (handle, report): a status, or an error."""
         outcomes = self.service.feedback_batch(
-            self.model, [ClickReport(one, **more) for one, more in entries]
+            self.model, [ClickReport(slate, **report) for slate, report in entries]
         )
         return [outcome if isinstance(outcome, Refused) else outcome.status for outcome in outcomes]
 
     def scores(self, ids, **request):
-        return self.each_score(ids, lambda **one: self.service.recommend(self.model, **one, **request))
+        return self.each_score(ids, lambda **part: self.service.recommend(self.model, **part, **request))
 
     def each_score(self, ids, recommend):
-        """Scores come with slates, of k items at most."""
+        """Return the scores, which come with slates of k items at most."""
         scores = {}
         for start in range(0, len(ids), self.k):
             part = ids[start : start + self.k]
@@ -219,11 +222,11 @@ class ServiceDoor:
             for name, array in self.service.model(self.model).engine.state._asdict().items()
         }
 
-    def described(self):
+    def describe(self):
         return self.service.model(self.model).describe()
 
     def facts(self):
-        described = self.described()
+        described = self.describe()
         return {name: described[name] for name in FACTS} | {"digest": self.service.model(self.model).digest()}
 
 
@@ -234,7 +237,7 @@ class HttpDoor(ServiceDoor):
 
     def send(self, method, path, body=None, content=None):
         """The answer in JSON, or the error that it stands for."""
-        answer = self.place.send(method, path, content if body is None else encoded(body))
+        answer = self.site.send(method, path, content if body is None else encoded(body))
         if answer.status_code >= 400:
             error = answer.json()["error"]
             kind = KIND_OF[error["status"]]
@@ -248,8 +251,8 @@ class HttpDoor(ServiceDoor):
         return self.send(method, f"/v1/models/{self.model}{path}", body or {})
 
     def recommend(self, **request):
-        answer = self.ask("POST", "/recommend", plain(named(request)))
-        return Shown(
+        answer = self.ask("POST", "/recommend", plain(with_request_id(request)))
+        return Slate(
             answer["items"], answer["token"], tuple(answer.get("skipped_pins", ())),
             answer.get("explored", False), tuple(answer.get("reasons", ())),
         )  # fmt: skip
@@ -271,9 +274,9 @@ class HttpDoor(ServiceDoor):
         return error
 
     def scores(self, ids, **request):
-        def recommend(**one):
-            answer = self.ask("POST", "/recommend", plain(one | request))
-            return Shown(answer["items"], answer["token"])._replace(scores=answer["scores"])
+        def recommend(**part):
+            answer = self.ask("POST", "/recommend", plain(part | request))
+            return Slate(answer["items"], answer["token"])._replace(scores=answer["scores"])
 
         return self.each_score(ids, recommend)
 
@@ -308,10 +311,9 @@ class HttpDoor(ServiceDoor):
         return self.ask("POST", "/warm-start", {"slates": log, "weight": weight})["slates"]
 
     def warm_start_counts(self, counts, weight=None):
-        listed = [
-            {"item": item, "looks": looks, "clicks": clicks} for item, (looks, clicks) in counts.items()
-        ]
-        return self.ask("POST", "/warm-start", {"counts": listed, "weight": weight})["items"]
+        names = ("item", "looks", "clicks")
+        bodies = [dict(zip(names, (item, *pair), strict=True)) for item, pair in counts.items()]
+        return self.ask("POST", "/warm-start", {"counts": bodies, "weight": weight})["items"]
 
     def start_trial(self, arms=None, **how):
         self.ask("POST", "/trial", how if arms is None else {"arms": arms, **how})
@@ -333,7 +335,7 @@ class HttpDoor(ServiceDoor):
     def roll_back(self, seq):
         self.ask("POST", "/rollback", {"seq": seq})
 
-    def described(self):
+    def describe(self):
         return self.send("GET", f"/v1/models/{self.model}")
 
 
@@ -342,23 +344,23 @@ class ClientDoor(ServiceDoor):
 
     name = "client"
 
-    def __init__(self, place, **created):
-        super().__init__(place, **created)
-        self.open(place.address)
+    def __init__(self, site, **created):
+        super().__init__(site, **created)
+        self.open(site.address)
 
     def open(self, address):
         self.client = Client(address, self.model)
 
-    def call(self, method, *given, **named):
-        return getattr(self.client, method)(*given, **named)
+    def call(self, method, *args, **kwargs):
+        return getattr(self.client, method)(*args, **kwargs)
 
     def close(self):
         self.client.close()
         super().close()
 
     def recommend(self, **request):
-        slate = self.call("recommend", **named(request))
-        return shown(slate, slate)
+        slate = self.call("recommend", **with_request_id(request))
+        return slate_of(slate, slate)
 
     def feedback(self, slate, **report):
         return self.call("feedback", slate, **report).status
@@ -368,7 +370,7 @@ class ClientDoor(ServiceDoor):
         return [outcome if isinstance(outcome, Refused) else outcome.status for outcome in outcomes]
 
     def scores(self, ids, **request):
-        return self.each_score(ids, lambda **one: self.call("recommend", **one, **request))
+        return self.each_score(ids, lambda **part: self.call("recommend", **part, **request))
 
     def put(self, put):
         self.call("put_items", put)
@@ -415,7 +417,7 @@ class ClientDoor(ServiceDoor):
         self.call("stop_trial", **how)
 
     def create(self, name, **created):
-        with Client(self.place.address, name) as client:
+        with Client(self.site.address, name) as client:
             client.create(**created)
 
     def fork(self, policy, name):
@@ -424,7 +426,7 @@ class ClientDoor(ServiceDoor):
     def roll_back(self, seq):
         self.call("roll_back", seq)
 
-    def described(self):
+    def describe(self):
         return self.call("describe")
 
 
@@ -437,8 +439,8 @@ class AsyncDoor(ClientDoor):
         self.runner = asyncio.Runner()
         self.client = AsyncClient(address, self.model)
 
-    def call(self, method, *given, **named):
-        return self.runner.run(getattr(self.client, method)(*given, **named))
+    def call(self, method, *args, **kwargs):
+        return self.runner.run(getattr(self.client, method)(*args, **kwargs))
 
     def close(self):
         self.runner.run(self.client.close())
@@ -451,7 +453,7 @@ DOORS = {door.name: door for door in (RankerDoor, ServiceDoor, HttpDoor, ClientD
 SERVED = ["service", "http", "client"]
 
 
-class Place:
+class Site:
     """One service for all tests of a session, the application on it, and a server on a port."""
 
     def __init__(self, service, server):
@@ -472,13 +474,27 @@ class Place:
         self.runner.close()
 
 
-def named(request):
-    """The request with an id in place of `draw`."""
+@contextmanager
+def open_site(store):
+    """A service on this store, the application and a server."""
+    with open_service(str(store)) as service, Server(service, Settings(port=0)) as server:
+        site = Site(service, server)
+        yield site
+        site.close()
+
+
+def refit_has_begun(door):
+    """Whether the default is in the middle of a refit, which has most of its work before it."""
+    return 0 < door.state()["refit"][STAGE] < BETAS
+
+
+def with_request_id(request):
+    """The request with an id in site of `draw`."""
     draw = request.pop("draw", None)
     return request if draw is None else request | {"request_id": f"draw {draw}"}
 
 
-def given(items, argument, field=None):
+def values_of(items, argument, field=None):
     values = [getattr(item, field or argument) for item in items]
     return {} if all(value is NOT_GIVEN for value in values) else {argument: values}
 

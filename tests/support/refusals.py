@@ -23,7 +23,7 @@ class Messages:
         self.update = update
         self.lines, self.problems = [], []
 
-    def refused(self, call, argument, status="malformed", model=""):
+    def expect(self, call, argument, status="malformed", model=""):
         """Note the refusal of `call`, and whatever is wrong with it."""
         try:
             call()
@@ -45,7 +45,7 @@ class Messages:
 
 
 def problems_of(error, argument, status):
-    """What is wrong with this refusal."""
+    """Yield a sentence for each fault of this refusal."""
     sentence = str(error)
     # Of a body the argument may be a path: candidates[0], put[0].features.
     if argument not in (re.findall(r"[a-z_]+", error.argument) or [""]):
@@ -57,7 +57,7 @@ def problems_of(error, argument, status):
         yield f"{argument}: not one short sentence that begins with the argument: {sentence!r}"
 
 
-def refused(call, argument, status="malformed"):
+def check_refused(call, argument, status="malformed"):
     """Check a single refusal whose words are of no interest."""
     with pytest.raises(FirstclickError) as caught:
         call()

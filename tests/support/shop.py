@@ -32,13 +32,13 @@ def new_item(id="new", **facts):
 
 @pytest.fixture
 def open_shop(tmp_path):
-    """`open_shop(place, policy=..., baseline=LIST)`: a service with the model `shop`; closed at the end."""
+    """`open_shop(store, policy=..., baseline=LIST)`: a service with the model `shop`; closed at the end."""
     with ExitStack() as opened:
 
         def opener(
-            place=tmp_path / "shop.db", *, policy="cascade-ts", features=True, settings=None, **created
+            store=tmp_path / "shop.db", *, policy="cascade-ts", features=True, settings=None, **created
         ):
-            service = opened.enter_context(open_service(str(place), **(settings or {})))
+            service = opened.enter_context(open_service(str(store), **(settings or {})))
             if "shop" not in service.names():
                 service.create(
                     "shop", **{"policy": policy, "k": K, "items": items(features), "seed": 5} | created

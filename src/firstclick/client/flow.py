@@ -163,8 +163,8 @@ class Flow:
         asked = {
             "request_id": request_id, "k": k, "context": context, "at_most": at_most, "features": features,
             "unit": unit, "explain": explain or None,
-            "candidates": _listed(candidates, "candidates"),
-            "exclude": _listed(exclude, "exclude") or None,
+            "candidates": _as_list(candidates, "candidates"),
+            "exclude": _as_list(exclude, "exclude") or None,
             "pinned": dict(pinned) if isinstance(pinned, Mapping) else pinned,
         }  # fmt: skip
         asked = {name: value for name, value in asked.items() if value is not None}
@@ -271,7 +271,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change("/items:bulk", {"withdraw": _listed(ids, "withdraw")})
+        return self._change("/items:bulk", {"withdraw": _as_list(ids, "withdraw")})
 
     def set_available(self, *, on: Iterable[ItemId] = (), off: Iterable[ItemId] = ()) -> Steps[int]:
         """Mark items as in stock or sold out, until it is set again.
@@ -283,7 +283,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change("/items:availability", {"on": _listed(on, "on"), "off": _listed(off, "off")})
+        return self._change("/items:availability", {"on": _as_list(on, "on"), "off": _as_list(off, "off")})
 
     def put_list(self, name: str, items: Iterable[ItemId]) -> Steps[int]:
         """Store a list of items that `recommend` takes by name, as `candidates` or `exclude`.
@@ -295,7 +295,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change(f"/lists/{quote(name, safe='')}", {"items": _listed(items, "items")}, "PUT")
+        return self._change(f"/lists/{quote(name, safe='')}", {"items": _as_list(items, "items")}, "PUT")
 
     def remove_list(self, name: str) -> Steps[int]:
         """Remove a list. Its items stay in the catalog.
@@ -329,7 +329,7 @@ class Flow:
         Returns:
             The number of the event in the model's log.
         """
-        return self._change("/baseline", {"items": _listed(items, "items"), "max_loss": max_loss}, "PUT")
+        return self._change("/baseline", {"items": _as_list(items, "items"), "max_loss": max_loss}, "PUT")
 
     def remove_baseline(self) -> Steps[int]:
         """Remove the baseline: the policy decides every slate. Not retried.
@@ -653,7 +653,7 @@ def _check_can_be_sent(name: str, value: object) -> None:
         ) from None
 
 
-def _listed(items: object, name: str) -> object:
+def _as_list(items: object, name: str) -> object:
     """What can be iterated as a list, for JSON; the server refuses anything else."""
     if isinstance(items, bytes):
         raise InvalidInput(f"must be a list, got bytes, {quoted(items)}", name)
@@ -688,7 +688,7 @@ def _body(entry: Entry) -> dict[str, Any]:
     if said.click is not NOT_GIVEN:
         told["click"] = said.click
     if said.clicks is not None:
-        told["clicks"] = _listed(said.clicks, "clicks")
+        told["clicks"] = _as_list(said.clicks, "clicks")
     return told if said.examined is None else told | {"examined": said.examined}
 
 
@@ -703,7 +703,7 @@ def _outcome(told: Outcome) -> Receipt | Refused:
     if told.status in (ACCEPTED, DUPLICATE, CORRECTED) and told.seq is not None:
         return Receipt(told.status, told.seq)
     kind = KIND_OF.get(told.status, Unexpected)
-    return _refused(kind, told.message or f"the server answered {told.status!r}", told.field)
+    return _error_of(kind, told.message or f"the server answered {told.status!r}", told.field)
 
 
 def _refusal(answer: httpx.Response) -> Refused:
@@ -716,10 +716,10 @@ def _refusal(answer: httpx.Response) -> Refused:
         return (Unavailable if proxy else Unexpected)(_quoted(answer))
     if issubclass(kind, TryLater):
         return kind(message, retry_after=_seconds(answer))
-    return _refused(kind, message, field)
+    return _error_of(kind, message, field)
 
 
-def _refused(kind: type[Refused], message: str, field: str) -> Refused:
+def _error_of(kind: type[Refused], message: str, field: str) -> Refused:
     """The server's sentence as an error that names its argument."""
     if field and message.startswith(f"{field} "):
         return kind(message.removeprefix(f"{field} "), field)

@@ -145,8 +145,8 @@ def check_max_loss(value: object) -> float:
     # 1 promises nothing: the policy decides every slate, and the list is there to compare with.
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise InvalidInput(
-            f"must be a share of the baseline's clicks above 0, such as 0.05, and at most 1, which is no "
-            f"limit, got {quoted(value)}",
+            f"must be a share of the baseline's clicks above 0, such as 0.05, and at most 1 (all of "
+            f"them), got {quoted(value)}",
             "max_loss",
         )
     return float(value)

@@ -234,7 +234,7 @@ def read_context(policy: Policy, context: ArrayLike | None) -> NDArray[np.float6
         raise InvalidInput(f"must be {size} for {policy.label}, got {got}", "context")
     if not np.isfinite(given).all():
         place = int(np.argmin(np.isfinite(given)))
-        raise InvalidInput(f"must be finite numbers, got {given[place]} at place {place}", "context")
+        raise InvalidInput(f"must be finite numbers, got {given[place]} at position {place}", "context")
     if np.abs(given).max() > LARGEST_CONTEXT:
         raise InvalidInput(
             f"must be at most {LARGEST_CONTEXT:g} in size, got {np.abs(given).max():g}", "context"

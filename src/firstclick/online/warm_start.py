@@ -154,7 +154,7 @@ def lessons(engine: PolicyEngine, log: Iterable[Mapping[str, Any]]) -> Iterator[
                 if to is None or to >= seq:
                     raise InvalidInput(
                         f"a rollback must go to an event before its own, {quoted(seq)}, got "
-                        f"to={quoted(entry.get('to'))}; write the log anew by `firstclick log`"
+                        f"to={quoted(entry.get('to'))}; write the log again with `firstclick log`"
                     )
                 known_then = bisect_right(steps, to, key=lambda step: step.seq)
                 steps.append(_Step(seq, known_then - 1, None))

@@ -112,4 +112,4 @@ def _first_too_large(found: NDArray[Any]) -> tuple[tuple[int, ...], object]:
 def _where(place: tuple[int, ...]) -> str:
     if len(place) == 2:
         return f" in row {place[0]}, column {place[1]}"
-    return f" at place {place[0]}" if len(place) == 1 else ""
+    return f" at position {place[0]}" if len(place) == 1 else ""
