@@ -252,9 +252,7 @@ def test_a_token_that_would_be_too_long_is_refused(site: Site) -> None:
         site.service.recommend("wide", **asked)
     token = site.service.recommend("wide", k=10, **asked).token
     assert site.service.feedback("wide", token, clicks=[3, 9]).status == "accepted"
-    with pytest.raises(
-        firstclick.FirstclickError, match="at most 256 numbers, got 257"
-    ):
+    with pytest.raises(firstclick.FirstclickError, match="at most 256 numbers, got 257"):
         site.service.create("wider", policy="context-lin-ts:context=257", k=2, items=ITEMS)
 
 

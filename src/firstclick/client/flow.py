@@ -654,7 +654,7 @@ def _check_can_be_sent(name: str, value: object) -> None:
 
 
 def _as_list(items: object, name: str) -> object:
-    """What can be iterated as a list, for JSON; the server refuses anything else."""
+    """Return an iterable as a list, for JSON; the server refuses anything else."""
     if isinstance(items, bytes):
         raise InvalidInput(f"must be a list, got bytes, {quoted(items)}", name)
     return list(items) if isinstance(items, Iterable) and not isinstance(items, str) else items
@@ -699,11 +699,11 @@ def _decoded(answer: httpx.Response, kind: type[T]) -> T:
         raise Unexpected(_quoted(answer)) from None
 
 
-def _outcome(told: Outcome) -> Receipt | Refused:
-    if told.status in (ACCEPTED, DUPLICATE, CORRECTED) and told.seq is not None:
-        return Receipt(told.status, told.seq)
-    kind = KIND_OF.get(told.status, Unexpected)
-    return _error_of(kind, told.message or f"the server answered {told.status!r}", told.field)
+def _outcome(answer: Outcome) -> Receipt | Refused:
+    if answer.status in (ACCEPTED, DUPLICATE, CORRECTED) and answer.seq is not None:
+        return Receipt(answer.status, answer.seq)
+    kind = KIND_OF.get(answer.status, Unexpected)
+    return _error_of(kind, answer.message or f"the server answered {answer.status!r}", answer.field)
 
 
 def _refusal(answer: httpx.Response) -> Refused:
