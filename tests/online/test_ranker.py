@@ -217,7 +217,9 @@ def test_estimates_take_ids_in_any_form():
         assert (again[0].tolist(), again[1].tolist()) == (means.tolist(), deviations.tolist())
     assert ranker.estimates(np.array([30, 9]))[0][0] == means[1]
     assert [len(part) for part in ranker.estimates([])] == [0, 0]
-    assert refusal(ranker.estimates, [40], error=UnknownName) .startswith("items must name items of the catalog, got 40")
+    assert refusal(ranker.estimates, [40], error=UnknownName).startswith(
+        "items must name items of the catalog, got 40"
+    )
     assert refusal(ranker.estimates, ["30"], error=UnknownName).endswith("did you mean 30?")
 
 
