@@ -1022,7 +1022,7 @@ class Service:
             )
         return model.launch.running
 
-    def _look_for(self, model: Model, *lists: Sequence[object]) -> None:
+    def _look_for(self, model: Model, *lists: object) -> None:
         """Another process may have put an item just now."""
         if not self.store.shared:
             return
