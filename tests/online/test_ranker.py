@@ -24,7 +24,7 @@ from firstclick.online import slate_record
 from firstclick.online.file import FORMAT
 from firstclick.policies.cascade_ucb1 import CascadeUCB1
 from firstclick.streams import stream
-from tests.support.policies import policies
+from tests.support.policies import OTHERS, policies
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 ITEMS = ["p3", 30, "", "p9", 9, "Grüße", "nan", 1000, "p40", -7, "z" * 500]
@@ -223,6 +223,7 @@ def test_estimates_take_ids_in_any_form():
     assert refusal(ranker.estimates, ["30"], error=UnknownName).endswith("did you mean 30?")
 
 
+@OTHERS
 def test_a_slate_of_another_ranker_is_refused_even_if_both_have_one_seed():
     catalog = Catalog(ITEMS, FEATURES)
     ours, twin = (Ranker(catalog, k=K, policy="cascade-ucb1", seed=0) for _ in range(2))
@@ -254,6 +255,7 @@ def test_a_slate_whose_item_was_withdrawn_and_came_back_otherwise_is_learned_as_
     assert len(ranker.catalog) == N_ITEMS
 
 
+@OTHERS
 def test_an_item_that_comes_back_is_new_to_a_policy_without_features():
     ranker = teach(new_ranker("cascade-ucb1"), 60)
     assert ranker.state.examined[0] > 0
@@ -278,6 +280,7 @@ def test_confidence_bounds_rank_unseen_items_first_in_live_use(policy):
     assert set(ITEMS) - set(shown) < set(ranker.recommend().items)
 
 
+@OTHERS
 def test_pessimistic_bounds_do_not():
     ranker = teach(new_ranker("cascade-ucb1:start=pessimistic,radius=0.0001"), 1)
     slate = ranker.recommend()
@@ -285,6 +288,7 @@ def test_pessimistic_bounds_do_not():
     assert ranker.recommend().items[0] == slate.items[0]
 
 
+@OTHERS
 def test_c_of_the_theorem_refuses_longer_features_later_by_whichever_door():
     policy = "cascade-lin-ucb:c=theory,horizon=100"
     ranker = Ranker(Catalog(["a", "b"], [[3.0, 4.0], [0.5, 0.5]]), k=1, policy=policy)
@@ -360,6 +364,7 @@ def test_k_may_be_all_items_and_counts_only_those_that_can_be_shown():
     )
 
 
+@OTHERS
 def test_a_ranker_tells_what_it_is():
     ranker = new_ranker("cascade-ucb1:radius=0.5")
     ranker.withdraw_items([9])
@@ -736,6 +741,7 @@ def test_rankers_that_differ_are_not_merged(other, part):
     assert part in refusal(new_ranker().merge, other)
 
 
+@OTHERS
 def test_rankers_that_scale_features_differently_are_not_merged():
     policy, rows = "cascade-lin-ucb:c=theory,horizon=9", np.array([[3.0, 4.0], [3.0, 4.0 + 5e-12]])
     at_once = Ranker(Catalog(["a", "b"], rows), k=1, policy=policy, seed=1)
@@ -779,6 +785,7 @@ def test_the_way_out_of_a_refused_merge_is_one_that_the_policy_takes(policy):
         assert "takes no log" in refusal(one.warm_start, log)
 
 
+@OTHERS
 def test_a_state_that_does_not_grow_with_the_catalog_is_caught_before_a_kernel_overruns_it():
     class NeverGrows(CascadeUCB1):
         def grow(self, state, n_items):
