@@ -8,7 +8,6 @@ import pytest
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings
-from firstclick.serve.service import open_service
 from firstclick.serve.startup import Opened, open_for
 from tests.support import seam
 
@@ -84,14 +83,3 @@ def test_options_that_come_too_late_are_told(path: Path) -> None:
     opened = start(path, "ignore", ignore=("brand",))
     opened.service.close()
     assert any(note.startswith("--ignore: model 'default' keeps what was decided") for note in opened.notes)
-
-
-def test_available_stays_a_feature_of_a_model_that_was_made_with_it(path: Path) -> None:
-    """As models of earlier versions were."""
-    path.write_text("id,price,available\n" + "".join(f"i{n},{n},{n % 3}\n" for n in range(5)))
-    with open_service(str(path.with_name("shop.db"))) as service:
-        rows = [Item(f"i{n}", "Name", "g", [float(n), float(n % 3)]) for n in range(5)]
-        service.create("default", policy="cascade-mixed", k=2, items=rows)
-    with start(path).service as service:
-        model = service.model("default")
-        assert (model.seq, model.catalog.unavailable, model.items.names["i1"]) == (1, set(), "Name")

@@ -1,6 +1,5 @@
 """What a slate was drawn from, as bytes and back."""
 
-import base64
 import time
 
 import numpy as np
@@ -145,22 +144,6 @@ def test_a_token_and_its_event_carry_them() -> None:
         said = read_feedback(payload)
         assert (said.fields, said.rows, said.clicks) == (token.fields, (3, 0, 70_000), (1,))
         assert (len(said.context), len(said.features)) == (len(context) // 8, 3 if features else 0)
-
-
-def test_tokens_of_earlier_versions_are_read() -> None:
-    keys = KeyRing([TokenKey(3, b"o" * 32, 0.0)], tuple)
-    now = int(time.time() * 1000)
-
-    def signed(content: bytes) -> str:
-        return base64.urlsafe_b64encode(content + keys._mac(3, content)).rstrip(b"=").decode()
-
-    plain = HEAD.pack(1, 3, 5, now, bytes(range(16)), 3) + SHOWN
-    more = HEAD.pack(2, 3, 5, now, bytes(range(16)), 3) + SHOWN + TAIL.pack(1, 0) + bytes(8)
-    assert keys.read(signed(plain), 5, days=1) == Token(5, now, bytes(range(16)), SHOWN)
-    assert keys.read(signed(more), 5, days=1) == Token(5, now, bytes(range(16)), SHOWN, bytes(8))
-    for wrong in (plain[:-1], plain + b"x", more + b"x", b"\x04" + plain[1:], b"\x00" + plain[1:]):
-        with pytest.raises(Exception, match="token is unknown"):
-            keys.read(signed(wrong), 5, days=1)
 
 
 def test_what_a_slate_was_drawn_from_makes_no_other_feedback() -> None:
