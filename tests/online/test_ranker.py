@@ -294,7 +294,7 @@ def test_c_of_the_theorem_refuses_longer_features_later_by_whichever_door():
     ranker = Ranker(Catalog(["a", "b"], [[3.0, 4.0], [0.5, 0.5]]), k=1, policy=policy)
     ranker.add_items(["as long"], [[0.0, 5.0]])
     sentence = (
-        "cascade-lin-ucb: c=theory was set up for features of norm at most 1, got 1.105; "
+        "features must have a norm of at most 1 for cascade-lin-ucb with c=theory, got 1.105; "
         "start a new ranker with these items"
     )
     assert refusal(ranker.add_items, ["longer"], [[0.0, 6.0]]) == sentence
@@ -535,7 +535,7 @@ def rewrite(path, change):
 @pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "r.npz"
-    ranker = teach(new_ranker("cascade-lin-ucb:sigma=0.5"), 10)
+    ranker = teach(new_ranker("cascade-lin-ts:sigma=0.5"), 10)
     ranker.recommend()
     ranker.save(path)
     return path
@@ -627,7 +627,7 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(saved, change):
         (
             lambda page: page["policy"]["settings"].update(sigma=-1),
             InvalidInput,
-            "cascade-lin-ucb: sigma must be above 0, got -1",
+            "cascade-lin-ts: sigma must be above 0, got -1",
         ),
         (lambda page: page.update(k=0), InvalidInput, "k must be at least 1, got 0"),
         (lambda page: page.update(cold=[N_ITEMS]), InvalidInput, "a row must be at most 10, got 11"),
