@@ -133,7 +133,9 @@ def test_an_odd_spec_is_refused_in_one_sentence(spec, error, sentence):
     with pytest.raises(error) as caught:
         make_policy(spec)
     # With those that other tests of this process have declared.
-    assert str(caught.value) == sentence.replace("{known}", ", ".join(sorted(policy_classes())))
+    known = sorted(policy_classes())
+    shown = f"{', '.join(known[:14])} and {len(known) - 14} more"
+    assert str(caught.value) == sentence.replace("{known}", shown)
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ def check_name(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
-def shorten(names: Sequence[str], most: int = 12) -> str:
+def shorten(names: Sequence[str], most: int = 14) -> str:
     """The names for a sentence; of many the first and the number of the others.
 
     >>> shorten(["a", "b", "c"], most=2)

@@ -60,7 +60,7 @@ def files(ratings) -> Path:
 
 
 POLICIES = [
-    ("cascade-lints", "unknown policy 'cascade-lints'; did you mean 'cascade-lin-ts'?"),
+    ("cascade-lints", "--policy 'cascade-lints' is unknown; did you mean 'cascade-lin-ts'?"),
     (
         "cascade-ucb1:radus=1",
         "cascade-ucb1 has no parameter 'radus'; did you mean 'radius'? (parameters: start, radius)",
@@ -77,7 +77,7 @@ POLICIES = [
     ("cascade-ts:a=1,a=2", "'cascade-ts:a=1,a=2': a is given twice"),
     (
         "cascade-lin-ucb:c=theory",
-        "cascade-lin-ucb: c=theory needs a horizon, the number of steps; say c=theory,horizon=100000",
+        "cascade-lin-ucb: horizon must be given with c=theory: the number of steps, such as horizon=100000",
     ),
     (
         "cascade-lin-ts",
@@ -87,10 +87,10 @@ POLICIES = [
 ]
 
 WORLDS = [
-    ("blbb", "unknown world 'blbb'; did you mean 'blb'?"),
+    ("blbb", "--world 'blbb' is unknown; did you mean 'blb'?"),
     (
         "mars",
-        "unknown world 'mars'; known are bernoulli, blb, drift, fitted, linear, logistic, long-tail, partly, "
+        "--world 'mars' is unknown; known are bernoulli, blb, drift, fitted, linear, logistic, long-tail, partly, "
         "shop, switch, topics, types, vectors",
     ),
     (
@@ -273,7 +273,7 @@ def test_a_policy_that_cannot_be(run, files, policy, message):
 
 
 def test_an_unknown_policy_that_resembles_none_gets_the_list(run, files):
-    refused(run, files, [*WORLD, "--policy", "zzz"], "unknown policy 'zzz'; known are .*cascade-ucb1, .*")
+    refused(run, files, [*WORLD, "--policy", "zzz"], "--policy 'zzz' is unknown; known are .*cascade-ts, .*")
 
 
 @pytest.mark.parametrize(("world", "message"), WORLDS, ids=[world for world, _ in WORLDS])

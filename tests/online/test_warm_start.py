@@ -314,7 +314,7 @@ def test_a_rollback_takes_back_what_its_own_log_has_after_that_event():
     for wrong in ({}, {"to": 3}, {"to": "1"}, {"to": None}):
         assert refusal(used, one, two, back | {"seq": 3} | wrong, four) == (
             "log line 3: a rollback must go to an event before its own, 3, got "
-            f"to={wrong.get('to')!r}; write the log anew by `firstclick log`"
+            f"to={wrong.get('to')!r}; write the log again with `firstclick log`"
         )
     # What is wrong with a line is said, though it was taken back later.
     assert refusal(used, one, two | {"click": 9}, back | {"seq": 3, "to": 1}).startswith("log line 2")
