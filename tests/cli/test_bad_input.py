@@ -90,8 +90,8 @@ WORLDS = [
     ("blbb", "--world 'blbb' is unknown; did you mean 'blb'?"),
     (
         "mars",
-        "--world 'mars' is unknown; known are bernoulli, blb, drift, fitted, linear, logistic, long-tail, partly, "
-        "shop, switch, topics, types, vectors",
+        "--world 'mars' is unknown; known are bernoulli, blb, drift, fitted, linear, logistic, long-tail, "
+        "partly, shop, switch, topics, types, vectors",
     ),
     (
         "few-items",

@@ -203,7 +203,7 @@ def test_without_data_the_worlds_of_movielens_are_left_out_with_a_sentence(run, 
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (("--world", "few-itms"), "unknown stock world 'few-itms'; did you mean 'few-items'?"),
+        (("--world", "few-itms"), "stock world 'few-itms' is unknown; did you mean 'few-items'?"),
         (("--policy", "cascade-tss"), "policy 'cascade-tss' is unknown; did you mean 'cascade-ts'?"),
         (("--policy", "cascade-ts", "--policy", "cascade-ts"), "policy 'cascade-ts' is given twice"),
         (("--steps", 0), "--steps must be at least 1, got 0"),

@@ -170,7 +170,10 @@ def test_your_own_table_is_described(run, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("describe", "synthetic-yelps"), "unknown source 'synthetic-yelps'; did you mean 'synthetic-yelp'?"),
+        (
+            ("describe", "synthetic-yelps"),
+            "source 'synthetic-yelps' is unknown; did you mean 'synthetic-yelp'?",
+        ),
         (
             ("describe", "synthetic-yelp", "--data", "x"),
             "synthetic-yelp is made up from a seed; leave --data out",

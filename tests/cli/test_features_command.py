@@ -122,7 +122,7 @@ OUT = ("--out", "items.csv")
         ),
         ((SMALL, "--data", ".", *OUT), "synthetic-movielens is made up from a seed; leave --data out"),
         (("table", *OUT), "table needs --data, the place of a CSV, TSV or Parquet file"),
-        (("movielen", "--data", ".", *OUT), "unknown source 'movielen'; did you mean 'movielens'?"),
+        (("movielen", "--data", ".", *OUT), "source 'movielen' is unknown; did you mean 'movielens'?"),
         (("--interactions", "none.csv", *OUT), "none.csv: no such file"),
         (
             (*STARS[:-1], 5, *OUT),

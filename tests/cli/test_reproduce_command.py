@@ -204,8 +204,8 @@ def test_the_authors_mode_differs_by_what_it_declares(run, movielens_files, fold
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        ({"dataset": "movielenz"}, "unknown dataset 'movielenz'; did you mean 'movielens'?"),
-        ({"experiment": 5}, "unknown experiment '5'; known are 1, 2, 3, 4, sigma, c"),
+        ({"dataset": "movielenz"}, "dataset 'movielenz' is unknown; did you mean 'movielens'?"),
+        ({"experiment": 5}, "experiment '5' is unknown; known are 1, 2, 3, 4, sigma, c"),
         ({"engine": "spark"}, "--engine must be local, dask or the tcp://host:port of"),
         ({"steps": 0}, "--steps must be at least 1, got 0"),
         ({"seed": -1}, "--seed must be at least 0, got -1"),

@@ -63,7 +63,7 @@ def test_a_source_may_be_a_table(write):
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (("title    =", "titel ="), "unknown key 'titel'; did you mean 'title'?"),
+        (("title    =", "titel ="), "key 'titel' is unknown; did you mean 'title'?"),
         (("steps    = 1_000", "steps = 0"), "steps must be at least 1, got 0"),
         (("k        = [2, 3]", "k = []"), "k is an empty list"),
         (("k        = [2, 3]", "k = [2.5]"), "k must be a whole number, got 2.5"),
@@ -71,7 +71,7 @@ def test_a_source_may_be_a_table(write):
         (('[7, "all"]', '[7, "most"]'), "items must be numbers or 'all', got 'most'"),
         (('"random"]', '"randm"]'), "policy 'randm' is unknown; did you mean 'random'?"),
         (('"random"]', '"cascade-ts"]'), "policy 'cascade-ts' is given twice"),
-        (("synthetic-movielens", "movielenz"), "unknown source 'movielenz'"),
+        (("synthetic-movielens", "movielenz"), "source 'movielenz' is unknown"),
         (('title    = "Which learner?"', "title = 3"), "title must be text, got 3"),
         (("policies = [", "policies = [["), "not a TOML file"),
         (("steps    = 1_000", f"steps = {5000 * '9'}"), "a number has too many digits to be read"),

@@ -155,7 +155,7 @@ def test_segments_come_with_their_shares_and_policies_may_know_them():
     alone = FittedWorld(fit, segment="s2")
     assert (alone.n_views, alone.n_context) == (1, 0)
     assert np.array_equal(alone.attractions[0], fit.attraction[2])
-    with pytest.raises(UnknownName, match="unknown segment 's9'"):
+    with pytest.raises(UnknownName, match="segment 's9' is unknown"):
         FittedWorld(fit, segment="s9")
 
 
@@ -234,7 +234,7 @@ def test_a_file_is_named_with_or_without_its_parameter(tmp_path):
         ("fitted", "fitted needs the file of a fit: fitted:fit.npz"),
         ("fitted:nowhere.npz", "nowhere.npz: no such file"),
         ("fitted:damaged.npz", "damaged.npz: damaged, or not a file of firstclick"),
-        ("fitted:good.npz,segment=s9", "good.npz: unknown segment 's9'; known are "),
+        ("fitted:good.npz,segment=s9", "good.npz: segment 's9' is unknown; known are "),
         ("fitted:good.npz,clicks=dcm", "fitted: clicks must be one of fitted, got 'dcm'"),
         ("fitted:good.npz,file=other.npz", "'file' is given twice"),
         ("fitted:good.npz,segment=", "got 'segment' without a value"),

@@ -372,7 +372,7 @@ def test_numbers_that_are_no_plain_ones_make_no_world(wrong, sentence):
 
 
 def test_an_unknown_click_model_names_the_nearest():
-    with pytest.raises(UnknownName, match="unknown click model 'cascad'; did you mean 'cascade'"):
+    with pytest.raises(UnknownName, match="click model 'cascad' is unknown; did you mean 'cascade'"):
         make_world("linear:clicks=cascad")
 
 

@@ -153,7 +153,7 @@ def test_worlds_of_movielens_are_named_as_stock_worlds_are():
     assert worlds_named() == (*STOCK, *MOVIELENS)
     assert [one.name for one in worlds_named(["movielens", "linear"])] == ["linear", "movielens"]
     with pytest.raises(
-        UnknownName, match="unknown stock world 'movielens-265'; did you mean 'movielens-256'"
+        UnknownName, match="stock world 'movielens-265' is unknown; did you mean 'movielens-256'"
     ):
         worlds_named(["movielens-265"])
 

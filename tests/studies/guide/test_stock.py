@@ -72,7 +72,7 @@ def test_random_order_is_always_there_and_nobody_twice():
 def test_worlds_are_found_by_name():
     assert stock_worlds() == STOCK
     assert [world.name for world in stock_worlds(["topics", "linear"])] == ["linear", "topics"]
-    with pytest.raises(UnknownName, match="unknown stock world 'linaer'; did you mean 'linear'"):
+    with pytest.raises(UnknownName, match="stock world 'linaer' is unknown; did you mean 'linear'"):
         stock_worlds(["linaer"])
     with pytest.raises(InvalidInput, match="stock world 'linear' is given twice"):
         stock_worlds(["linear", "linear"])
