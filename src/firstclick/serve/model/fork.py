@@ -17,7 +17,6 @@ from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.errors import FirstclickError, WorkFailed
 from firstclick.files.progress import Progress, silent
 from firstclick.online.engine import scale_for
-from firstclick.parameters import shorten
 from firstclick.policies.base import Policy
 from firstclick.registry import is_research, policy_class, policy_classes
 from firstclick.serve.log.copies import (
@@ -139,7 +138,7 @@ class Fork:
             if why := self._why_not(chosen, n_context):
                 raise Malformed(
                     f"{chosen.label} {why}, so that it cannot learn from the log of {name!r}; these can: "
-                    + shorten(self._able(n_context), 5),
+                    + ", ".join(self._able(n_context)),
                     "policy",
                 )
             check_context_size(chosen)
