@@ -253,7 +253,7 @@ def test_policies_that_cannot_learn_from_a_log_are_told_why(service: Service) ->
             "bubble-rank",
             "learns from slates that it has shuffled itself, so that it cannot learn from",
         ),
-        ("cascade-hybrid:topics=2", "cannot learn from the log of 'shop': .*shares between 0 and 1"),
+        ("cascade-hybrid:topics=2", "cannot learn from the log of 'shop': .*shares from 0 to 1"),
     ):
         with pytest.raises(Malformed, match=told) as error:
             service.fork("shop", policy, "shop2")
