@@ -39,6 +39,12 @@ def test_simulations_have_the_recorded_sums():
     assert differences("simulations") == []
 
 
+@pytest.mark.long
+def test_the_reproduction_on_movielens_has_the_recorded_verdicts(movielens_1m, monkeypatch):
+    monkeypatch.setenv("FIRSTCLICK_DATA", str(movielens_1m.parent))
+    assert differences("movielens") == []
+
+
 def test_every_policy_is_recorded():
     recorded = {name.rpartition(" in ")[0] for name in recorder.read("policies")["records"]}
     assert recorded == set(recorder.specs())
