@@ -50,7 +50,7 @@ docs: .venv/.docs ## build the site, into out/site; open out/site/index.html
 
 kills: N ?= 1000
 kills: .venv/.all ## kill N=1000 servers under load, and draw every slate again
-	FIRSTCLICK_KILLS=$(N) $(BIN)/pytest -s -m long tests/serve/test_kills.py -k many_kills
+	FIRSTCLICK_KILLS=$(N) $(BIN)/pytest -s -m long tests/faults/test_kills.py -k many_kills
 
 mutants: N ?= 40
 mutants: .venv/.all ## plant N=40 random faults in PACKAGE=catalog, and list those that no test detects

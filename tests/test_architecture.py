@@ -126,7 +126,7 @@ def test_every_public_name_is_there_and_documented() -> None:
 
 
 # Tests of the whole, of pages and of processes have a folder of their own.
-BESIDE = {"benchmarks", "deploy", "docs"}
+BESIDE = {"support", "doors", "faults", "benchmarks", "deploy", "docs"}
 
 
 def test_folders_of_tests_mirror_the_package() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import firstclick
-from test_public_names import PUBLIC
+from tests.test_public_names import PUBLIC
 
 PACKAGE = Path(firstclick.__file__).parent
 WITH_EXAMPLES = sorted(

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from awkward import short_id
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.files.arrays import read_arrays, write_arrays
 from firstclick.files.writing import write_whole
+from tests.support.awkward import short_id
 
 if sys.platform != "win32":
     import fcntl

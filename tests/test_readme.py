@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from page_shell import ROOT, Shell, commands
+from tests.support.page_shell import ROOT, Shell, commands
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

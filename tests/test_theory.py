@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from awkward import short_id
 from firstclick import Catalog, confidence_width, regret_bound
 from firstclick.errors import InvalidInput
 from firstclick.online.engine import PolicyEngine
+from tests.support.awkward import short_id
 
 SETTING = {"n_features": 7, "k": 3, "steps": 1234, "sigma": 0.6, "theta_norm": 1.7}
 

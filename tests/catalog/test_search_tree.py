@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from awkward import KINDS, kind_of_features
 from firstclick import Catalog, Ranker
 from firstclick.catalog import kernel_rows
 from firstclick.catalog import search_tree as index_module
@@ -16,6 +15,7 @@ from firstclick.kernels.arrays import NO_LIMITS
 from firstclick.kernels.hashing import mix
 from firstclick.kernels.ranking import FAN, LEAF
 from firstclick.kernels.search.tree import SCANS, rank_by_product
+from tests.support.awkward import KINDS, kind_of_features
 from tests.support.policies import policies
 
 FEW = 64  # items from which these tests build a tree

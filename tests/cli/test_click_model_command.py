@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from click_models.made_up_log import chain_clicks, shuffled_slates
 from firstclick.click_models import load_click_fit
+from tests.support.made_up_log import chain_clicks, shuffled_slates
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from click_models.slow_click_models import click_chances
 from firstclick.click_models import FITTED_MODELS, ClickFit, load_click_fit
 from firstclick.errors import InvalidInput
 from firstclick.files.arrays import read_arrays, write_arrays
+from tests.support.reference.click_models import click_chances
 
 
 def made_up(model, **changes):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from click_models.made_up_log import MadeUpLog, position_clicks, shuffled_slates
 from firstclick.click_models import fit
 from firstclick.click_models.count_table import fit_counts, read_counts
 from firstclick.errors import InvalidInput
+from tests.support.made_up_log import MadeUpLog, position_clicks, shuffled_slates
 
 
 def test_counts_give_the_same_fit_as_the_slates_they_were_counted_from(tmp_path):

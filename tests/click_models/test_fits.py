@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from click_models.made_up_log import MadeUpLog, chain_clicks, position_clicks, shuffled_slates
-from click_models.slow_click_models import expected_chain, expected_positions
 from firstclick.click_models import FITTED_MODELS, fit, fit_sessions, read_sessions
 from firstclick.click_models.chain_fit import _Chain, counted
 from firstclick.click_models.em import maximise
 from firstclick.click_models.position_fit import position_counts
 from firstclick.errors import InvalidInput
 from firstclick.kernels.position_counts import expect_positions
+from tests.support.made_up_log import MadeUpLog, chain_clicks, position_clicks, shuffled_slates
+from tests.support.reference.click_models import expected_chain, expected_positions
 
 GOING_ON = np.array([0.8, 0.7, 0.6, 0.6, 0.5, 0.4])
 EXAMINATION = np.array([1.0, 0.8, 0.65, 0.5, 0.4, 0.3])

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from click_models.made_up_log import MadeUpLog, chain_clicks, position_clicks, shuffled_slates
-from click_models.slow_click_models import click_chances
 from firstclick.click_models import FITTED_MODELS, fit, read_sessions
 from firstclick.click_models.quality import LEAST_CHANCE, quality
 from firstclick.click_models.verdict import compare_models, verdict
 from firstclick.registry import make_policy
+from tests.support.made_up_log import MadeUpLog, chain_clicks, position_clicks, shuffled_slates
+from tests.support.reference.click_models import click_chances
 
 
 def page(model, n=20_000, attraction=0.4):

@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from serving import ITEMS, a_server
 
 from firstclick.catalog.item import Item
 from firstclick.client.client import AsyncClient, Client
@@ -23,6 +22,7 @@ from firstclick.wire import errors
 from firstclick.wire.errors import Conflict, Overloaded, Refused, Unavailable
 from firstclick.wire.feedback import Receipt
 from firstclick.wire.limits import MOST_ENTRIES
+from tests.support.serving import ITEMS, a_server
 
 URL = "http://127.0.0.1:8000"
 DATES = np.array(["2026-11-16", "2026-11-17"], "datetime64[ns]")

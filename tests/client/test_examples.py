@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from serving import a_server
+from tests.support.serving import a_server
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

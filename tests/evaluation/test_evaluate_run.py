@@ -6,14 +6,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from arrays_log import (
-    ArraysLog,
-    cascade_clicks,
-    cascade_value,
-    hand_ordered_log,
-    mixed_propensities,
-    shown_value,
-)
 from numpy.typing import NDArray
 
 from firstclick.errors import InvalidInput
@@ -26,6 +18,14 @@ from firstclick.evaluation.run import evaluate
 from firstclick.evaluation.targets import FixedList, Predictions, Target, Uniform, plain_batch
 from firstclick.logs.ranked_log import NO_ITEM, SlateBatch
 from firstclick.streams import stream
+from tests.support.arrays_log import (
+    ArraysLog,
+    cascade_clicks,
+    cascade_value,
+    hand_ordered_log,
+    mixed_propensities,
+    shown_value,
+)
 
 BEST, TODAY = ["tea", "coffee", "cocoa"], (2, 3, 0)
 

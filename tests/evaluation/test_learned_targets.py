@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arrays_log import hand_ordered_log
 
 from firstclick import Catalog, Ranker
 from firstclick.catalog.item import Item
@@ -14,6 +13,7 @@ from firstclick.evaluation.run import evaluate
 from firstclick.evaluation.target_specs import make_target, read_specs
 from firstclick.serve import open_service
 from firstclick.streams import stream
+from tests.support.arrays_log import hand_ordered_log
 
 NAMES = ["tea", "coffee", "cocoa", "milk"]
 N, LATE, HALF = 900, 40, 400

@@ -8,8 +8,6 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from launching import drawn_of, events_of, unit_in
-from made_log import bare, made_items
 
 from firstclick.cli import main
 from firstclick.evaluation.logged_propensities import (
@@ -24,6 +22,8 @@ from firstclick.serve.log.drawn import NOT_RECORDED
 from firstclick.serve.log.events import Kind, read_feedback
 from firstclick.serve.model.sources import OTHER_ARM
 from firstclick.serve.service import Service, open_service
+from tests.support.launching import drawn_of, events_of, unit_in
+from tests.support.made_log import bare, made_items
 
 N, K = 5, 2
 LIST = ["i3", "i1", "i4"]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_log import K, made_items
 
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.evaluation.own_log import OwnLog, log_in_model_file, log_in_store
@@ -17,6 +16,7 @@ from firstclick.serve.model.export import export_model
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.wire.feedback import ServedSlate
+from tests.support.made_log import K, made_items
 
 WAIT = 60.0
 

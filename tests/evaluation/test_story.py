@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from page_shell import ROOT, Shell, commands
+from tests.support.page_shell import ROOT, Shell, commands
 
 # A log of 200,000 pages, a server and 3,000 guests.
 pytestmark = pytest.mark.long

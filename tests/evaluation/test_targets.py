@@ -5,7 +5,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from arrays_log import NAMES, ArraysLog
 from numpy.typing import NDArray
 
 from firstclick import Catalog, Ranker
@@ -15,6 +14,7 @@ from firstclick.evaluation.engine_targets import GreedySlate, SamplingPolicy
 from firstclick.evaluation.judged_slates import log_facts, some_slates
 from firstclick.evaluation.targets import FixedList, Target, Uniform
 from firstclick.logs.ranked_log import NO_ITEM, SlateBatch
+from tests.support.arrays_log import NAMES, ArraysLog
 
 ALL = np.array(list(permutations(range(5), 3)), np.int32)
 

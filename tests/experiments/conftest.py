@@ -1,10 +1,10 @@
 """A small data set, and an experiment on it that takes no time."""
 
 import pytest
-from garden import Garden
 
 from firstclick.experiments import Dataset, Experiment
 from firstclick.registry import make_policy
+from tests.support.garden import Garden
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from garden import Garden, files_of
 
 from firstclick import simulate
 from firstclick.data import FeedbackScenario, interactions_from_frame
@@ -26,8 +25,9 @@ from firstclick.experiments.runner import Watch
 from firstclick.registry import DEFAULT_POLICY, make_policy
 from firstclick.source_code import code_hash
 from firstclick.studies.paper import plain_numpy
-from stopped_engine import Stopped, stop_after
+from tests.support.garden import Garden, files_of
 from tests.support.policies import OTHERS
+from tests.support.stopped_engine import Stopped, stop_after
 
 POLICIES = ("cascade-lin-ts", "cascade-ts", "random")
 

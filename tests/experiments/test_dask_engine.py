@@ -31,7 +31,7 @@ from firstclick.streams import stream
 from firstclick.worlds import BernoulliWorld, MatrixWorld
 from firstclick.worlds.base import Stage
 
-TESTS, SOURCES = Path(__file__).parent, Path(firstclick.__file__).parents[1]
+TESTS, SOURCES = Path(__file__).parents[2], Path(firstclick.__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -482,7 +482,7 @@ def test_a_cluster_without_workers_is_refused(remote):
 SCRIPT = """
 from pathlib import Path
 from firstclick.experiments.engines import engine_named
-from test_dask_engine import Stumbling
+from tests.experiments.test_dask_engine import Stumbling
 
 if __name__ == "__main__":
     tasks = (Stumbling((5,), n, Path({folder!r}), falls=n == 0, seconds={seconds}) for n in range(4))

@@ -58,7 +58,7 @@ class Children:
 PARENT = """
 import sys
 sys.path.insert(0, sys.argv[2])
-from test_engine import Children, play_in_processes
+from tests.experiments.test_engine import Children, play_in_processes
 
 if __name__ == "__main__":
     list(play_in_processes(iter([Children(sys.argv[1])] * 2), lambda steps: None, 2))
@@ -70,7 +70,7 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     (tmp_path / "parent.py").write_text(PARENT)
     told = tmp_path / "numbers"
     told.touch()
-    command = [sys.executable, tmp_path / "parent.py", told, Path(__file__).parent]
+    command = [sys.executable, tmp_path / "parent.py", told, Path(__file__).parents[2]]
     with subprocess.Popen(command) as parent:
         wait_until(lambda: len(told.read_text().splitlines()) == 2, 60)
         parent.kill()

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from reading import plain, read
 
 from firstclick.errors import InvalidInput
 from firstclick.logs.open_log import open_ranked_log
+from tests.support.reading import plain, read
 
 HEAD = "view,position,item,clicked,propensity,query\n"
 ROWS = [

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reading import plain, read
 
 from firstclick.errors import InvalidInput
 from firstclick.logs import finn
 from firstclick.logs.open_log import open_ranked_log
+from tests.support.reading import plain, read
 
 
 def test_a_row_of_open_bandit_is_a_slate_of_one_place(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reading import plain, read
 
 from firstclick.errors import InvalidInput, UnknownName
 from firstclick.files.parquet import write_parquet
 from firstclick.logs import duck_log
 from firstclick.logs.open_log import open_ranked_log
 from firstclick.logs.ranked_log import NOT_TOLD
+from tests.support.reading import plain, read
 
 ROWS: list[dict[str, Any]] = [
     {"items": ["tea", "milk", "jam"], "clicks": [0, 2], "propensities": [0.5, 0.25, 0.25], "query": "q2"},

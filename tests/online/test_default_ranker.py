@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_ranker import ITEMS, mixed_steps, same_state
 
 from firstclick import Catalog, Ranker
 from firstclick.errors import InvalidInput
 from firstclick.kernels.mixed import BETAS, CLICKS, DONE, DRIFT2, LOGGED, LOOKS, STAGE
 from firstclick.registry import DEFAULT_POLICY
 from firstclick.streams import stream
+from tests.online.test_ranker import ITEMS, mixed_steps, same_state
 
 N_ITEMS, N_FEATURES, K = 11, 4, 3
 # Far from norm 1, and in different units.

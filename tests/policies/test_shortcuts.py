@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from awkward import KINDS, kind_of_features
 from benchmarks.first_attractive import first_attractive
 from firstclick import Catalog, Ranker, make_policy, make_world
 from firstclick.catalog import search_tree as index_module
@@ -22,6 +21,7 @@ from firstclick.kernels.search.groups import MOST_NOTED
 from firstclick.kernels.search.widths import width_of
 from firstclick.testing import Driver, request
 from firstclick.worlds.base import Stage
+from tests.support.awkward import KINDS, kind_of_features
 from tests.support.policies import MANY_SLATES, OTHERS, PLAIN, policies
 
 POLICIES = (

@@ -242,10 +242,9 @@ def test_no_place_of_a_refit_leads_a_kernel_beyond_its_end(tmp_path):
 
 def test_a_snapshot_out_of_range_is_passed_over(tmp_path):
     sys.path.insert(0, str(Path(__file__).parents[1] / "serve"))
-    from made_log import Log
-
     from firstclick.serve.log.snapshot import BadSnapshot
     from firstclick.serve.model.model import Model
+    from tests.support.made_log import Log
 
     log = Log("cascade-ts")
     page, arrays = read_snapshot(log.model.snapshot()[1])

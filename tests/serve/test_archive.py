@@ -4,8 +4,6 @@ import time
 from pathlib import Path
 
 import pytest
-from made_log import K, Log, made_items
-from stores import log_of
 
 from firstclick.errors import InvalidInput, WorkFailed
 from firstclick.serve import Tuning
@@ -23,6 +21,8 @@ from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import Conflict, Expired, Malformed, Unavailable
 from tests.support import seam
+from tests.support.made_log import K, Log, made_items
+from tests.support.old_stores import log_of
 
 # Where no later event of `Log.eventful` goes back to one before: event 175 is a rollback itself, and event
 # 221 goes back to event 215.

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from stores import raised
 
 from firstclick.catalog.file import CatalogFile
 from firstclick.catalog.item import Item
@@ -25,6 +24,7 @@ from firstclick.serve.model.new_events import availability, items_changed
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.startup import Opened, open_for
 from tests.support import seam
+from tests.support.old_stores import raised
 
 HEADER = "id,name,group,price,brand"
 LINES = [f"i{row},Item {row},{'ab'[row % 2]},{(row * 7) % 11 + 0.5},{'XYZ'[row % 3]}" for row in range(12)]

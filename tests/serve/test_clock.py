@@ -1,12 +1,12 @@
 """Clocks that jump: they order nothing, and what they spoil is said."""
 
 import pytest
-from made_log import K, made_items
 
 from firstclick.serve.model.audit import audit_served
 from firstclick.wire.errors import Expired, Unknown
 from tests.support import seam
 from tests.support.clock import Clock
+from tests.support.made_log import K, made_items
 
 DAY = 86_400.0
 

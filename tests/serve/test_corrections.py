@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_log import K, Log, bare, made_items
-from stores import log_of
 
 from firstclick.serve.log.drawn import with_time_out
 from firstclick.serve.log.events import Correction, Kind, NewEvent, Words, as_json, full_payload, packed
@@ -25,6 +23,8 @@ from firstclick.testing import states_differ
 from firstclick.wire.errors import Conflict, Expired, Late, Refused, Unavailable
 from firstclick.wire.feedback import ClickReport, ServedSlate
 from tests.support import seam
+from tests.support.made_log import K, Log, bare, made_items
+from tests.support.old_stores import log_of
 from tests.support.policies import policies
 
 WAIT = 60.0

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import ITEMS, a_site
-from stores import log_of
 
 from firstclick.client import Client
 from firstclick.serve.config import Settings
@@ -17,6 +15,8 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import open_store
 from firstclick.wire.errors import Refused, Unknown
 from tests.support import seam
+from tests.support.old_stores import log_of
+from tests.support.serving import ITEMS, a_site
 
 SHOP = "/v1/models/shop"
 

@@ -2,7 +2,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from serving import a_service
 
 from firstclick.catalog.feature_scale import FeatureScale
 from firstclick.serve.config import Settings
@@ -18,6 +17,7 @@ from firstclick.serve.demo import (
     start_beside_the_list,
 )
 from firstclick.serve.startup import open_for
+from tests.support.serving import a_service
 
 SEEDS = range(20)
 

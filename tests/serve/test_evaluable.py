@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_log import N_FEATURES, K, made_items
 
 from firstclick.catalog.item import Item
 from firstclick.cli import main
@@ -29,6 +28,7 @@ from firstclick.serve.store import open_store
 from firstclick.serve.store.store import Store
 from firstclick.wire.errors import Malformed, Unknown
 from tests.support import seam
+from tests.support.made_log import N_FEATURES, K, made_items
 from tests.support.policies import policies
 
 N = 30

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from made_log import Log
-from stores import feedback, log_of
 
 from firstclick.serve import Tuning
 from firstclick.serve.log.events import Created, Event, ItemsChanged, Kind, NewEvent, packed, unpacked
@@ -18,6 +16,8 @@ from firstclick.serve.model.fork import fork
 from firstclick.serve.model.replay import recover
 from firstclick.serve.store.store import Store
 from firstclick.wire.errors import Conflict, Malformed
+from tests.support.made_log import Log
+from tests.support.old_stores import feedback, log_of
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from forked_shop import FEATURES, IDS, K, Shop, assert_same, first_items
-from made_log import Log
-from stores import feedback, log_of
 
 from firstclick import policy_classes
 from firstclick.catalog.item import Item
@@ -37,6 +34,9 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Store, StoredModel
 from firstclick.wire.errors import Conflict, Malformed, Unknown
 from tests.support import seam
+from tests.support.forked_shop import FEATURES, IDS, K, Shop, assert_same, first_items
+from tests.support.made_log import Log
+from tests.support.old_stores import feedback, log_of
 from tests.support.policies import COMPILED, OTHERS
 
 OURS = {name: cls for name, cls in policy_classes().items() if cls.__module__.startswith("firstclick.")}

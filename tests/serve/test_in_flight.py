@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_log import N_FEATURES, N_ITEMS, K, made_items
 
 from firstclick.catalog.item import Item
 from firstclick.serve.model.audit import audit_served
 from firstclick.serve.service import ServedSlate, Service, open_service
 from firstclick.wire.errors import Malformed, Unknown
 from tests.support import seam
+from tests.support.made_log import N_FEATURES, N_ITEMS, K, made_items
 
 NO_LIMITS = [f"i{row}" for row in range(N_ITEMS)]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serving import ITEMS, Site, a_site
 
 from firstclick.catalog.item import Item
 from firstclick.serve.model.audit import audit_served
 from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Malformed
 from tests.support import seam
+from tests.support.serving import ITEMS, Site, a_site
 
 SHOP = "/v1/models/shop"
 TABLE: list[dict[str, Any]] = [

@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from made_log import made_items
 
 from firstclick.cli import main
 from firstclick.serve.model.archive import archive
@@ -20,6 +19,7 @@ from firstclick.serve.model.sources import ARCHIVED, OTHER_ARM
 from firstclick.serve.service import Service, open_service
 from tests.support import seam
 from tests.support.clock import Clock
+from tests.support.made_log import made_items
 
 N = 30
 IDS = [f"i{row}" for row in range(N)]

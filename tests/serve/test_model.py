@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from made_log import K, Log, made_items
 
 from firstclick.catalog.item import Item
 from firstclick.errors import WorkFailed
@@ -11,6 +10,7 @@ from firstclick.serve.log.codec import SKIPPED, fold
 from firstclick.serve.log.events import feedback_payload, read_feedback
 from firstclick.serve.log.snapshot import BadSnapshot
 from firstclick.serve.model.model import Model
+from tests.support.made_log import K, Log, made_items
 from tests.support.policies import policies
 
 # The others are in test_every_policy.

@@ -10,8 +10,6 @@ import httpx
 import numpy as np
 import polars as pl
 import pytest
-from made_log import K, made_items
-from serving import ITEMS, Site, a_site
 
 import firstclick
 from firstclick.catalog.item import Item
@@ -38,7 +36,9 @@ from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Malformed
 from firstclick.wire.feedback import ClickReport
 from tests.support import seam
+from tests.support.made_log import K, made_items
 from tests.support.policies import OTHERS
+from tests.support.serving import ITEMS, Site, a_site
 
 # Its models are of policies that nothing else compiles.
 pytestmark = OTHERS

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_log import K, made_items
-from stores import log_of
 
 from firstclick.errors import InvalidInput
 from firstclick.serve import Tuning, no_clicks
@@ -28,6 +26,8 @@ from firstclick.validation.duration import seconds_in
 from firstclick.wire.errors import Malformed, Unavailable
 from tests.support import seam
 from tests.support.clock import Clock
+from tests.support.made_log import K, made_items
+from tests.support.old_stores import log_of
 
 HALF_AN_HOUR = 1800.0
 

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from serving import ITEMS
-from stores import Server
 
 import firstclick
 from firstclick.serve.config import Settings
 from firstclick.serve.http.server import Server as HttpServer
 from firstclick.serve.service import Service, open_service
 from tests.support import seam
+from tests.support.old_stores import Server
+from tests.support.serving import ITEMS
 
 # Real servers: minutes, not seconds.
 pytestmark = pytest.mark.long

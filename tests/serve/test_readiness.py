@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import Site, a_site
 
 from firstclick.wire.errors import REASONS, StoreBroken, Unavailable
 from tests.support import seam
 from tests.support.clock import Clock
+from tests.support.serving import Site, a_site
 
 FOR_SLATES, FOR_FEEDBACK = "/health/ready/recommend", "/health/ready/feedback"
 

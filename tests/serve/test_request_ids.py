@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_log import K, made_items
 
 from firstclick.serve import request_table
 from firstclick.serve.request_table import KEPT_SECONDS, RequestTable
@@ -12,6 +11,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Conflict
 from firstclick.wire.feedback import ServedSlate
 from tests.support.clock import Clock
+from tests.support.made_log import K, made_items
 
 
 @pytest.fixture

@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launching import LIST, a_shop, answered, drawn_of, slates_of
-from made_log import K
-from serving import a_site
 
 from firstclick.catalog.item import Item
 from firstclick.errors import FirstclickError
@@ -31,6 +28,9 @@ from firstclick.serve.startup import open_for
 from firstclick.serve.store.store import StoredModel
 from firstclick.wire.errors import Unknown
 from tests.support import seam
+from tests.support.launching import LIST, a_shop, answered, drawn_of, slates_of
+from tests.support.made_log import K
+from tests.support.serving import a_site
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from serving import a_service
 
 from firstclick import Catalog, Ranker
 from firstclick.catalog.item import Item
@@ -21,6 +20,7 @@ from firstclick.serve.startup import open_for
 from firstclick.streams import stream
 from firstclick.wire.errors import Malformed
 from tests.support import seam
+from tests.support.serving import a_service
 
 IDS = [f"i{row}" for row in range(6)]
 K = 2

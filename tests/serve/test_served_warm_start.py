@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from serving import a_service
 
 from firstclick import Catalog, Ranker
 from firstclick.catalog.item import Item
@@ -22,6 +21,7 @@ from firstclick.serve.startup import open_for
 from firstclick.streams import stream
 from firstclick.wire.errors import Malformed, TooLarge
 from tests.support import seam
+from tests.support.serving import a_service
 
 IDS = [f"i{row}" for row in range(9)]
 FEATURES = stream(3, "features").random((9, 3)) * [90.0, 1.0, 7.0]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_log import N_FEATURES, K, made_items
 
 from firstclick.catalog.item import Item
 from firstclick.errors import InvalidInput
@@ -20,6 +19,7 @@ from firstclick.serve.store import open_store
 from firstclick.wire.errors import Conflict, Expired, Malformed, Overloaded, Refused, Unavailable, Unknown
 from firstclick.wire.feedback import Receipt
 from tests.support import seam
+from tests.support.made_log import N_FEATURES, K, made_items
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_log import K, made_items
 
 from firstclick.serve import model_set as models_module
 from firstclick.serve.log.events import NewEvent
@@ -19,6 +18,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import Appended, Store, StoredModel
 from firstclick.wire.errors import Refused, Unavailable
 from firstclick.wire.feedback import Receipt
+from tests.support.made_log import K, made_items
 
 
 @pytest.fixture

@@ -9,9 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launching import LIST, SHOP, a_shop, answered, drawn_of, events_of, slates_of, unit_in
-from made_log import K, bare, made_items
-from oracle import recounted
 
 from firstclick.catalog.item import Item
 from firstclick.policies.cascade_ts import CascadeTS
@@ -26,8 +23,11 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import StoredModel
 from firstclick.serve.trial_arms import nonce_in_arm
 from firstclick.wire.errors import Conflict, Malformed, Refused
+from tests.faults.oracle import recounted
 from tests.support import seam
 from tests.support.clock import Clock
+from tests.support.launching import LIST, SHOP, a_shop, answered, drawn_of, events_of, slates_of, unit_in
+from tests.support.made_log import K, bare, made_items
 
 THIRDS = {"policy": 0.4, "model:rival": 0.4, "baseline": 0.2}
 POLICY, RIVAL, HELD = range(3)

@@ -11,10 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from launching import LIST, a_shop, answered, drawn_of, events_of, slates_of, unit_in
-from made_log import K
-from oracle import recounted
-from serving import a_site
 
 from firstclick.catalog.item import Item
 from firstclick.serve import service as service_module
@@ -41,8 +37,12 @@ from firstclick.serve.service import Service, open_service
 from firstclick.serve.store.store import StoredModel
 from firstclick.trials.assignment import N_BUCKETS, bucket_of
 from firstclick.wire.errors import Conflict, Malformed, Refused, Unknown
+from tests.faults.oracle import recounted
 from tests.support import seam
 from tests.support.clock import Clock
+from tests.support.launching import LIST, a_shop, answered, drawn_of, events_of, slates_of, unit_in
+from tests.support.made_log import K
+from tests.support.serving import a_site
 
 HALF = {"policy": 0.5, "baseline": 0.5}
 

@@ -41,7 +41,7 @@ PACKAGES = {
     "trials": (["trials"], ["trials"]),
     "experiments": (["worlds", "experiments", "studies"], ["worlds", "experiments", "studies"]),
     "report": (["report"], ["report"]),
-    "serve": (["serve", "wire"], ["serve"]),
+    "serve": (["serve", "wire"], ["serve", "faults"]),
     "client": (["client"], ["client"]),
     "cli": (["cli"], ["cli"]),
     "top": (["*.py"], ["test_[eipst]*.py", "test_registry.py"]),  # not the long stories of README and docs

@@ -1,10 +1,10 @@
 """Two checks: they see what is wrong, and users that return do not make them alarm."""
 
 import numpy as np
-from made_trials import played
 
 from firstclick.trials.checks import check_feedback, check_shares
 from firstclick.trials.tally import Tally
+from tests.support.made_trials import played
 
 NAMES = ["baseline", "policy"]
 

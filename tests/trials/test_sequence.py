@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from made_trials import full, played
 
 from firstclick.trials.sequence import (
     MIXTURE,
@@ -19,6 +18,7 @@ from firstclick.trials.sequence import (
     reach,
 )  # fmt: skip
 from firstclick.trials.tally import CLICKS, PAGES, Tally
+from tests.support.made_trials import full, played
 
 
 def by_hand(period, arm):

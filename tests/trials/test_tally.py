@@ -4,10 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from made_trials import full, played
 
 from firstclick import InvalidInput
 from firstclick.trials.tally import PAGES, Tally, sums_of
+from tests.support.made_trials import full, played
 
 
 def test_running_sums_equal_those_from_scratch():

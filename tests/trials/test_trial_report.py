@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from made_trials import full, played
 from scipy.special import stdtrit
 
 from firstclick import InvalidInput
 from firstclick.trials.report import more_needed, report, verdict
 from firstclick.trials.sequence import Estimate, estimate, reach
 from firstclick.trials.tally import Tally
+from tests.support.made_trials import full, played
 
 NAMES = ["baseline", "policy"]
 

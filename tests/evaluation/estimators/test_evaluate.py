@@ -5,11 +5,11 @@ import json
 
 import numpy as np
 import pytest
-import small_worlds as small
 
 from firstclick.evaluation.estimators import evaluate as module
 from firstclick.evaluation.estimators.evaluate import Evaluation, evaluate
 from firstclick.evaluation.estimators.weighted_slates import Table, WeightedSlates
+from tests.support.reference import small_worlds as small
 
 LOGGER = small.plackett_luce(np.array([1.0, 2.0, 0.5, 1.5]))
 TARGET = small.plackett_luce(np.array([4.0, 1.0, 1.0, 0.3]))

@@ -10,7 +10,7 @@ from firstclick.evaluation.estimators.all_estimators import ESTIMATORS
 from firstclick.evaluation.estimators.evaluate import evaluate
 from firstclick.evaluation.estimators.weighted_slates import WeightedSlates
 
-FIXTURE = json.loads((Path(__file__).parent / "obp_fixture.json").read_text(encoding="utf-8"))
+FIXTURE = json.loads((Path(__file__).parents[2] / "support/reference/obp.json").read_text(encoding="utf-8"))
 BY_OBP: dict[str, float] = FIXTURE["estimates"]
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-import small_worlds as small
 
 from firstclick.evaluation.estimators.all_estimators import ESTIMATORS
 from firstclick.evaluation.estimators.prefix_ips import RIPS
+from tests.support.reference import small_worlds as small
 
 LOGGER = small.plackett_luce(np.array([1.0, 2.0, 0.5, 1.5]))
 TARGET = small.plackett_luce(np.array([4.0, 1.0, 1.0, 0.3]))

@@ -4,6 +4,6 @@ import pytest
 
 pytest.register_assert_rewrite("browsing")
 
-from browsing import browser, server, service, visitor  # noqa: E402
+from tests.support.browsing import browser, server, service, visitor  # noqa: E402
 
 __all__ = ["browser", "server", "service", "visitor"]

@@ -12,9 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pytest
-from browsing import PHONE, SIDEWAYS, Visitor, program
 from playwright.sync_api import Page, expect
-from serving import a_service
 
 from firstclick.catalog.item import Item
 from firstclick.serve.config import Settings
@@ -22,6 +20,8 @@ from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.server import Server
 from firstclick.serve.http.static import static_files
 from firstclick.serve.service import Service, open_service
+from tests.support.browsing import PHONE, SIDEWAYS, Visitor, program
+from tests.support.serving import a_service
 
 HOSTILE = [
     '<img src=x onerror="alert(1)">',

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import ITEMS, a_service
 
 from firstclick.serve.dashboard.data import View, Views
 from firstclick.serve.dashboard.launch import Decider, reasons_of
 from firstclick.serve.service import Service
+from tests.support.serving import ITEMS, a_service
 
 LIST = ["cake", 7, "tea", "espresso"]
 

@@ -9,7 +9,6 @@ from threading import Thread
 
 import msgspec
 import pytest
-from browsing import AT_LAST, SIDEWAYS, Visitor
 from playwright.sync_api import Page, Route, expect
 
 from firstclick.serve.config import Settings
@@ -18,6 +17,7 @@ from firstclick.serve.http.openapi import document
 from firstclick.serve.http.server import Server
 from firstclick.serve.http.static import static_files
 from firstclick.serve.service import Service
+from tests.support.browsing import AT_LAST, SIDEWAYS, Visitor
 
 # Each item is most of the window: one is in sight at a time.
 SHOP = """<!doctype html><title>A shop</title><body style="margin: 0"><div style="height: %(above)dpx"></div>

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import Exchange, Site, a_site
 
 from firstclick.serve.http.auth import host_of, is_loopback, new_key
+from tests.support.serving import Exchange, Site, a_site
 
 ORIGIN = "https://shop.example"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from serving import Exchange, Site, a_server, a_site
 
 from firstclick.serve.http.messages import LoopInbox
 from firstclick.serve.log.token import Token, new_nonce
 from firstclick.wire.errors import StoreBroken, Unavailable
 from tests.support import seam
+from tests.support.serving import Exchange, Site, a_server, a_site
 
 FEEDBACK = "/v1/models/shop/feedback"
 BATCH = "/v1/models/shop/feedback:batch"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import Exchange, Site, a_site
 
 from firstclick.serve.http.auth import MOST_CALLERS, RateLimit, caller_of
 from firstclick.wire.errors import Overloaded
+from tests.support.serving import Exchange, Site, a_site
 
 RECOMMEND = "/v1/models/shop/recommend"
 BULK = "/v1/models/shop/items:bulk"

@@ -8,7 +8,6 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from serving import ITEMS, Site, a_site
 
 from firstclick.policies.cascade_ts import CascadeTS
 from firstclick.serve.config import Settings
@@ -21,6 +20,7 @@ from firstclick.serve.service import open_service
 from firstclick.serve.startup import open_for
 from firstclick.wire.errors import Unavailable
 from tests.support import seam
+from tests.support.serving import ITEMS, Site, a_site
 
 SHOP = "/v1/models/shop"
 

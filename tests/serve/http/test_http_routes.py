@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from serving import Exchange, Site, a_site
 
 from firstclick.serve.http.auth import ADMINS, OPEN, PAGES, READERS, WRITERS, Role
 from firstclick.serve.http.openapi import codes, document
 from firstclick.serve.http.routes import HEALTH, ROUTES, Matcher, Route
 from firstclick.serve.http.static import static_files
+from tests.support.serving import Exchange, Site, a_site
 
 KEY_ROLES = {None: None, **{role.value: role for role in Role}, "owner": None}  # the last is no role
 WHO_MAY = {

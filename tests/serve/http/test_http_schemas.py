@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import Site, a_site
 
 from firstclick.serve.http.decoding import decode
 from firstclick.serve.http.routes import ROUTES, Route
 from firstclick.wire import schemas
 from firstclick.wire.errors import Malformed
+from tests.support.serving import Site, a_site
 
 FEEDBACK = "/v1/models/shop/feedback"
 

@@ -15,11 +15,11 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from serving import a_server
 
 from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.openapi import document
 from firstclick.serve.http.server import Server
+from tests.support.serving import a_server
 
 CHECKS = [
     not_a_server_error,

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from serving import a_server, a_service
 
 from firstclick.errors import InvalidInput
 from firstclick.serve.config import Settings
@@ -22,6 +21,7 @@ from firstclick.serve.http.auth import new_key
 from firstclick.serve.http.connection import MOST_HEAD, GuardedConnection
 from firstclick.serve.http.server import STOPPED, STORE_BROKEN, Server
 from firstclick.wire.errors import StoreBroken
+from tests.support.serving import a_server, a_service
 
 # Long enough for any machine; no test waits for it unless it fails.
 AT_LAST = 30.0

@@ -10,13 +10,13 @@ from unittest.mock import Mock
 
 import httpx
 import pytest
-from serving import Exchange, Site, a_server, a_site
 
 from firstclick.serve.http import streams
 from firstclick.serve.http.connection import STEADY_BYTES, GuardedConnection
 from firstclick.serve.log.model_file import ModelFile
 from firstclick.serve.service import Service
 from firstclick.serve.store.store import Base, Store
+from tests.support.serving import Exchange, Site, a_server, a_site
 
 EXPORT = "/v1/models/shop/export"
 OCTETS = {"content-type": "application/octet-stream"}

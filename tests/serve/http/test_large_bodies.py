@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import ITEMS, Exchange, Site, a_site
 
 from firstclick.serve import Tuning
 from firstclick.serve.http.body_pieces import LARGEST_ENTRY, PIECE, cut, find_pieces
@@ -20,6 +19,7 @@ from firstclick.serve.http.decoding import decode, decode_large
 from firstclick.wire import schemas
 from firstclick.wire.errors import Malformed, TooLarge
 from firstclick.wire.limits import LARGEST_BATCH, MOST_ENTRIES
+from tests.support.serving import ITEMS, Exchange, Site, a_site
 
 CHANGES: Any = msgspec.json.Decoder(schemas.ItemChanges)
 VALUES = st.recursive(

@@ -9,9 +9,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from clients import Caller, Crowd
-from crash import Stage, Zygote
-from oracle import Ledger
+
+from tests.faults.clients import Caller, Crowd
+from tests.faults.crash import Stage, Zygote
+from tests.faults.oracle import Ledger
 
 RECOMMEND = "/v1/models/shop/recommend"
 HEAD = b"POST /v1/models/shop/recommend HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

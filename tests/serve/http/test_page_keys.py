@@ -6,12 +6,12 @@ from typing import Any
 
 import httpx
 import pytest
-from serving import ITEMS, Exchange, Site, a_site
 
 from firstclick.serve.http.auth import PAGE_FIELDS, check_page
 from firstclick.serve.http.openapi import document
 from firstclick.wire.errors import Forbidden
 from firstclick.wire.schemas import Recommend
+from tests.support.serving import ITEMS, Exchange, Site, a_site
 
 ORIGIN = "https://shop.example"
 RECOMMEND = "/v1/models/shop/recommend"

@@ -1,8 +1,7 @@
 """Every policy, as a model: its log comes to the same however it is folded."""
 
-from every_policy import digests
-
 from firstclick import policy_classes
+from tests.support.every_policy import digests
 
 
 def test_the_log_of_every_policy_replays_to_one_state():

@@ -8,12 +8,12 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from made_log import Log
 
 from firstclick.errors import WorkFailed
 from firstclick.serve.log.events import Event, Kind
 from firstclick.serve.log.model_file import _HEAD, MAGIC, Block, ModelFile, model_file
 from firstclick.wire.errors import Malformed
+from tests.support.made_log import Log
 
 
 @pytest.fixture(scope="module")

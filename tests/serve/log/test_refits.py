@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from made_log import N_FEATURES, K, Log, bare, made_items
 
 from firstclick.catalog.item import Item
 from firstclick.kernels.mixed import BETA2, BETAS, DONE, FITS, POINT, ROW, STAGE, P
@@ -15,6 +14,7 @@ from firstclick.serve.log.events import Kind, feedback_payload, full_payload
 from firstclick.serve.model.audit import audit_served, audit_stored
 from firstclick.serve.model.model import Model
 from firstclick.serve.service import open_service
+from tests.support.made_log import N_FEATURES, K, Log, bare, made_items
 
 # So many that a pass over all items takes as much work as the points of the grid: no phase is over too soon.
 N_ITEMS = 80

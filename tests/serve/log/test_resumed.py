@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from made_log import N_ITEMS, K, bare, made_items, takes_features
 
 from firstclick.catalog.item import Item
 from firstclick.registry import DEFAULT_POLICY, policy_class
@@ -23,6 +22,7 @@ from firstclick.serve.service import Service, open_service
 from firstclick.wire.errors import Conflict, Malformed, Unknown
 from tests.support import seam
 from tests.support.clock import Clock
+from tests.support.made_log import N_ITEMS, K, bare, made_items, takes_features
 from tests.support.policies import OTHERS
 
 STEPS = 120

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_log import K, made_items
 
 from firstclick.serve.log.events import Kind
 from firstclick.serve.log.snapshot import read_snapshot, write_snapshot
@@ -16,6 +15,7 @@ from firstclick.serve.model.audit import audit_served
 from firstclick.serve.service import Service, open_service
 from firstclick.serve.store import Store, open_store
 from tests.support import seam
+from tests.support.made_log import K, made_items
 
 Damage = Callable[[bytes], bytes]
 

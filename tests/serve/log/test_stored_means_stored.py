@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_log import K, made_items
 
 import firstclick
 from firstclick import Catalog, Ranker
 from firstclick.serve.service import open_service
+from tests.support.made_log import K, made_items
 from tests.support.policies import OTHERS
 
 HERE = Path(__file__).parents[1]

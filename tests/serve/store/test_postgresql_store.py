@@ -12,8 +12,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import psycopg
 import pytest
-from stores import Server, feedback, log_of, raised
-from test_stores import at_once
 
 from firstclick.errors import InvalidInput
 from firstclick.serve import Tuning
@@ -23,6 +21,8 @@ from firstclick.serve.store import store as module
 from firstclick.serve.store.postgresql import PostgresStore
 from firstclick.serve.store.store import Appended
 from firstclick.wire.errors import StoreBroken, Unavailable
+from tests.serve.store.test_stores import at_once
+from tests.support.old_stores import Server, feedback, log_of, raised
 
 
 @pytest.fixture

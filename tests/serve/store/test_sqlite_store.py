@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from stores import feedback, log_of, raised
 
 from firstclick.errors import InvalidInput
 from firstclick.serve import Tuning
@@ -18,6 +17,7 @@ from firstclick.serve.store import open_store, sqlite_file
 from firstclick.serve.store.sqlite import SqliteStore
 from firstclick.serve.store.store import Appended
 from firstclick.wire.errors import StoreBroken, Unavailable
+from tests.support.old_stores import feedback, log_of, raised
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_full_disk_is_told_and_work_goes_on_when_there_is_room(shop: SqliteSto
 LIMITED = """
 import resource, sys
 sys.path.insert(0, sys.argv[2])
-from stores import feedback
+from tests.support.old_stores import feedback
 from firstclick.wire.errors import StoreBroken, Unavailable
 from firstclick.serve.store import open_store
 
@@ -145,7 +145,7 @@ assert store.check() == []
 
 def test_a_limit_of_file_sizes_loses_nothing_and_is_survived(path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path), str(Path(__file__).parents[1])],
+        [sys.executable, "-c", LIMITED, str(path), str(Path(__file__).parents[3])],
         capture_output=True,
         text=True,
     )
@@ -155,7 +155,7 @@ def test_a_limit_of_file_sizes_loses_nothing_and_is_survived(path: Path) -> None
 FAILING_DISK = """
 import os, sys
 sys.path.insert(0, sys.argv[2])
-from stores import feedback
+from tests.support.old_stores import feedback
 from firstclick.wire.errors import StoreBroken
 from firstclick.serve.store import open_store
 
@@ -177,7 +177,7 @@ def test_a_disk_that_really_fails_to_sync_once(path: Path) -> None:
     strace = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"]
     if shutil.which("strace") is None or subprocess.run([*strace, "true"], capture_output=True).returncode:
         pytest.skip("strace, which lets a sync fail, cannot be used here")
-    failing = [sys.executable, "-c", FAILING_DISK, str(path), str(Path(__file__).parents[1])]
+    failing = [sys.executable, "-c", FAILING_DISK, str(path), str(Path(__file__).parents[3])]
     done = subprocess.run(
         [*strace, "-e", "inject=fsync,fdatasync:error=EIO:when=30", *failing],
         capture_output=True,

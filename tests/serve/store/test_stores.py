@@ -10,7 +10,6 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stores import feedback, log_of, raised
 
 from firstclick.errors import InvalidInput
 from firstclick.serve import Tuning
@@ -19,6 +18,7 @@ from firstclick.serve.store import open_store
 from firstclick.serve.store.store import ABANDONED_AFTER, Appended, Store
 from firstclick.wire.errors import Conflict, Unavailable, Unknown
 from tests.support.clock import Clock
+from tests.support.old_stores import feedback, log_of, raised
 
 CREATED = feedback(0, b"born", Kind.CREATED)
 

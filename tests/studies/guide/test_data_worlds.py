@@ -20,7 +20,7 @@ from firstclick.studies.guide.page import guide_table
 from firstclick.studies.guide.standings import from_csv, lines_of
 from firstclick.studies.guide.stock import STOCK, stock_worlds
 from firstclick.studies.guide.worlds import worlds_named
-from stopped_engine import Stopped, stop_after
+from tests.support.stopped_engine import Stopped, stop_after
 
 SETTINGS = {"steps": 60, "runs": 2, "seed": 5}
 NAMES = ("cascade-ts", "cascade-lin-ts")

@@ -16,7 +16,7 @@ from firstclick.studies.guide.conduct import compare, policies_named
 from firstclick.studies.guide.fitting import Contender
 from firstclick.studies.guide.standings import COLUMNS, as_csv, from_csv, lines_of
 from firstclick.studies.guide.stock import StockWorld, stock_worlds
-from stopped_engine import Stopped, stop_after
+from tests.support.stopped_engine import Stopped, stop_after
 
 WORLDS = stock_worlds(["few-items", "types"])
 SETTINGS = {"steps": 60, "runs": 2, "seed": 5}

@@ -12,7 +12,6 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from made_evidence import DATASETS, LIN_TS, PAPER, RANKED, UCB1, Made
 
 from firstclick.errors import UnknownName
 from firstclick.registry import make_policy
@@ -20,6 +19,7 @@ from firstclick.studies.paper.claims import CLAIMS, GROUPS, OURS, SIGMAS, WIDTHS
 from firstclick.studies.paper.evidence import LEARNING_PARTS, Case
 from firstclick.studies.paper.judge import METHOD, as_json, judge
 from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, Finding
+from tests.support.made_evidence import DATASETS, LIN_TS, PAPER, RANKED, UCB1, Made
 
 NEVER = {"yelp-parts", "yelp-k-others", "yelp-k-cause", "million-song-k-cause", "movielens-joined"}
 

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from made_evidence import DATASETS, PAPER
 
 from firstclick.data.sources import make_source
 from firstclick.studies.paper.claims import CLAIMS
 from firstclick.studies.paper.evidence import Evidence
 from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, counted, largest_group
+from tests.support.made_evidence import DATASETS, PAPER
 
 
 def data(facts: dict[str, int] | None = None, group_sizes: dict[str, int] | None = None) -> Evidence:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_evidence import LIN_TS, RANKED, UCB1, Made
 
 from firstclick.studies.paper import claims as words
 from firstclick.studies.paper.claims import best_gains_more, can_learn, gap_increases, performs_well, regrets
 from firstclick.studies.paper.evidence import Case, Evidence
 from firstclick.studies.paper.verdicts import FAILS, HOLDS, UNTESTABLE, Criterion, Finding, Word
+from tests.support.made_evidence import LIN_TS, RANKED, UCB1, Made
 
 NINE = "experiment 9"
 

@@ -1,0 +1,460 @@
+"""The oracle: is what clients were told true of the log, and is the served model what the log says?
+
+It knows nothing but what clients sent and were answered (`Ledger`) and the store as it was left, and runs
+code of its own process: a broken server does not judge itself.
+"""
+
+import base64
+import struct
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
+
+from firstclick.errors import FirstclickError
+from firstclick.serve.log.drawn import NOT_RECORDED, read_drawn, with_time_out
+from firstclick.serve.log.events import (
+    BODY_OF,
+    ROW_SIZE,
+    Correction,
+    Created,
+    Event,
+    ItemsChanged,
+    ItemsWithdrawn,
+    Kind,
+    SettingsChanged,
+    TrialShares,
+    TrialStarted,
+    full_payload,
+    read_feedback,
+    time_out_of,
+    unpacked,
+)
+from firstclick.serve.log.token import HEAD, MAC_SIZE, TAIL, nonce_of_correction
+from firstclick.serve.model.audit import audit_stored
+from firstclick.serve.model.replay import recover
+from firstclick.serve.model.slates import audit_slates
+from firstclick.serve.model.sources import LOST, OTHER_ARM
+from firstclick.serve.store.store import Store, StoredModel
+from firstclick.serve.trial_arms import nonce_in_arm
+from firstclick.trials.assignment import bucket_of, owners
+from tests.support.made_log import N_ITEMS
+
+ACKNOWLEDGED = ("accepted", "duplicate", "corrected")
+
+
+# What is no change of a catalog, and no rollback.
+UNASKED = (Kind.CREATED, Kind.FEEDBACK, Kind.CORRECTION, Kind.RECOMMENDED, Kind.TRIAL_STARTED)
+# Models that are asked as an arm of the trial of another one, and of which one: whatever that is told, they
+# are told as well.
+ARM_OF = {"rival": "bar"}
+
+
+class Answer(NamedTuple):
+    """What a client was told of a click that it had sent."""
+
+    click: int | None
+    status: str
+    seq: int | None
+
+
+class Slate:
+    """A token, the clicks that were sent with it, and the answers."""
+
+    def __init__(self, model: str, token: str) -> None:
+        self.model = model
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        _, _, _, self.issued_ms, self.nonce, size = HEAD.unpack_from(raw)
+        end = HEAD.size + ROW_SIZE * size
+        # Slates of these trials have no context and no features of their own.
+        self.rows, self.fields = raw[HEAD.size : end], raw[end + TAIL.size : -MAC_SIZE]
+        self.clicks: set[int | None] = set()
+        self.answers: list[Answer] = []
+        self.unit: str | None = None  # who asked for it
+
+    def payload(self, click: int | None) -> bytes:
+        clicks = [] if click is None else [click]
+        return full_payload(clicks, self.issued_ms, self.rows, fields=self.fields)
+
+
+class Change(NamedTuple):
+    """A change of a catalog or a rollback that was asked for: what the log would say of it."""
+
+    model: str
+    said: tuple[Any, ...]
+    seq: int | None = None  # when it was acknowledged
+
+
+class Served(NamedTuple):
+    """What a running server said of a model: its own audit, and its digest."""
+
+    model: str
+    seq: int
+    digest: str
+    equal: bool
+
+
+class Ledger:
+    """All that clients sent and were told; written by many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.slates: dict[str, Slate] = {}
+        self.changes_sent: list[Change] = []
+        self.changes_done: list[Change] = []
+        self.followers: dict[tuple[str, tuple[Any, ...]], tuple[Any, ...]] = {}
+        self.served: list[Served] = []
+        self.set_back = False  # whether the store was, and slates may be of what it has lost
+        self.statuses: Counter[str] = Counter()
+
+    def send(self, model: str, token: str, click: int | None) -> None:
+        """To be called before it is sent."""
+        with self._lock:
+            self.slates.setdefault(token, Slate(model, token)).clicks.add(click)
+
+    def show(self, model: str, token: str, unit: str | None = None) -> None:
+        """A slate that a client was given, whether or not it will report it."""
+        with self._lock:
+            self.slates.setdefault(token, Slate(model, token)).unit = unit
+
+    def hear(self, token: str, click: int | None, status: str, seq: int | None) -> None:
+        with self._lock:
+            self.statuses[status] += 1
+            self.slates[token].answers.append(Answer(click, status, seq))
+
+    def send_changes(self, changes: Sequence[Change]) -> None:
+        """Changes of one request: they come together, one after the other, or not at all."""
+        with self._lock:
+            self.changes_sent += changes
+            self.followers |= {
+                (first.model, first.said): then.said for first, then in pairwise(changes)
+            }  # What is put has a name of its own, so that this is it and no other.
+
+    def hear_changes(self, changes: Sequence[Change], seq: int) -> None:
+        """The last of them was acknowledged as event `seq`."""
+        with self._lock:
+            self.changes_done += [
+                change._replace(seq=seq - back) for back, change in enumerate(reversed(changes))
+            ]
+
+
+class Verdict(NamedTuple):
+    """What is wrong, a sentence each, and how much there was to judge."""
+
+    complaints: list[str]
+    events: int
+    acked: int
+    lost: int
+    doubled: int
+    unacked: int  # in the log though no answer arrived: allowed
+    redrawn: int = 0  # slates that were drawn again, equal
+
+    def __str__(self) -> str:
+        counted = (
+            f"{self.events} events, {self.acked} acknowledged, {self.lost} lost, {self.doubled} doubled, "
+            f"{self.unacked} committed and never answered, {self.redrawn} slates drawn again equal"
+        )
+        return "\n".join([counted, *self.complaints[:20]])
+
+
+def judge(store: Store, ledger: Ledger) -> Verdict:
+    """The oracle O of a store that nobody uses now."""
+    complaints = store.check()
+    total = Verdict(complaints, 0, 0, 0, 0, 0)
+    logs = {stored.name: list(chain.from_iterable(store.events(stored.id, 0))) for stored in store.models()}
+    for stored in store.models():
+        events = logs[stored.name]
+        found = _judge_log(stored, events, ledger)
+        if stored.name in ARM_OF:
+            complaints += _judge_copies(stored, events, logs[ARM_OF[stored.name]])
+        complaints += _judge_units(stored, events, ledger)
+        served = [said for said in ledger.served if said.model == stored.name]
+        complaints += found.complaints + [
+            f"{stored.name}: the server's own audit at {said.seq} found {said.digest}"
+            for said in served
+            if not said.equal
+        ]
+        try:
+            wrong, redrawn = _judge_models(store, stored, events, ledger, served)
+            complaints += wrong
+            found = found._replace(redrawn=redrawn)
+        except FirstclickError as error:
+            complaints.append(f"{stored.name}: its log cannot be folded: {error}")
+        total = Verdict(complaints, *(a + b for a, b in zip(total[1:], found[1:], strict=True)))
+    return total
+
+
+def _judge_log(stored: StoredModel, events: list[Event], ledger: Ledger) -> Verdict:
+    wrong: list[str] = []
+    if [event.seq for event in events] != list(range(1, stored.head + 1)):
+        wrong.append(f"{stored.name}: its events are not numbered 1 to {stored.head}")
+    nonces = Counter(event.nonce for event in events)
+    doubled = sum(n - 1 for n in nonces.values())
+    if doubled:
+        wrong.append(f"{stored.name}: {doubled} nonces are in the log more than once")
+    slates = {slate.nonce: slate for slate in ledger.slates.values() if slate.model == stored.name}
+    at = {event.seq: event for event in events}
+    acked = lost = 0
+    for slate in slates.values():
+        told = [answer for answer in slate.answers if answer.status in ACKNOWLEDGED]
+        acked += bool(told)
+        if told and slate.nonce not in nonces:
+            lost += 1
+            wrong.append(f"{stored.name}: feedback acknowledged as event {told[0].seq} is not in the log")
+            continue
+        if sum(answer.status in ("accepted", "corrected") for answer in told) > 1:
+            wrong.append(f"{stored.name}: one slate was accepted twice: {told}")
+        for answer in told:
+            event = at.get(answer.seq or 0)
+            if event is None or not _says(event, slate, answer.click):
+                wrong.append(f"{stored.name}: event {answer.seq} is not what was acknowledged as such")
+    unacked = 0
+    for event in events:
+        if event.kind == Kind.FEEDBACK and stored.name not in ARM_OF:
+            sent = slates.get(event.nonce)
+            if time_out_of(event.payload) is not None:
+                # Who was to be given a slate may not have got it.
+                if sent is not None and not _says(event, sent, None):
+                    wrong.append(f"{stored.name}: event {event.seq} gives up another slate than was shown")
+            elif sent is None or event.payload not in map(sent.payload, sent.clicks):
+                wrong.append(f"{stored.name}: event {event.seq} is feedback that nobody sent")
+            elif not any(answer.status in ACKNOWLEDGED for answer in sent.answers):
+                unacked += 1
+    wrong += _judge_changes(stored, events, ledger) + _judge_corrections(stored, events, slates)
+    return Verdict(wrong, len(events), acked, lost, doubled, unacked)
+
+
+def _says(event: Event, slate: Slate, click: int | None) -> bool:
+    """Whether this event tells this click of this slate."""
+    if event.kind == Kind.CORRECTION:
+        said = unpacked(event, Correction).feedback
+        return event.nonce == nonce_of_correction(slate.nonce) and said == slate.payload(click)
+    if event.nonce != slate.nonce:
+        return False
+    given_up = time_out_of(event.payload)
+    if given_up is None:
+        return event.payload == slate.payload(click)
+    fields = with_time_out(slate.fields, given_up)
+    return click is None and event.payload == full_payload([], slate.issued_ms, slate.rows, fields=fields)
+
+
+def _judge_corrections(stored: StoredModel, events: list[Event], slates: dict[bytes, Slate]) -> list[str]:
+    wrong = []
+    by_nonce = {nonce_of_correction(nonce): slate for nonce, slate in slates.items()}
+    at = {event.seq: event for event in events}
+    for event in events:
+        if event.kind == Kind.CORRECTION and stored.name not in ARM_OF:
+            slate, corrected = by_nonce.get(event.nonce), at.get(unpacked(event, Correction).seq)
+            if slate is None or not any(_says(event, slate, click) for click in slate.clicks - {None}):
+                wrong.append(f"{stored.name}: event {event.seq} is a correction that nobody sent")
+            elif corrected is None or not _says(corrected, slate, None):
+                wrong.append(f"{stored.name}: event {event.seq} corrects what is no slate without a click")
+    return wrong
+
+
+def _judge_changes(stored: StoredModel, events: list[Event], ledger: Ledger) -> list[str]:
+    wrong = []
+    logged = {event.seq: _said(event) for event in events if event.kind not in UNASKED}
+    name = ARM_OF.get(stored.name, stored.name)
+    sent = Counter(change.said for change in ledger.changes_sent if change.model == name)
+    for said, n in Counter(logged.values()).items():
+        if n > sent[said]:
+            wrong.append(f"{stored.name}: {said[:2]} is {n} times in the log and was sent {sent[said]} times")
+    for seq, said in logged.items():
+        then = ledger.followers.get((name, said))
+        if then is not None and logged.get(seq + 1) != then:
+            wrong.append(
+                f"{stored.name}: event {seq} is one half of a request, and the other does not follow"
+            )
+    return wrong + [
+        f"{stored.name}: event {change.seq} is not {change.said[:2]}, acknowledged as such"
+        for change in ledger.changes_done
+        if change.model == stored.name and logged.get(change.seq or 0) != change.said
+    ]
+
+
+def _judge_copies(stored: StoredModel, events: list[Event], origin: list[Event]) -> list[str]:
+    """Whether an arm was told of its own slates and of those of the list: all of them, and no others."""
+    trial = next(unpacked(event, TrialStarted) for event in origin if event.kind == Kind.TRIAL_STARTED)
+    number = int.from_bytes(trial.key[:4], "little")
+    due: dict[bytes, Event] = {}
+    for event in origin:
+        drawn = read_drawn(read_feedback(event.payload).fields) if event.kind == Kind.FEEDBACK else None
+        if drawn is not None and drawn.assigned is not None:
+            listed = drawn.chosen is not None and not drawn.chosen.by_policy
+            if listed or trial.arms[drawn.assigned.arm].model == stored.name:
+                due[nonce_in_arm(event.nonce, number)] = event
+    copies = {event.nonce: event for event in events if event.kind == Kind.FEEDBACK}
+    wrong = [
+        f"{stored.name}: event {copies[nonce].seq} is a copy of nothing that it is to learn"
+        for nonce in copies.keys() - due.keys()
+    ]
+    for nonce, event in due.items():
+        said, copy = read_feedback(event.payload), copies.get(nonce)
+        # An item that was put while a server died may never have reached the arm. Those have the last rows.
+        if copy is None and max(said.rows) < N_ITEMS:
+            wrong.append(f"{stored.name}: it has no copy of event {event.seq} of {ARM_OF[stored.name]}")
+        elif copy is not None:
+            its = read_feedback(copy.payload)
+            if (its.clicks, its.issued, its.examined) != (said.clicks, said.issued, said.examined):
+                wrong.append(f"{stored.name}: event {copy.seq} is not what it is a copy of")
+            if max(said.rows) < N_ITEMS and its.rows != said.rows:
+                wrong.append(f"{stored.name}: event {copy.seq} shows other items than it is a copy of")
+    corrected = {unpacked(event, Correction).seq for event in origin if event.kind == Kind.CORRECTION}
+    its_own = {unpacked(event, Correction).seq for event in events if event.kind == Kind.CORRECTION}
+    for nonce, event in due.items():
+        if event.seq in corrected and nonce in copies and copies[nonce].seq not in its_own:
+            wrong.append(f"{stored.name}: it has not heard of the late click on event {copies[nonce].seq}")
+    return wrong
+
+
+def _judge_units(stored: StoredModel, events: list[Event], ledger: Ledger) -> list[str]:
+    """Whether units have kept their arms, wherever they were asked for, but for buckets that were moved."""
+    owner: list[list[int]] = []
+    trial = b""
+    for event in events:
+        body = None if event.kind == Kind.FEEDBACK else unpacked(event, BODY_OF[event.kind])
+        if isinstance(body, TrialStarted):
+            trial, owner = body.key, [owners(body.shares).tolist()]
+        elif isinstance(body, TrialShares) and (after := _moved(owner[-1], body.shares)) != owner[-1]:
+            owner.append(after)
+    wrong = []
+    for slate in ledger.slates.values():
+        drawn = read_drawn(slate.fields) if slate.model == stored.name and slate.unit else None
+        if drawn is not None and drawn.assigned is not None:
+            _, period, arm, bucket = drawn.assigned
+            if bucket != bucket_of(slate.unit or "", trial):
+                wrong.append(f"{stored.name}: {slate.unit} was in bucket {bucket}, which is not its own")
+            elif arm != owner[period][bucket]:
+                wrong.append(f"{stored.name}: {slate.unit} was in arm {arm} in period {period}, not its own")
+    return wrong
+
+
+def _moved(before: list[int], shares: Sequence[float]) -> list[int]:
+    """The arms of the buckets after a change of shares: each arm that gets smaller gives its last ones away,
+    in their order to the first arm that gets larger, then to the next."""
+    wanted = [round(share * len(before)) for share in shares]
+    after, kept = list(before), [0] * len(shares)
+    free = []
+    for bucket, arm in enumerate(before):
+        kept[arm] += 1
+        if kept[arm] > wanted[arm]:
+            free.append(bucket)
+    for arm, n in enumerate(wanted):
+        for _ in range(n - before.count(arm)):
+            after[free.pop(0)] = arm
+    return after
+
+
+class Recount(NamedTuple):
+    """What a trial should have counted, by arm, and how many pages still wait."""
+
+    pages: list[int]
+    clicks: list[int]
+    corrected: list[int]
+    waiting: int = 0
+
+
+def recounted(events: Iterable[Event]) -> Recount:
+    """The pages of the last trial of a log, event by event, the slow and obvious way."""
+    trial, total, waiting, wait = 0, Recount([], [], []), list[tuple[float, int, bool]](), 0.0
+    for event in events:
+        body = None if event.kind == Kind.FEEDBACK else unpacked(event, BODY_OF[event.kind])
+        if isinstance(body, Created | SettingsChanged) and body.no_click_after is not None:
+            wait = body.no_click_after
+        elif isinstance(body, TrialStarted):
+            trial = int.from_bytes(body.key[:4], "little")
+            total, waiting = Recount(*([0] * len(body.arms) for _ in range(3))), []
+        elif isinstance(body, Correction):
+            page = _page(body.feedback, trial)
+            if page is not None:
+                total.corrected[page[1]] += 1
+        elif body is None and (found := _page(event.payload, trial)) is not None:
+            waiting.append((round(found[0] * 1000) + round(wait * 1000), *found[1:]))
+        # A page is counted when its time has passed, by the clock of the log.
+        now = round(event.received * 1000)
+        for due, arm, clicked in waiting:
+            if due <= now:
+                total.pages[arm] += 1
+                total.clicks[arm] += clicked
+        waiting = [page for page in waiting if page[0] > now]
+    return total._replace(waiting=len(waiting))
+
+
+def _page(payload: bytes, trial: int) -> tuple[float, int, bool] | None:
+    """When the page was shown, its arm, and whether it was clicked, if it is one of this trial."""
+    try:
+        said = read_feedback(payload)
+        drawn = read_drawn(said.fields)
+    except (ValueError, struct.error):
+        return None
+    if drawn is None or drawn.assigned is None or drawn.assigned.trial != trial:
+        return None
+    return said.issued, drawn.assigned.arm, bool(said.clicks)
+
+
+def _said(event: Event) -> tuple[Any, ...]:
+    """A change as `put`, `withdrawn` and `rolled_back` below tell it."""
+    body = unpacked(event, BODY_OF[event.kind])
+    if isinstance(body, ItemsChanged):
+        return put(body.ids, body.names, body.available, body.features)
+    if isinstance(body, ItemsWithdrawn):
+        return withdrawn(body.ids)
+    if isinstance(body, TrialShares):
+        return shares(body.shares)
+    return rolled_back(body.to)  # type: ignore[union-attr]
+
+
+def put(*sent: Any) -> tuple[Any, ...]:
+    """Ids, names, what is available, and the features as bytes."""
+    return "put", *(part if isinstance(part, bytes) else tuple(part) for part in sent)
+
+
+def withdrawn(ids: Iterable[Any]) -> tuple[Any, ...]:
+    return "withdrawn", tuple(ids)
+
+
+def shares(of_arms: Iterable[float]) -> tuple[Any, ...]:
+    return "shares", tuple(of_arms)
+
+
+def rolled_back(to: int) -> tuple[Any, ...]:
+    return "rolled back", to
+
+
+def _judge_models(
+    store: Store, stored: StoredModel, events: list[Event], ledger: Ledger, served: Iterable[Served]
+) -> tuple[list[str], int]:
+    """What is wrong, and how many slates were drawn again equal."""
+    wrong = list(audit_stored(store, stored).differing)
+    model = recover(store, stored, use_snapshots=False)
+    slates = [event for event in events if event.kind == Kind.FEEDBACK]
+    if model.click_stats.slates != len(slates):
+        wrong.append(f"{stored.name}: {model.click_stats.slates} slates learned, {len(slates)} in the log")
+    clicks = sum(bool(read_feedback(event.payload).clicks) for event in slates)
+    clicks += sum(event.kind == Kind.CORRECTION for event in events)
+    if model.click_stats.clicks != clicks:
+        wrong.append(f"{stored.name}: {model.click_stats.clicks} clicks learned, {clicks} in the log")
+    drawn = audit_slates(store, stored)
+    # A slate that was shown before its store was set back may come back after that.
+    lost = drawn.not_evaluable.get(LOST, 0) if ledger.set_back else 0
+    # What others drew, for an arm of a trial, or told an arm of, is not drawn again here.
+    others = drawn.not_evaluable.get(OTHER_ARM, 0)
+    others += drawn.not_evaluable.get(NOT_RECORDED, 0) if stored.name in ARM_OF else 0
+    if drawn.equal + lost + others != len(slates):
+        wrong.append(f"{stored.name}: of {len(slates)} slates {drawn.equal} were drawn again equal: {drawn}")
+    if (trial := model.launch.trial) is not None:
+        found = Recount(trial.tally.pages, trial.tally.clicks, trial.tally.corrected, trial.n_waiting)
+        if found != (wanted := recounted(events)):
+            wrong.append(f"{stored.name}: its trial has counted {found}, and the log has {wanted}")
+    if recover(store, stored).digest() != model.digest():
+        wrong.append(f"{stored.name}: a restart with snapshots comes to another model than the log")
+    for said in served:
+        if said.seq > stored.head:
+            wrong.append(f"{stored.name}: event {said.seq} was served, and the log ends at {stored.head}")
+        elif said.equal:
+            then = recover(store, stored._replace(head=said.seq), use_snapshots=False)
+            if then.digest() != said.digest:
+                wrong.append(f"{stored.name}: the model served at {said.seq} is not what the log comes to")
+    return wrong, drawn.equal

@@ -1,0 +1,185 @@
+"""kill -9 at every named step of a real server under load: nothing acknowledged is lost or counted twice."""
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firstclick.kernels.mixed import DONE, STAGE
+from firstclick.serve.model.replay import recover
+from firstclick.serve.store import open_store
+from tests.faults.clients import Crowd
+from tests.faults.crash import Stage, Zygote
+from tests.faults.oracle import Ledger, Verdict
+from tests.support.old_stores import Server
+
+WRITING = ("before begin", "after begin", "after insert", "after commit", "after apply", "after reply")
+SELDOM = ("before snapshot", "after snapshot insert", "after snapshot", "after checkpoint")
+STEPS = (*WRITING, *SELDOM, "after creation of tables")
+# A store that is not there yet: its tables, then its models.
+BIRTH = [("after creation of tables", 1), *((step, 1) for step in WRITING[:4])]
+
+
+def steps_to_die_at(n: int, draw: random.Random, *, checkpoints: bool) -> Iterator[tuple[str, int]]:
+    """All steps in turn, a different time each."""
+    steps = [step for step in (*WRITING, *SELDOM) if checkpoints or step != "after checkpoint"]
+    for number in range(n):
+        step = steps[number % len(steps)]
+        yield step, draw.randint(1, 25 if step in WRITING else 3)
+
+
+def killed(
+    stage: Stage, n: int, *, seed: int, checkpoints: bool, wait: float = 0.0, launched: bool = False
+) -> tuple[Verdict, Counter[str]]:
+    """A store from its birth through n kills; the oracle's verdict, and at which steps servers died.
+
+    With a `wait`, slates that nobody reports by then have no click, and clients are late at times. Models
+    that are `launched` have a floor, and two have trials.
+    """
+    draw, ledger, died = random.Random(seed), Ledger(), Counter[str]()
+    life: dict[str, Any] = {"wait": wait, "launched": launched}
+    for step, times in BIRTH:
+        stage.die(step, times, **life)
+        died[step] += 1
+    with Crowd([stage.port], ledger, seed=seed, late=2 * wait, launched=launched) as crowd:
+        for number, (step, times) in enumerate(
+            steps_to_die_at(n - len(BIRTH), draw, checkpoints=checkpoints)
+        ):
+            if number % 10 == 9:
+                stage.die_some_time(draw.uniform(0.05, 0.3) + 3 * wait, **life)
+                died["anywhere"] += 1
+            # A slate is forgotten with the server that gave it: these live for a while.
+            stage.die(step, times * (4 if wait else 1), **life)
+            died[step] += 1
+        last = stage.start(**life)
+        stage.audit(ledger)
+    stage.audit(ledger)
+    assert stage.stop(last) == 0, stage.said()
+    assert crowd.codes <= {200, 201, 404, 409, 422}, crowd.codes
+    assert "Traceback" not in stage.said(), stage.said()
+    return stage.judge(ledger), died
+
+
+def check_refits(url: str) -> None:
+    """The model of the default was in the middle of a refit after many events, and refits took effect."""
+    with open_store(url) as store:
+        (stored,) = [stored for stored in store.models() if stored.name == "cafe"]
+        model, stages, done = recover(store, stored._replace(head=1)), Counter[int](), set[float]()
+        for event in chain.from_iterable(store.events(stored.id, 1)):
+            model.apply([event], lambda seq: recover(store, stored._replace(head=seq)).known())
+            stages[int(model.engine.state.refit[STAGE])] += 1
+            done.add(model.engine.state.refit[DONE])
+    assert sum(stages.values()) - stages[0] >= 30, stages
+    assert max(done) >= 3, done
+
+
+def check(verdict: Verdict, died: Counter[str], *, checkpoints: bool) -> None:
+    wanted = set(STEPS) - (set() if checkpoints else {"after checkpoint"})
+    assert wanted <= set(died), f"no server died at {wanted - set(died)}"
+    assert not verdict.complaints, str(verdict)
+    # Otherwise nothing was at stake.
+    assert verdict.acked > 10 * died.total()
+    assert verdict.unacked > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("n", "seed"), [(16, 1), (32, 1)])
+def test_servers_on_sqlite(zygote: Zygote, tmp_path: Path, n: int, seed: int) -> None:
+    with Stage(zygote, str(tmp_path / "shop.db"), tmp_path) as stage:
+        verdict, died = killed(stage, n, seed=seed, checkpoints=True)
+    check(verdict, died, checkpoints=True)
+    check_refits(stage.url)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_slates_that_time_out_and_late_clicks(
+    zygote: Zygote, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    on_sqlite = kind == "sqlite"
+    url = str(tmp_path / "shop.db")
+    if not on_sqlite:
+        server: Server = request.getfixturevalue("postgresql")
+        url = server.new_database()
+    with Stage(zygote, url, tmp_path) as stage:
+        verdict, died = killed(stage, 32 if on_sqlite else 18, seed=3, checkpoints=on_sqlite, wait=0.1)
+    check(verdict, died, checkpoints=on_sqlite)
+    with open_store(url) as store:
+        models = [recover(store, stored) for stored in store.models()]
+    # Otherwise nothing was at stake.
+    assert sum(model.reports.timed_out for model in models) > 50
+    assert sum(model.reports.corrected for model in models) > 10
+    assert all(model.reports.recommended > 0 for model in models)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_trials_with_a_floor_arms_time_outs_and_late_clicks(
+    zygote: Zygote, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    on_sqlite = kind == "sqlite"
+    url = str(tmp_path / "shop.db")
+    if not on_sqlite:
+        server: Server = request.getfixturevalue("postgresql")
+        url = server.new_database()
+    with Stage(zygote, url, tmp_path) as stage:
+        verdict, died = killed(stage, 40, seed=5, checkpoints=on_sqlite, wait=0.1, launched=True)
+    print(f"\n{died.total()} kills, {verdict}")
+    check(verdict, died, checkpoints=on_sqlite)
+    with open_store(url) as store:
+        models = {stored.name: recover(store, stored) for stored in store.models()}
+    # Otherwise nothing was at stake.
+    for name in ("bar", "shop"):
+        trial = models[name].launch.trial
+        assert trial is not None
+        assert min(trial.tally.pages) > 20
+        # cascade-lin-ts cannot take back what a slate taught.
+        assert (sum(trial.tally.corrected) > 2) == (name == "bar")
+    assert len(models["bar"].launch.trial.tally.periods) > 1  # type: ignore[union-attr]
+    assert models["rival"].click_stats.slates > 50
+    assert models["rival"].reports.corrected > 0
+    for name in ("bar", "shop", "cafe"):
+        baseline = models[name].launch.baseline
+        assert baseline is not None
+        assert baseline.floor.report().policy_pages > 20
+
+
+@pytest.mark.long
+def test_servers_on_postgresql(zygote: Zygote, postgresql: Server, tmp_path: Path) -> None:
+    with Stage(zygote, postgresql.new_database(), tmp_path) as stage:
+        verdict, died = killed(stage, 18, seed=2, checkpoints=False)
+    check(verdict, died, checkpoints=False)
+    check_refits(stage.url)
+
+
+@pytest.mark.long
+def test_many_kills(zygote: Zygote, postgresql: Server, tmp_path: Path) -> None:
+    """Two of three stores on SQLite, the others on PostgreSQL. `make kills N=1000` kills so many servers."""
+    wanted = int(os.environ.get("FIRSTCLICK_KILLS", "60"))
+    stores = max(3, wanted // 67)
+    total: Counter[str] = Counter()
+    for seed in range(stores):
+        on_sqlite = seed % 3 < 2
+        url = str(tmp_path / f"shop-{seed}.db") if on_sqlite else postgresql.new_database()
+        with Stage(zygote, url, tmp_path) as stage:
+            verdict, died = killed(
+                stage, max(20, wanted // stores + 1), seed=100 + seed, checkpoints=on_sqlite
+            )
+        check(verdict, died, checkpoints=on_sqlite)
+        check_refits(url)
+        total += died
+        total.update(
+            events=verdict.events,
+            acknowledged=verdict.acked,
+            lost=verdict.lost,
+            doubled=verdict.doubled,
+            committed_but_unanswered=verdict.unacked,
+            slates_drawn_again_equal=verdict.redrawn,
+        )
+        print(f"\nstore {seed + 1} of {stores}: " + ", ".join(f"{word} {n:,}" for word, n in total.items()))
+    assert sum(n for step, n in total.items() if step in {*STEPS, "anywhere"}) >= wanted

@@ -1,0 +1,151 @@
+"""Servers that are broken on purpose are found out, by the same load and oracle that the right one passes."""
+
+import sqlite3
+import struct
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.faults.clients import Crowd
+from tests.faults.crash import Stage, Zygote
+from tests.faults.mutants import ALL
+from tests.faults.oracle import Ledger, Verdict
+
+
+class Trial(NamedTuple):
+    """What happens to a server under load, be it broken or right."""
+
+    deaths: tuple[tuple[str, int], ...] = ()
+    faults: tuple[str, ...] = ()
+    damage: bool = False  # to the newest snapshot of each model, between two lives
+    twice: bool = True  # whether clients repeat and contradict themselves
+    rollbacks: float = 0.0
+    launched: bool = False  # models with lists and trials
+    wait: float = 0.0  # seconds after which a slate that nobody reported had no click
+
+
+BEFORE_COMMIT = Trial(deaths=(("after insert", 8), ("before begin", 6), ("after insert", 5)), twice=False)
+FAILING = Trial(faults=("appending_fails",), twice=False)
+SAVED = Trial(deaths=(("after snapshot", 2),))
+ROLLED_BACK = Trial(rollbacks=0.5)
+LATE = Trial(wait=0.1)
+LAUNCHED = Trial(
+    deaths=(("after commit", 12), ("after apply", 15), ("after reply", 14), ("after commit", 17)),
+    twice=False,
+    launched=True,
+)
+
+# The mutant, what is done to it, and what the oracle must say of it.
+CASES = [
+    ("acknowledge_before_commit", BEFORE_COMMIT, "is not in the log"),
+    ("apply_before_commit", FAILING, "server's own audit at"),
+    ("accepted_although_it_failed", FAILING, "is not in the log"),
+    ("no_unique_index", Trial(), "are in the log more than once"),
+    ("two_halves_of_a_request", Trial(), "is one half of a request"),
+    ("conflict_told_as_duplicate", Trial(), "is not what was acknowledged as such"),
+    ("retry_with_a_new_nonce", Trial(faults=("answer_of_append_is_lost",)), "is feedback that nobody sent"),
+    ("snapshot_off_by_one", SAVED, "the snapshot after event"),
+    ("snapshot_without_the_refit", SAVED, "the snapshot after event"),
+    ("snapshot_believed_unseen", SAVED._replace(damage=True), "server's own audit at"),
+    ("rollback_leaves_new_items_on_show", ROLLED_BACK, "is not what the log comes to"),
+    ("rollback_deletes_events", ROLLED_BACK, "is not in the log"),
+    ("given_up_with_a_new_nonce", LATE, "were drawn again equal"),
+    ("corrected_without_taking_back", LATE, "is not what the log comes to"),
+    ("copies_in_a_second_commit", LAUNCHED, "rival: it has no copy of event"),
+    ("a_page_counts_twice", LAUNCHED, "is not what the log comes to"),
+    ("units_are_hashed_by_each_process", LAUNCHED, "which is not its own"),
+    ("corrected_as_often_as_asked", LATE, "is a correction that nobody sent"),
+]
+TRIALS = list(dict.fromkeys(trial for _, trial, _ in CASES))
+# One that loses and one that counts twice. All others are found out by `make test-long`.
+QUICK_MUTANTS = ("acknowledge_before_commit", "no_unique_index")
+QUICK_TRIALS = {trial for mutant, trial, _ in CASES if mutant in QUICK_MUTANTS}
+
+
+def long_unless(quick: bool) -> list[pytest.MarkDecorator]:
+    return [] if quick else [pytest.mark.long]
+
+
+def damage_newest_snapshots(path: str) -> None:
+    """One bit of the first number of each: still a number, and nothing but the checksum can tell."""
+    connection = sqlite3.connect(path)
+    newest = connection.execute("SELECT model, max(seq), content FROM snapshot GROUP BY model").fetchall()
+    assert newest
+    for model, seq, content in newest:
+        bad = bytearray(content)
+        (length,) = struct.unpack_from("<I", content, 8)
+        bad[8 + 4 + length + 5] ^= 1
+        connection.execute(
+            "UPDATE snapshot SET content = ? WHERE model = ? AND seq = ?", (bytes(bad), model, seq)
+        )
+    connection.commit()
+    connection.close()
+
+
+def verdict(zygote: Zygote, folder: Path, trial: Trial, mutant: Iterable[str] = ()) -> Verdict:
+    """A server, made so by `mutant`, tried."""
+    ledger = Ledger()
+    life: dict[str, Any] = {
+        "broken": [*trial.faults, *mutant],
+        "wait": trial.wait,
+        "launched": trial.launched,
+    }
+    with Stage(zygote, str(folder / "shop.db"), folder) as stage:
+        pid = stage.start(**life | {"broken": list(mutant)})
+        stage.wait_until(200)
+        stage.stop(pid)
+        how: dict[str, Any] = {"late": 2 * trial.wait, "launched": trial.launched}
+        with Crowd([stage.port], ledger, twice=trial.twice, rollbacks=trial.rollbacks, **how):
+            for step, times in trial.deaths:
+                stage.die(step, times, **life)
+            if trial.damage:
+                damage_newest_snapshots(stage.url)
+            pid = stage.start(**life)
+            stage.wait_until(200)
+            for _ in range(5):
+                stage.audit(ledger)
+                time.sleep(0.15)
+        stage.audit(ledger)
+        stage.stop(pid)
+        return stage.judge(ledger)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "trial", "complaint"),
+    [pytest.param(*case, id=case[0], marks=long_unless(case[0] in QUICK_MUTANTS)) for case in CASES],
+)
+def test_a_mutant_is_found_out(
+    zygote: Zygote, tmp_path: Path, mutant: str, trial: Trial, complaint: str
+) -> None:
+    found = verdict(zygote, tmp_path, trial, [mutant])
+    assert any(complaint in sentence for sentence in found.complaints), str(found)
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        pytest.param(trial, id=str(n), marks=long_unless(trial in QUICK_TRIALS))
+        for n, trial in enumerate(TRIALS)
+    ],
+)
+def test_the_right_server_passes_the_same_trial(zygote: Zygote, tmp_path: Path, trial: Trial) -> None:
+    found = verdict(zygote, tmp_path, trial)
+    assert not found.complaints, str(found)
+    assert found.acked > 50
+
+
+def test_every_mutant_and_fault_is_tried() -> None:
+    elsewhere = {"fsync_fails_and_it_is_written", "fsync_fails_and_it_is_lost"}  # test_disk.py
+    elsewhere |= {
+        "poll_not_inclusive",
+        "poll_sees_only_the_head",
+        "append_does_not_compare",
+        "snapshot_not_checked",
+        "links_are_not_compared",
+    }  # test_history.py
+    elsewhere |= {"read_only_while_a_file_says_so"}  # trouble.py
+    tried = {mutant for mutant, _, _ in CASES} | {fault for trial in TRIALS for fault in trial.faults}
+    assert tried | elsewhere == set(ALL)

@@ -1,0 +1,134 @@
+"""Three servers on one PostgreSQL: one log, one count, one model, whichever is asked, stopped or killed."""
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.clients import MODELS, Caller, Crowd
+from tests.faults.crash import Stage, Zygote
+from tests.faults.oracle import Ledger
+from tests.support.old_stores import Server
+
+N = 3
+
+
+@pytest.fixture
+def stages(zygote: Zygote, postgresql: Server, tmp_path: Path) -> Iterator[list[Stage]]:
+    url = postgresql.new_database()
+    with ExitStack() as opened:
+        yield [opened.enter_context(Stage(zygote, url, tmp_path)) for _ in range(N)]
+
+
+def started(stages: list[Stage], **life: Any) -> list[int]:
+    pids = []
+    for stage in stages:
+        pids.append(stage.start(**life))
+        stage.wait_until(200)
+    return pids
+
+
+def test_one_token_a_thousand_times_on_three_servers(stages: list[Stage]) -> None:
+    pids = started(stages)
+    ledger = Ledger()
+    token = stages[0].ask("POST", "/v1/models/shop/recommend", {}).body["token"]
+    ledger.send("shop", token, 1)
+    begin = threading.Barrier(20)
+
+    def send(number: int) -> None:
+        caller = Caller(stages[number % N].port)
+        begin.wait()
+        for _ in range(50):
+            reply = caller.post("/v1/models/shop/feedback", {"token": token, "click": 1})
+            assert reply is not None
+            ledger.hear(token, 1, reply.body["status"], reply.body["seq"])
+        caller.close()
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ledger.statuses == {"accepted": 1, "duplicate": 999}
+    # Another click is refused by all of them.
+    for stage in stages:
+        assert stage.ask("POST", "/v1/models/shop/feedback", {"token": token, "click": 0}).code == 409
+    for stage, pid in zip(stages, pids, strict=True):
+        assert stage.stop(pid) == 0
+    found = stages[0].judge(ledger)
+    assert not found.complaints, str(found)
+    assert found.events == len(MODELS) + 1
+
+
+def paused_and_killed(stages: list[Stage], *, seconds: float, rounds: int, **life: Any) -> None:
+    draw, ledger = random.Random(4), Ledger()
+    pids = started(stages, **life)
+    how: dict[str, Any] = {"late": 2 * life.get("wait", 0.0), "launched": life.get("launched", False)}
+    with Crowd([stage.port for stage in stages], ledger, clients=9, **how) as crowd:
+        for _ in range(rounds):
+            stopped, killed = draw.sample(range(N), 2)
+            os.kill(pids[stopped], signal.SIGSTOP)
+            time.sleep(seconds / 2)
+            os.kill(pids[killed], signal.SIGKILL)
+            assert stages[killed].wait(pids[killed]) == -signal.SIGKILL
+            pids[killed] = stages[killed].start(**life)
+            time.sleep(seconds / 2)
+            os.kill(pids[stopped], signal.SIGCONT)
+            for stage in stages:
+                stage.wait_until(200, seconds=30)
+                stage.audit(ledger)
+        time.sleep(0.5)
+    for stage in stages:
+        stage.wait_until(200, seconds=30)
+    # All have learned what any has acknowledged, without being asked.
+    time.sleep(1.0)
+    for stage in stages:
+        stage.audit(ledger)
+    last = ledger.served[-N * len(MODELS) :]
+    for model in MODELS:
+        assert len({(said.seq, said.digest) for said in last if said.model == model}) == 1, last
+    for stage, pid in zip(stages, pids, strict=True):
+        assert stage.stop(pid) == 0, stage.said()
+    assert crowd.codes <= {200, 201, 404, 409, 422, 429, 503}, crowd.codes
+    by_seq = Counter((said.model, said.seq) for said in set(ledger.served))
+    assert max(by_seq.values()) == 1, "two servers had different models after the same event"
+    found = stages[0].judge(ledger)
+    assert not found.complaints, str(found)
+    assert found.acked > 100
+    print(f"\n{found}")
+
+
+@pytest.mark.long
+def test_one_paused_and_one_killed_under_load(stages: list[Stage]) -> None:
+    paused_and_killed(stages, seconds=3.0, rounds=1)
+
+
+@pytest.mark.long
+def test_trials_with_one_paused_and_one_killed(stages: list[Stage]) -> None:
+    paused_and_killed(stages, seconds=3.0, rounds=2, wait=0.3, launched=True)
+
+
+@pytest.mark.long
+def test_some_paused_for_half_a_minute_and_some_killed(stages: list[Stage]) -> None:
+    paused_and_killed(stages, seconds=30.0, rounds=3)
+
+
+def test_an_item_that_is_withdrawn_on_one_is_gone_on_the_others_soon(stages: list[Stage]) -> None:
+    pids = started(stages)
+    first, *others = stages
+    assert first.ask("DELETE", "/v1/models/shop/items/i3").code == 200
+    until = time.monotonic() + 10
+    for stage in others:
+        while stage.ask("POST", "/v1/models/shop/recommend", {"candidates": ["i3"]}).body["items"]:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+    for stage, pid in zip(stages, pids, strict=True):
+        stage.stop(pid)

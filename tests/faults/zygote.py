@@ -1,0 +1,201 @@
+"""A process with everything imported and compiled that forks a server for each life it is asked for.
+
+Run as a script by `crash.Zygote`, which talks to it in lines of JSON. It has one thread and no connections,
+so a child begins as a fresh process would, but in milliseconds. It holds the listening sockets: whoever
+connects between two lives waits for the next one.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from firstclick.registry import DEFAULT_POLICY
+from firstclick.serve import Tuning
+from firstclick.serve.config import Settings
+from firstclick.serve.http import connection as protocol
+from firstclick.serve.http import server
+from firstclick.serve.service import Service
+from firstclick.serve.startup import open_for
+from firstclick.serve.store import crash_points as steps
+from firstclick.validation import duration
+from tests.faults import mutants
+from tests.support.made_log import K, made_items
+
+MODELS = {"shop": "cascade-lin-ts", "bar": "cascade-ts", "cafe": DEFAULT_POLICY}
+RIVAL = {"rival": "cascade-ts"}
+LIST = ["i7", "i2", "i9", "i4"]
+TRIALS = {
+    "bar": {"policy": 0.4, "model:rival": 0.4, "baseline": 0.2},
+    "shop": {"policy": 0.8, "baseline": 0.2},
+}
+
+
+class Life(NamedTuple):
+    """A server from its start to its death."""
+
+    url: str
+    port: int
+    log: str  # file for what it says
+    step: str = ""  # where it is killed, when it has come there so many times
+    times: int = 1
+    broken: Sequence[str] = ()  # names in `mutants.ALL`
+    file_most: int = 0  # bytes that a file may have; 0 for no limit
+    checkpoint_pages: int = 40
+    busy_seconds: float = 2.0
+    patience: float = 30.0  # seconds for a request to arrive
+    probe_seconds: float = 5.0  # without a write, after which one is tried
+    wait: float = 0.0  # seconds after which a slate that nobody reported had no click; 0: never
+    launched: bool = False  # whether the models have a list that is shown today, and two of them a trial
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+
+def make_models(service: Service, wait: float = 0.0, *, launched: bool = False) -> None:
+    """Those that are not there yet. Features are learned as they are, so that a log can be read off."""
+    for name, policy in (MODELS | RIVAL if launched else MODELS).items():
+        if name not in service.names():
+            items = made_items()
+            if name in ("bar", *RIVAL):
+                items = [item._replace(features=None) for item in items]
+            more: dict[str, Any] = {"baseline": LIST, "max_loss": 0.4} if launched and name in MODELS else {}
+            service.create(
+                name, policy=policy, k=K, items=items, seed=5, scale=False, no_click_after=wait, **more
+            )
+    for name, arms in TRIALS.items():
+        if launched and service.model(name).launch.trial is None:
+            service.start_trial(name, arms)
+
+
+def live(life: Life, listening: socket.socket) -> int:
+    """Serve until killed, or stopped; the exit code."""
+    if life.file_most:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (life.file_most, life.file_most))
+    if life.wait:
+        duration.SHORTEST_WAIT = 0
+    # What a server does now and then happens all the time here.
+    tuning = Tuning(
+        seldom_seconds=0.05, probe_seconds=life.probe_seconds, checkpoint_pages=life.checkpoint_pages,
+        busy_seconds=life.busy_seconds, timeout_pause=0.02 if life.wait else 1.0,
+        count_seconds=0.1 if life.wait else 60.0,
+    )  # fmt: skip
+    protocol.GuardedConnection.arrive_within = life.patience
+    server._bound = lambda host, port: listening
+    for name in life.broken:
+        mutants.ALL[name]()
+    steps.kill_at(life.step, life.times)
+    settings = Settings(
+        **{"store": life.url, "snapshot_events": 40, "poll_seconds": 0.05, "log_level": "warning"}
+        | dict(life.settings)
+    )
+    service = open_for(settings, tuning=tuning).service
+    make_models(service, life.wait, launched=life.launched)
+    try:
+        return server.Server(service, settings).run()
+    finally:
+        service.close()
+
+
+def _warm_up() -> None:
+    """Import and compile what a life will need, on a store of its own."""
+    with suppress(ImportError):
+        import firstclick.serve.store.postgresql  # noqa: F401
+    with tempfile.TemporaryDirectory() as folder:
+        with open_for(Settings(store=str(Path(folder) / "launched.db"))).service as service:
+            make_models(service, launched=True)
+            for name in MODELS:
+                for number in range(30):
+                    service.feedback(name, service.recommend(name, unit=number).token, (None, 0)[number % 2])
+        service, *_ = open_for(Settings(store=str(Path(folder) / "warm.db")))
+        with service:
+            make_models(service)
+            for name in MODELS:
+                for click in (None, 0):
+                    service.feedback(name, service.recommend(name).token, click)
+                service.model(name).warm_up_corrections()
+                service.withdraw_items(name, ["i1"])
+                service.roll_back(name, 2)
+                service.maintenance.snapshot(service.model(name))
+        open_for(Settings(store=str(Path(folder) / "warm.db")))[0].close()
+
+
+class _Zygote:
+    def __init__(self) -> None:
+        self._listening: dict[int, socket.socket] = {}
+        self._children: set[int] = set()
+
+    def listen(self) -> dict[str, Any]:
+        new = socket.create_server(("127.0.0.1", 0), backlog=2048)
+        port = new.getsockname()[1]
+        self._listening[port] = new
+        return {"port": port}
+
+    def hang_up(self, port: int) -> dict[str, Any]:
+        self._listening.pop(port).close()
+        return {}
+
+    def start(self, life: list[Any]) -> dict[str, Any]:
+        asked = Life(*life)
+        tasks = Path("/proc/self/task")
+        assert not tasks.is_dir() or len(list(tasks.iterdir())) == 1, "a thread would be lost by a fork"
+        child = os.fork()
+        if child:
+            self._children.add(child)
+            return {"pid": child}
+        code = 70
+        try:
+            for port, other in self._listening.items():
+                if port != asked.port:
+                    other.close()
+            log = os.open(asked.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            os.dup2(nothing, 0)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            code = live(asked, self._listening[asked.port])
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def wait(self, pid: int, seconds: float) -> dict[str, Any]:
+        """The exit code, -9 for SIGKILL; None when it still runs after so many seconds."""
+        until = time.monotonic() + seconds
+        while True:
+            found, status = os.waitpid(pid, os.WNOHANG)
+            if found:
+                self._children.discard(pid)
+                return {"code": os.waitstatus_to_exitcode(status)}
+            if time.monotonic() > until:
+                return {"code": None}
+            time.sleep(0.002)
+
+    def close(self) -> None:
+        for child in self._children:
+            os.kill(child, signal.SIGKILL)
+
+
+def _main() -> None:
+    _warm_up()
+    zygote = _Zygote()
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        call, arguments = json.loads(line)
+        print(json.dumps(getattr(zygote, call)(*arguments)), flush=True)
+    zygote.close()
+
+
+if __name__ == "__main__":
+    _main()
